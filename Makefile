@@ -1,0 +1,46 @@
+# Two commands do everything on a fresh machine: `make crawl` and `make test`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# xdist workers; each test has a database of its own, so they never meet
+JOBS   ?= auto
+
+.PHONY: help setup crawl test check format lock bench-queue clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Install everything into .venv (the other commands do it by themselves)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Forager needs Python 3.11 or newer; this is %s. Try: make PYTHON=python3.12 ..." % sys.version.split()[0])'
+	@$(PYTHON) -m venv $(VENV)
+	@echo "installing dependencies into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: $(READY) ## Run the tests
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+check: $(READY) ## Format, lint, types, package boundaries
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: $(READY) ## Format the code and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: ## Compile requirements.lock anew from pyproject.toml
+	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv
+	@$(VENV)-lock/bin/uv pip compile --quiet --universal --upgrade --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate pyproject.toml --group dev --output-file requirements.lock
+	@rm -rf $(VENV)-lock
+
+clean: ## Remove what the commands above made (no crawled data)
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,114 @@
+"""One exception family. The class says what to do; the message says what happened and what to try."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorKind(StrEnum):
+    """What went wrong, in one word; the same list for jobs, pages and tasks."""
+
+    NETWORK = "network"
+    TIMEOUT = "timeout"
+    TLS = "tls"
+    HTTP_CLIENT = "http_client"
+    HTTP_SERVER = "http_server"
+    TOO_LARGE = "too_large"
+    NOT_ALLOWED = "not_allowed"
+    ROBOTS = "robots"
+    PARSE = "parse"
+    VALIDATION = "validation"
+    INTERNAL = "internal"
+
+
+class ForagerError(Exception):
+    """Something went wrong in Forager."""
+
+    exit_code = 1
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.hint = hint
+        super().__init__(f"{self.message}\n{hint}" if hint else self.message)
+
+
+# --- what a person or program asked for cannot be done --------------------------------------
+
+
+class InvalidInput(ForagerError):
+    """The request is not valid."""
+
+    exit_code = 2
+
+
+class NotFound(InvalidInput):
+    """There is no such thing."""
+
+
+class NotAllowed(ForagerError):
+    """This is not allowed now."""
+
+    exit_code = 4
+
+
+# --- the ground is missing ---------------------------------------------------------------------
+
+
+class DatabaseUnavailable(ForagerError):
+    """The database cannot be reached."""
+
+
+class EmbeddedServerError(DatabaseUnavailable):
+    """The embedded PostgreSQL cannot be used."""
+
+
+class SchemaMismatch(ForagerError):
+    """The database has another schema version than this Forager."""
+
+
+class LeaseLost(ForagerError):
+    """The job's lease now belongs to someone else; nothing more may be written."""
+
+
+# --- what to do about a failed piece of work ------------------------------------------------
+
+
+class WorkFailed(ForagerError):
+    """A piece of work failed. Subclasses say what to do about it."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        kind: ErrorKind = ErrorKind.INTERNAL,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+
+
+class Retry(WorkFailed):
+    """It may work later: try again after a while."""
+
+
+class SlowDown(Retry):
+    """The other side asks for fewer requests."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        kind: ErrorKind = ErrorKind.HTTP_SERVER,
+        retry_after: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, kind=kind, hint=hint)
+        self.retry_after = retry_after
+
+
+class RotateProxy(Retry):
+    """The proxy is at fault: try again through another one."""
+
+
+class GiveUp(WorkFailed):
+    """It will not work however often it is tried."""
