@@ -66,6 +66,10 @@ class SchemaMismatch(ForagerError):
     """The database has another schema version than this Forager."""
 
 
+class DiskFull(ForagerError):
+    """There is no space left; work waits until there is."""
+
+
 class LeaseLost(ForagerError):
     """The job's lease now belongs to someone else; nothing more may be written."""
 

@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         default=3, ge=0, le=1000, description="Retries of a job after its first run."
     )
     retry_delay: float = Field(
-        default=5.0, ge=0, description="Wait before the first retry; doubles with each one."
+        default=1.0, ge=0, description="Wait before the first retry; doubles with each one."
     )
     retry_delay_max: float = Field(default=600.0, ge=0, description="Longest wait before a retry.")
     prune_after_days: float = Field(

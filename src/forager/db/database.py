@@ -1,0 +1,209 @@
+"""A database that is ready to use: reachable, at this Forager's schema, with a small pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from forager.db import schema
+from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("db")
+
+OLDEST_SERVER = 150000
+LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
+
+Connection = AsyncConnection[TupleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """How long the server lets a session of ours wait, in milliseconds.
+
+    A process that is frozen inside a transaction holds its rows until the server ends the
+    session, and everybody who skips locked rows would skip them until then.
+    """
+
+    statement_ms: int = 60_000
+    lock_ms: int = 10_000
+    idle_in_transaction_ms: int = 10_000
+    tcp_user_ms: int = 15_000
+
+    def options(self) -> str:
+        return (
+            f"-c statement_timeout={self.statement_ms} -c lock_timeout={self.lock_ms}"
+            f" -c idle_in_transaction_session_timeout={self.idle_in_transaction_ms}"
+        )
+
+
+# Commits of a runner are one round trip, so an idle moment inside one means that it is frozen.
+RUNNER_LIMITS = SessionLimits(idle_in_transaction_ms=5_000)
+
+
+class Database:
+    """A pool of connections to one PostgreSQL."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "forager",
+        limits: SessionLimits | None = None,
+        max_size: int = 4,
+        revive: Callable[[], None] | None = None,
+    ) -> None:
+        self.url = url
+        self.name = name
+        self._limits = limits or SessionLimits()
+        self._revive = revive
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            kwargs=self.connect_arguments(),
+            min_size=0,
+            max_size=max_size,
+            open=False,
+            timeout=10,
+            reconnect_timeout=5,
+            check=AsyncConnectionPool.check_connection,
+        )
+
+    def connect_arguments(self) -> dict[str, Any]:
+        return {
+            "autocommit": True,
+            "application_name": self.name,
+            "options": self._limits.options(),
+            "connect_timeout": 10,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": self._limits.tcp_user_ms,
+        }
+
+    async def __aenter__(self) -> Self:
+        await self._pool.open(wait=False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close(timeout=2)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection in autocommit mode; errors come out as Forager's own."""
+        with translated_errors():
+            async with self._pool.connection() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def listening(self, channel: str) -> AsyncIterator[Connection]:
+        """A connection of its own that hears the notifications of one channel."""
+        with translated_errors():
+            connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
+            async with connection:
+                await connection.execute(psycopg.sql.SQL("LISTEN {}").format(_name(channel)))
+                yield connection
+
+    async def revive(self) -> None:
+        """Start the embedded server again if it is ours and has died; otherwise do nothing."""
+        if self._revive is not None:
+            await asyncio.to_thread(self._revive)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where PostgreSQL is, and how to bring it back if it is the embedded one."""
+
+    url: str
+    revive: Callable[[], None] | None = None
+
+
+@contextmanager
+def reach_server(settings: Settings) -> Iterator[Server]:
+    """The configured server, or the embedded one, for as long as the block runs."""
+    if settings.database_url is not None:
+        yield Server(_checked_url(settings.database_url.get_secret_value()))
+        return
+    from forager.db.embedded import join_server
+
+    with join_server(settings.home) as use:
+        yield Server(use.url, use.ensure_running)
+
+
+@asynccontextmanager
+async def open_database(
+    settings: Settings,
+    *,
+    name: str = "forager",
+    max_size: int = 4,
+    limits: SessionLimits | None = None,
+) -> AsyncIterator[Database]:
+    """The configured database, or the embedded one, at the current schema."""
+    with reach_server(settings) as server:
+        # once per process, before anything else runs on this loop
+        with translated_errors():
+            _refuse_old_server(server.url)
+            schema.ensure_current(server.url)
+        database = Database(
+            server.url, name=name, max_size=max_size, revive=server.revive, limits=limits
+        )
+        async with database:
+            yield database
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors into Forager's: what to do differs, not what broke where."""
+    try:
+        yield
+    except psycopg.errors.DiskFull as error:
+        raise DiskFull(f"PostgreSQL has no space left: {error}") from error
+    except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+        raise DatabaseUnavailable(
+            f"the database cannot be used: {str(error).strip() or type(error).__name__}",
+            hint="Check FORAGER_DATABASE_URL, or run `forager doctor`.",
+        ) from error
+    except psycopg.Error as error:
+        if error.sqlstate == LEASE_NOT_CURRENT:
+            raise LeaseLost(error.diag.message_primary) from error
+        raise
+
+
+def _checked_url(url: str) -> str:
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # the URL may hold a password, so the driver's message is not repeated
+        raise InvalidInput(
+            "FORAGER_DATABASE_URL is not a PostgreSQL URL",
+            hint="Expected: postgresql://user:password@host:5432/database",
+        ) from None
+    return url
+
+
+def _refuse_old_server(url: str) -> None:
+    with psycopg.connect(url, connect_timeout=10) as connection:
+        version = connection.info.server_version
+    if version < OLDEST_SERVER:
+        raise DatabaseUnavailable(
+            f"PostgreSQL {version // 10000} is too old",
+            hint="Forager needs PostgreSQL 15 or newer; without FORAGER_DATABASE_URL it runs its own.",
+        )
+
+
+def _name(identifier: str) -> psycopg.sql.Identifier:
+    return psycopg.sql.Identifier(identifier)

@@ -1,0 +1,84 @@
+"""The schema's version: which one this Forager needs, which one the database has, and the moves."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from forager.errors import SchemaMismatch
+from forager.logs import get_logger
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+log = get_logger("db")
+
+# a constant, so that a start need not import Alembic to learn that there is nothing to do
+SCHEMA_VERSION = "0001"
+
+# one number for all of Forager: whoever holds this advisory lock changes the schema
+SCHEMA_LOCK = 0x464F5241
+
+
+def current_version(url: str) -> str | None:
+    """The database's schema version; None for a database that Forager has not used yet."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        return _read_version(connection)
+
+
+def ensure_current(url: str) -> None:
+    """Bring the database to this Forager's schema; refuse one that is newer than that."""
+    if current_version(url) != SCHEMA_VERSION:
+        upgrade(url)
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Apply migrations up to `revision`, one process at a time."""
+    _migrate(url, revision, forward=True)
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Undo migrations down to `revision` ("base" undoes all)."""
+    _migrate(url, revision, forward=False)
+
+
+def _read_version(connection: psycopg.Connection[tuple[str]]) -> str | None:
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except psycopg.errors.UndefinedTable:
+        return None
+    return row[0] if row else None
+
+
+def _migrate(url: str, revision: str, *, forward: bool) -> None:
+    from alembic import command
+    from alembic.util import CommandError
+    from sqlalchemy import create_engine, text
+
+    driver_url = "postgresql+psycopg://" + url.split("://", 1)[1]
+    engine = create_engine(driver_url)
+    try:
+        with engine.begin() as connection:
+            # taken first: two processes that start together must not both find an old schema
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": SCHEMA_LOCK})
+            config = _alembic_config()
+            config.attributes["connection"] = connection
+            (command.upgrade if forward else command.downgrade)(config, revision)
+    except CommandError as error:
+        raise SchemaMismatch(
+            f"the database cannot be moved to schema {revision}: {error}",
+            hint="A newer Forager made it: update this one, or name a revision it knows.",
+        ) from None
+    finally:
+        engine.dispose()
+    log.info("schema moved", revision=revision, direction="up" if forward else "down")
+
+
+def _alembic_config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(files("forager.db") / "migrations"))
+    return config

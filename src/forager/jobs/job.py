@@ -1,0 +1,101 @@
+"""A job and its history, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from forager.jobs.lifecycle import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """What somebody wants done."""
+
+    kind: str
+    payload: dict[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    max_retries: int = 3
+    source_id: str | None = None
+    user_id: UUID | None = None
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One row of `crawl_jobs`."""
+
+    id: UUID
+    kind: str
+    payload: dict[str, Any]
+    priority: int
+    status: Status
+    worker_id: UUID | None
+    lease: int
+    progress_percentage: int
+    created_at: datetime
+    run_after: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    last_heartbeat: datetime | None
+    retry_count: int
+    max_retries: int
+    error_message: str | None
+    stop_reason: str | None
+    source_id: str | None
+    user_id: UUID | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", Status(self.status))
+
+    @property
+    def shown_status(self) -> str:
+        """The state in words for people: a paused job whose runner is still there is pausing."""
+        pausing = self.status is Status.PAUSED and self.worker_id is not None
+        return "pausing" if pausing else self.status.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """One move of a job: who, when, from, to, why."""
+
+    id: int
+    job_id: UUID
+    at: datetime
+    move: str
+    from_status: Status | None
+    to_status: Status
+    actor: str
+    reason: str | None
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a worker is told about a job it believes to hold."""
+
+    id: UUID
+    status: Status
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A job whose worker died, and what the watchdog made of it."""
+
+    id: UUID
+    status: Status
+    retry_count: int
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateCount:
+    """How much there is in one state: jobs, the work they still have, the age of the oldest."""
+
+    status: Status
+    jobs: int
+    total_pending: int
+    oldest: datetime | None
