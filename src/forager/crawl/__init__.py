@@ -1,0 +1,1 @@
+"""One site in, settled pages out: what belongs to a crawl, what is known, what comes next."""
