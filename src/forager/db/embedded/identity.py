@@ -1,0 +1,101 @@
+"""As whom the server runs. PostgreSQL refuses to run as root, so root has to look like another."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from forager.db.embedded.binaries import EXTERNAL_HINT, Binaries
+from forager.db.embedded.folder import ServerFolder
+from forager.errors import EmbeddedServerError
+
+# inside a namespace of its own, root is nobody; outside, its files stay root's
+_NAMESPACE = ("--user", "--map-user=65534", "--map-group=65534", "--")
+_UNPRIVILEGED = ("forager", "postgres", "nobody")
+_PROBE = 'test -x "$1" && exec "$2" --version'
+_PROBE_LIMIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How to start a program so that PostgreSQL accepts its user."""
+
+    prefix: tuple[str, ...] = ()
+    uid: int | None = None
+    gid: int | None = None
+
+    @property
+    def files_uid(self) -> int:
+        """The owner of the files that such a program makes, as seen from here."""
+        return os.geteuid() if self.uid is None else self.uid
+
+    @property
+    def groups(self) -> list[int] | None:
+        return None if self.uid is None else []
+
+
+def choose_identity(folder: ServerFolder, binaries: Binaries) -> Identity:
+    """The current user; for root the owner of the folder, a namespace, or an unprivileged user."""
+    if os.geteuid() != 0:
+        return Identity()
+    for identity in _candidates(folder.root):
+        if _works(identity, folder, binaries):
+            return identity
+    raise EmbeddedServerError(
+        "PostgreSQL does not run as root, and no other user can reach both "
+        f"{folder.root} and {binaries.postgres}",
+        hint="run Forager as an ordinary user, or set FORAGER_HOME to a folder that the users "
+        f"{', '.join(_UNPRIVILEGED)} can reach, or {EXTERNAL_HINT}",
+    )
+
+
+def environment() -> dict[str, str]:
+    """The caller's environment without what would change the server behind our back."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_", "LANG"))}
+
+
+def _candidates(root: Path) -> list[Identity]:
+    owner = root.stat()
+    if owner.st_uid != 0:
+        return [Identity(uid=owner.st_uid, gid=owner.st_gid)]
+    found = []
+    if unshare := shutil.which("unshare"):
+        found.append(Identity(prefix=(unshare, *_NAMESPACE)))
+    if _has_data(root):  # made in a namespace: it stays root's
+        return found
+    return [*found, *_unprivileged_users()]
+
+
+def _unprivileged_users() -> list[Identity]:
+    users = {user.pw_name: user for user in pwd.getpwall() if user.pw_uid != 0}
+    known = [users[name] for name in _UNPRIVILEGED if name in users]
+    return [Identity(uid=user.pw_uid, gid=user.pw_gid) for user in known]
+
+
+def _has_data(root: Path) -> bool:
+    return (root / "data").exists()
+
+
+def _works(identity: Identity, folder: ServerFolder, binaries: Binaries) -> bool:
+    paths = (str(folder.home), str(binaries.postgres))
+    probe = [*identity.prefix, "/bin/sh", "-c", _PROBE, "sh", *paths]
+    try:
+        done = subprocess.run(
+            probe,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=identity.uid,
+            group=identity.gid,
+            extra_groups=identity.groups,
+            cwd="/",
+            timeout=_PROBE_LIMIT,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0

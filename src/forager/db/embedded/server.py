@@ -1,0 +1,195 @@
+"""Starting the server and stopping it. Callers hold the door, except while they wait for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from forager.db.embedded.binaries import find_binaries
+from forager.db.embedded.cluster import check_version, create_cluster
+from forager.db.embedded.configuration import write_configuration
+from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.identity import Identity, choose_identity, environment
+from forager.db.embedded.locks import EXCLUSIVE, PROGRESS_INTERVAL, SHARED, open_lock, try_lock
+from forager.db.embedded.postmaster import (
+    Postmaster,
+    find_postmaster,
+    forget_reused_pid,
+    kill_orphans,
+)
+from forager.db.embedded.server_log import last_words, log_size, open_log, trim_log
+from forager.db.embedded.sockets import (
+    PORT,
+    SOCKET_NAME,
+    choose_socket_folder,
+    clear_socket,
+)
+from forager.db.embedded.trouble import StillStartingError, explain_exit, explain_os_error
+from forager.errors import EmbeddedServerError
+from forager.logs import get_logger
+
+# crash recovery reads up to max_wal_size, which a slow disk may need minutes for
+START_LIMIT = 1800.0
+STOP_LIMIT = 60.0
+_SETTLE_LIMIT = 30.0
+_POLL = 0.005
+
+log = get_logger("db.embedded")
+
+
+def start_server(folder: ServerFolder) -> bool:
+    """Start the server unless one lives; whether it was started here. It may not be ready yet."""
+    trim_log(folder)
+    settled = _find_server_or_lock(folder)
+    if isinstance(settled, Postmaster):
+        return False
+    try:
+        _start_locked(folder, settled)
+    except OSError as error:
+        raise explain_os_error(error, folder.root) from error
+    finally:
+        # the server has a copy, so this does not release the lock
+        os.close(settled)
+    return True
+
+
+def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
+    """Wait for as long as the server lives and recovers; say so every few seconds."""
+    for waited in _ticks(START_LIMIT, "waiting for the embedded PostgreSQL", folder):
+        # asked before the pid file, for a server that ends between the two has no pid file either
+        alive = server_lives(folder)
+        postmaster = find_postmaster(folder.data)
+        if postmaster and postmaster.ready:
+            log.debug("embedded PostgreSQL is ready", pid=postmaster.pid, seconds=round(waited, 3))
+            return postmaster
+        if not alive and postmaster is None:
+            words = last_words(folder, log_start)
+            raise explain_exit(
+                "the embedded PostgreSQL did not start", words, folder.root, folder.log
+            )
+    raise StillStartingError(
+        f"the embedded PostgreSQL was not ready after {START_LIMIT:g} s",
+        hint=f"it goes on in the background: try again later, and see {folder.log}",
+    )
+
+
+def stop_server(folder: ServerFolder) -> None:
+    """Stop the server and wait until its last process is gone; what it leaves is always valid."""
+    for number, limit in ((signal.SIGINT, STOP_LIMIT), (signal.SIGQUIT, 10.0)):
+        postmaster = find_postmaster(folder.data)
+        if postmaster is None:
+            return
+        postmaster.signal(number)
+        for _ in _ticks(limit, "waiting for the embedded PostgreSQL to stop", folder):
+            if not server_lives(folder) and find_postmaster(folder.data) is None:
+                return
+    log.warning("the embedded PostgreSQL does not stop", log=str(folder.log))
+
+
+def server_lives(folder: ServerFolder) -> bool:
+    """Whether any process of the server lives, the first moments and orphans included."""
+    fd = open_lock(folder, folder.alive)
+    try:
+        # shared, so that those who ask do not see each other
+        return not try_lock(fd, SHARED)
+    finally:
+        os.close(fd)
+
+
+def socket_exists(postmaster: Postmaster) -> bool:
+    """A runtime folder can vanish under a living server, for instance when its user logs out."""
+    return (
+        postmaster.socket_folder is not None and (postmaster.socket_folder / SOCKET_NAME).exists()
+    )
+
+
+def _find_server_or_lock(folder: ServerFolder) -> Postmaster | int:
+    """Wait for certainty: a living server, or its lock in our hands, so that there is none."""
+    for _ in _ticks(_SETTLE_LIMIT, "waiting for the previous embedded PostgreSQL", folder):
+        postmaster = find_postmaster(folder.data)
+        if postmaster and postmaster.ready and not socket_exists(postmaster):
+            log.warning("the embedded PostgreSQL lost its socket and is restarted")
+            stop_server(folder)
+        elif postmaster and postmaster.status != "stopping":
+            return postmaster
+        elif postmaster is None:
+            fd = open_lock(folder, folder.alive)
+            if try_lock(fd, EXCLUSIVE):
+                return fd
+            os.close(fd)
+            # someone lives: a server too young for a pid file, or what a killed one left
+            if killed := kill_orphans(folder.data):
+                log.warning("ended what a killed PostgreSQL left", processes=killed)
+    raise EmbeddedServerError(
+        f"a PostgreSQL that cannot be seen from here uses {folder.data}",
+        hint="it may run in another container, or be ending: stop it there and try again",
+    )
+
+
+def _start_locked(folder: ServerFolder, server_lock: int) -> None:
+    binaries = find_binaries()
+    has_data = check_version(folder)
+    identity = choose_identity(folder, binaries)
+    if identity.uid is not None and identity.gid is not None:
+        os.chown(folder.root, identity.uid, identity.gid)
+    if not has_data:
+        create_cluster(folder, binaries, identity, server_lock)
+    write_configuration(folder)
+    sockets = choose_socket_folder(folder, identity)
+    clear_socket(sockets)
+    forget_reused_pid(folder.data)
+    _spawn(folder, binaries.postgres, identity, sockets, server_lock)
+
+
+def _spawn(
+    folder: ServerFolder, postgres: Path, identity: Identity, sockets: Path, server_lock: int
+) -> None:
+    """Start the server as nobody's child: whoever started it may leave before it ends.
+
+    A session of its own keeps the terminal's Ctrl-C away. The server and all its processes inherit
+    the lock on `server.lock`: the kernel releases it when the last of them is gone.
+    """
+    flags = (f"unix_socket_directories={sockets}", "listen_addresses=", f"port={PORT}")
+    command = [*identity.prefix, str(postgres), "-D", str(folder.data)]
+    for flag in flags:
+        command += ["-c", flag]
+    output = open_log(folder)
+    try:
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment(),
+            cwd=folder.root,
+            user=identity.uid,
+            group=identity.gid,
+            extra_groups=identity.groups,
+            start_new_session=True,
+            pass_fds=(server_lock,),
+            timeout=_SETTLE_LIMIT,
+            check=True,
+        )
+    except subprocess.SubprocessError as error:
+        raise explain_exit(
+            f"the embedded PostgreSQL could not be started: {error}", "", folder.root, folder.log
+        ) from error
+    finally:
+        os.close(output)
+
+
+def _ticks(limit: float, message: str, folder: ServerFolder) -> Iterator[float]:
+    """Moments to look again, until the limit, with a word in the log now and then."""
+    began = time.monotonic()
+    said = 0.0
+    while (waited := time.monotonic() - began) < limit:
+        yield waited
+        if waited - said > PROGRESS_INTERVAL:
+            said = waited
+            words = last_words(folder, log_size(folder) - 300).rsplit("\n", 1)[-1]
+            log.info(message, seconds=round(waited), last_log_line=words)
+        time.sleep(min(0.1, _POLL + waited / 20))

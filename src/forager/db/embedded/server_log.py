@@ -1,0 +1,49 @@
+"""The server's log file: kept small, and quoted when something goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+
+from forager.db.embedded.folder import ServerFolder
+
+MAX_LOG_BYTES = 8 * 1024 * 1024
+_TAIL_BYTES = 16 * 1024
+_TAIL_LINES = 15
+
+
+def open_log(folder: ServerFolder) -> int:
+    """Open the log for appending, as the server's standard error."""
+    fd = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    folder.hand_over(fd)
+    return fd
+
+
+def trim_log(folder: ServerFolder) -> None:
+    """Start the log anew when it has grown, keeping one previous. A running server may hold it."""
+    with contextlib.suppress(OSError):
+        if folder.log.stat().st_size > MAX_LOG_BYTES:
+            # the server appends, so after the truncation it goes on at the start of the file
+            shutil.copyfile(folder.log, folder.previous_log)
+            folder.previous_log.chmod(0o600)
+            os.truncate(folder.log, 0)
+
+
+def log_size(folder: ServerFolder) -> int:
+    try:
+        return folder.log.stat().st_size
+    except OSError:
+        return 0
+
+
+def last_words(folder: ServerFolder, since: int = 0) -> str:
+    """The last lines of the log, not counting what was there before `since`."""
+    try:
+        with folder.log.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(since if since <= size else 0, size - _TAIL_BYTES))
+            text = log.read(_TAIL_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])

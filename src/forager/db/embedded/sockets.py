@@ -1,0 +1,99 @@
+"""The folder of the server's Unix socket: short enough for the kernel, closed to everybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import socket
+import stat
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from forager.db.embedded.folder import PRIVATE, ServerFolder
+from forager.db.embedded.identity import Identity
+from forager.db.embedded.trouble import explain_os_error
+from forager.errors import EmbeddedServerError
+
+PORT = 5432
+SOCKET_NAME = f".s.PGSQL.{PORT}"
+# 104 bytes with the final zero on macOS, 108 on Linux
+_MAX_PATH_BYTES = 103
+# characters that mean nothing to PostgreSQL, libpq or SQLAlchemy: these read lists and host:port
+_PLAIN = re.compile(r"[A-Za-z0-9._/+@=~-]+")
+
+
+def database_url(folder: Path, role: str, database: str) -> str:
+    """The libpq URL of a database behind the socket in this folder."""
+    return f"postgresql://{role}@/{database}?host={quote(str(folder), safe='')}&port={PORT}"
+
+
+def choose_socket_folder(folder: ServerFolder, identity: Identity) -> Path:
+    """Below home if a socket fits there, otherwise a short folder that belongs to us alone."""
+    for place in _places(folder, identity):
+        _make_private(place, identity)
+        if _takes_sockets(place):
+            return place
+    raise EmbeddedServerError(
+        f"no Unix socket can be made for the embedded PostgreSQL in {folder.sockets} "
+        f"or {tempfile.gettempdir()}",
+        hint="set FORAGER_HOME to a shorter path on a local disk, or XDG_RUNTIME_DIR or TMPDIR "
+        "to a folder that takes sockets",
+    )
+
+
+def clear_socket(folder: Path) -> None:
+    """Remove what a killed server left; its lock file may name a pid that is another's now."""
+    for name in (SOCKET_NAME, f"{SOCKET_NAME}.lock"):
+        with contextlib.suppress(FileNotFoundError):
+            (folder / name).unlink()
+
+
+def _places(folder: ServerFolder, identity: Identity) -> list[Path]:
+    short = f"forager-{identity.files_uid}-{hashlib.sha256(bytes(folder.home)).hexdigest()[:12]}"
+    places = [folder.sockets]
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    # the runtime folder is the caller's alone: of no use to a server of another user
+    if identity.uid is None and Path(runtime).is_absolute() and Path(runtime).is_dir():
+        places.append(Path(runtime) / short)
+    places.append(Path(tempfile.gettempdir()) / short)
+    return [place for place in places if _fits(place)]
+
+
+def _fits(place: Path) -> bool:
+    path = str(place / SOCKET_NAME)
+    return len(os.fsencode(path)) <= _MAX_PATH_BYTES and _PLAIN.fullmatch(path) is not None
+
+
+def _make_private(place: Path, identity: Identity) -> None:
+    try:
+        with contextlib.suppress(FileExistsError):
+            place.mkdir(mode=PRIVATE)
+            if identity.uid is not None and identity.gid is not None:
+                os.chown(place, identity.uid, identity.gid)
+        found = place.lstat()
+    except OSError as error:
+        raise explain_os_error(error, place) from error
+    # in a folder like /tmp anybody could have made it first, to listen there
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != identity.files_uid:
+        raise EmbeddedServerError(
+            f"{place} belongs to somebody else, so the embedded PostgreSQL does not use it",
+            hint="remove it, or set FORAGER_HOME to a shorter path, or TMPDIR to a folder of yours",
+        )
+    if found.st_mode & 0o077:
+        place.chmod(PRIVATE)
+
+
+def _takes_sockets(place: Path) -> bool:
+    """Some shared and network file systems have files but no sockets."""
+    probe = place / f".p{os.getpid()}"
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(probe))
+    except OSError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+    return True

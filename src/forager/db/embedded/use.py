@@ -1,0 +1,172 @@
+"""One process's use of the embedded server: it enters, and the last one out stops it.
+
+Who uses the server holds a shared lock on `users.lock`; the kernel releases it when the process
+dies. Entering, starting, leaving and stopping happen behind the door (an exclusive lock), so nobody
+enters while the last one leaves. Waiting for recovery happens outside: it can take minutes, and the
+shared lock is enough to keep the server from being stopped meanwhile.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from forager.db.embedded.contents import ensure_database
+from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.locks import (
+    EXCLUSIVE,
+    SHARED,
+    hold_door,
+    open_lock,
+    try_lock,
+    unlock,
+)
+from forager.db.embedded.postmaster import Postmaster, find_postmaster
+from forager.db.embedded.server import (
+    socket_exists,
+    start_server,
+    stop_server,
+    wait_until_ready,
+)
+from forager.db.embedded.server_log import log_size
+from forager.db.embedded.trouble import StillStartingError
+from forager.errors import EmbeddedServerError
+from forager.logs import get_logger
+
+# initdb and a slow shutdown both happen behind the door
+DOOR_LIMIT = 120.0
+
+log = get_logger("db.embedded")
+
+
+def join_server(home: Path, *, door_limit: float = DOOR_LIMIT) -> ServerUse:
+    """Use the embedded server of this home: start it, or join the running one.
+
+    Child processes do not take part: give them the URL while you stay, or let them join themselves.
+    """
+    folder = ServerFolder.below(home)
+    folder.prepare()
+    use = ServerUse(folder, door_limit)
+    try:
+        use.ensure_running()
+    except StillStartingError:
+        use.abandon()  # stopping it now would throw its recovery away
+        raise
+    except BaseException:
+        use.leave()
+        raise
+    return use
+
+
+class ServerUse:
+    """A place at the embedded server, kept until `leave` or the end of the process."""
+
+    def __init__(self, folder: ServerFolder, door_limit: float = DOOR_LIMIT) -> None:
+        self.home = folder.home
+        self.url = ""
+        self.started = False
+        self._folder = folder
+        self._door_limit = door_limit
+        self._users_lock: int | None = None
+        self._left = False
+        self._thread_lock = threading.RLock()
+        _uses.add(self)
+        atexit.register(self.leave)
+
+    @property
+    def pid(self) -> int | None:
+        """The server's main process, if it lives."""
+        postmaster = find_postmaster(self._folder.data)
+        return postmaster.pid if postmaster else None
+
+    def ensure_running(self) -> str:
+        """Bring the server back if it died; its URL. Cheap when it runs; blocks while it starts."""
+        with self._thread_lock:
+            if self._left:
+                raise EmbeddedServerError("the embedded PostgreSQL was left by this process")
+            if self.url and self._runs():
+                return self.url
+            log_start = log_size(self._folder)
+            with hold_door(self._folder, self._door_limit):
+                self._enter()
+                self.started = start_server(self._folder) or self.started
+            postmaster = wait_until_ready(self._folder, log_start)
+            assert postmaster.socket_folder is not None  # part of being ready
+            self.url = ensure_database(postmaster.socket_folder)
+            return self.url
+
+    def leave(self) -> None:
+        """Give the place up; the last one out stops the server. Never raises, may be repeated."""
+        with self._thread_lock:
+            if self._left:
+                return
+            try:
+                if self._users_lock is not None:
+                    with hold_door(self._folder, self._door_limit):
+                        # the conversion fails while anybody else holds a shared lock
+                        if try_lock(self._users_lock, EXCLUSIVE):
+                            stop_server(self._folder)
+            except (EmbeddedServerError, OSError) as error:
+                log.warning("left the embedded PostgreSQL running", reason=str(error))
+            finally:
+                self.abandon()
+
+    def abandon(self) -> None:
+        """Give the place up without stopping anything."""
+        with self._thread_lock:
+            self._left = True
+            lock, self._users_lock = self._users_lock, None
+            if lock is not None:
+                unlock(lock)
+            _uses.discard(self)
+            atexit.unregister(self.leave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.leave()
+
+    def _enter(self) -> None:
+        if self._users_lock is None:
+            lock = open_lock(self._folder, self._folder.users)
+            if not try_lock(lock, SHARED):
+                os.close(lock)
+                raise EmbeddedServerError(
+                    f"{self._folder.users} is locked by something that is not Forager",
+                    hint="end the process that holds it (see `lslocks`), and try again",
+                )
+            self._users_lock = lock
+
+    def _runs(self) -> bool:
+        postmaster: Postmaster | None = find_postmaster(self._folder.data)
+        return postmaster is not None and postmaster.ready and socket_exists(postmaster)
+
+    def _forget_in_child(self) -> None:
+        # a forked child shares the parent's lock: it must neither keep it nor stop the server
+        self._thread_lock = threading.RLock()
+        self._left = True
+        lock, self._users_lock = self._users_lock, None
+        if lock is not None:
+            os.close(lock)
+
+
+_uses: weakref.WeakSet[ServerUse] = weakref.WeakSet()
+
+
+def _forget_all_in_child() -> None:
+    for use in list(_uses):
+        use._forget_in_child()
+
+
+os.register_at_fork(after_in_child=_forget_all_in_child)
