@@ -1,0 +1,1 @@
+"""Bytes in, facts out. Everything here is pure: no network, no files, no clock."""

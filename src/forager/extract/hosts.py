@@ -1,0 +1,54 @@
+"""Hosts, and which of them belong together."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import cache, lru_cache
+
+from publicsuffixlist import PublicSuffixList
+
+
+def host_of(url: str) -> str:
+    """The host of a normalised URL: lower-case ASCII, with its port if not the default one."""
+    start = url.find("//") + 2
+    end = url.find("/", start)
+    return url[start:] if end < 0 else url[start:end]
+
+
+def host_name(host: str) -> str:
+    """The host without its port."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+@lru_cache(maxsize=10_000)
+def registrable_domain(host: str) -> str:
+    """The part of a host that one owner registered: docs.example.co.uk -> example.co.uk.
+
+    Suffixes that companies hand out to their users count (project.github.io stands alone), so a
+    crawl of one user's pages does not spread to all others. Addresses and names without a
+    registrable part (localhost, co.uk) stand for themselves.
+    """
+    name = host_name(host)
+    if _is_address(name):
+        return name
+    return _suffixes().privatesuffix(name.rstrip(".")) or name
+
+
+def same_domain(host: str, other: str) -> bool:
+    """Whether two hosts have the same registrable domain."""
+    return registrable_domain(host) == registrable_domain(other)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # read on first use: most crawls stay on one host and never need the list
+    return PublicSuffixList()

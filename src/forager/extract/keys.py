@@ -1,0 +1,28 @@
+"""Hashes under which a normalised URL is stored and remembered."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+KEY_LENGTH = 16
+
+
+def url_hash(url: str) -> bytes:
+    """SHA-256 of a normalised URL."""
+    # a URL that was never normalised may hold a lone surrogate; it still gets a hash
+    return sha256(url.encode("utf-8", "surrogatepass")).digest()
+
+
+def url_key(url: str) -> bytes:
+    """The first 16 bytes of the hash: the key in frontier and visited."""
+    return url_hash(url)[:KEY_LENGTH]
+
+
+def url_fingerprint(url: str) -> int:
+    """The first 64 bits of the hash: what is kept in memory of a known URL."""
+    return int.from_bytes(url_hash(url)[:8], "big")
+
+
+def key_fingerprint(key: bytes) -> int:
+    """The fingerprint of the URL with this key, to refill the memory from the tables."""
+    return int.from_bytes(key[:8], "big")

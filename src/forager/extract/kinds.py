@@ -1,0 +1,82 @@
+"""What a body is: by its Content-Type, and by its first bytes where that says too little."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+_SNIFF_BYTES = 512
+
+
+class ContentKind(StrEnum):
+    HTML = "html"
+    XHTML = "xhtml"
+    MARKDOWN = "markdown"
+    PLAIN = "plain"
+    OTHER = "other"  # PDF, images, archives, feeds: nothing to read here
+
+
+_BY_TYPE = {
+    "text/html": ContentKind.HTML,
+    "application/xhtml+xml": ContentKind.XHTML,
+    "text/markdown": ContentKind.MARKDOWN,
+    "text/x-markdown": ContentKind.MARKDOWN,
+    "text/plain": ContentKind.PLAIN,
+}
+# types that servers send when they do not know
+_UNKNOWN = frozenset({"", "application/octet-stream", "application/unknown", "unknown/unknown"})
+_XML = frozenset({"text/xml", "application/xml"})
+_MAGIC = (
+    b"%PDF-",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"\x28\xb5\x2f\xfd",
+    b"RIFF",
+    b"\x7fELF",
+    b"wOFF",
+    b"wOF2",
+)
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|script)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# control characters that no text holds; NUL is left out for UTF-16 with a byte order mark
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKDOWN_PATH = re.compile(r"(?:\.(?:md|mdx|markdown)|/llms(?:-full)?\.txt)$", re.IGNORECASE)
+
+
+def media_type(content_type: str | None) -> str:
+    """The type alone, lower-case, without parameters."""
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+def kind_of(body: bytes, content_type: str | None, url: str) -> ContentKind:
+    """What the body is, whatever the server says: binary data under a text type is OTHER."""
+    head = body[:_SNIFF_BYTES]
+    if head.startswith(_MAGIC):
+        return ContentKind.OTHER
+    kind = _declared_kind(media_type(content_type), head)
+    if kind is ContentKind.PLAIN:
+        return _kind_of_text(head, url)
+    return kind
+
+
+def _declared_kind(declared: str, head: bytes) -> ContentKind:
+    if known := _BY_TYPE.get(declared):
+        return known
+    if declared in _XML:
+        return ContentKind.XHTML if b"<html" in head.lower() else ContentKind.OTHER
+    if declared not in _UNKNOWN:
+        return ContentKind.OTHER
+    return ContentKind.HTML if _HTML_START.match(head) else ContentKind.PLAIN
+
+
+def _kind_of_text(head: bytes, url: str) -> ContentKind:
+    marked = head.startswith((b"\xfe\xff", b"\xff\xfe"))
+    if not marked and _BINARY.search(head):
+        return ContentKind.OTHER
+    path = url.partition("?")[0]
+    return ContentKind.MARKDOWN if _MARKDOWN_PATH.search(path) else ContentKind.PLAIN

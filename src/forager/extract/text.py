@@ -1,0 +1,31 @@
+"""Text as PostgreSQL accepts it and as people read it."""
+
+from __future__ import annotations
+
+import re
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def scalar_values(text: str) -> str:
+    """Pair up surrogates and replace the lone ones by U+FFFD, as browsers do."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def storable(text: str) -> str:
+    """The text without what PostgreSQL refuses: NUL and lone surrogates."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    return scalar_values(text)
+
+
+def collapse(text: str) -> str:
+    """The text with every run of white space as one space, and none at the ends."""
+    return " ".join(text.split())
+
+
+def clip(text: str, limit: int) -> tuple[str, bool]:
+    """The first `limit` characters, and whether anything was cut off."""
+    return (text, False) if len(text) <= limit else (text[:limit], True)

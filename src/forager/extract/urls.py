@@ -1,0 +1,191 @@
+"""URLs by the WHATWG standard, and the one spelling under which Forager knows each page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import NewType
+
+import ada_url
+
+from forager.extract.text import scalar_values
+from forager.extract.tracking import tracking_names, without_tracking
+
+MAX_URL_LENGTH = 4096
+# dots, blanks and fragments may vanish in parsing, so what is given may be longer than the result
+MAX_GIVEN_LENGTH = 65_536
+
+NormalisedUrl = NewType("NormalisedUrl", str)
+
+
+class Refusal(Enum):
+    """Why a URL cannot be crawled. Not a str, so it cannot be taken for a URL by mistake."""
+
+    INVALID = "not a valid URL"
+    SCHEME = "neither http nor https"
+    TOO_LONG = f"longer than {MAX_URL_LENGTH} characters"
+
+
+def join(url: str, base: str | None = None) -> str | None:
+    """The absolute URL by WHATWG, of any scheme, or None where the standard says failure."""
+    try:
+        return _parse(url, base)
+    except ValueError:
+        # ada also refuses lone surrogates, which the standard replaces by U+FFFD
+        repaired = scalar_values(url)
+        return join(repaired, base) if repaired != url else None
+
+
+def _parse(url: str, base: str | None) -> str:
+    return ada_url.normalize_url(url) if base is None else ada_url.join_url(base, url)
+
+
+def normalise(url: str, base: str | None = None) -> NormalisedUrl | Refusal:
+    """The one spelling of a URL, or why it has none. For many links of a page use `Resolver`."""
+    if len(url) > MAX_GIVEN_LENGTH:
+        return Refusal.SCHEME if _OTHER_SCHEME.match(url) else Refusal.TOO_LONG
+    absolute = join(url, base)
+    if absolute is None:
+        return Refusal.INVALID
+    if not absolute.startswith(("https://", "http://")):
+        return Refusal.SCHEME
+    for step in _STEPS:
+        absolute = step(absolute)
+    return _within_limit(absolute)
+
+
+def _within_limit(url: str) -> NormalisedUrl | Refusal:
+    return NormalisedUrl(url) if len(url) <= MAX_URL_LENGTH else Refusal.TOO_LONG
+
+
+_OTHER_SCHEME = re.compile(r"[\0- ]*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+# --- what is done after parsing, in this order ----------------------------------------------
+
+
+def _without_fragment(url: str) -> str:
+    return url.partition("#")[0]
+
+
+def _without_credentials(url: str) -> str:
+    """A name and password in a link would end up in logs and exports; use a header instead."""
+    if "@" not in url:
+        return url
+    start = url.index("//") + 2
+    at = url.find("@", start, url.index("/", start))
+    return url if at < 0 else url[:start] + url[at + 1 :]
+
+
+def _with_plain_escapes(url: str) -> str:
+    """Escapes of unreserved characters are undone, others get upper-case digits.
+
+    RFC 3986 (6.2.2) calls both spellings equivalent, unlike any other change of escapes.
+    """
+    return _ESCAPE.sub(_plain_escape, url) if "%" in url else url
+
+
+# An escape after a stray "%" or "%4" must stay: undone, it would complete another escape.
+_ESCAPE = re.compile(r"((?<!%)(?<!%[0-9A-Fa-f]))?%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+
+
+def _plain_escape(match: re.Match[str]) -> str:
+    character = chr(int(match[2], 16))
+    stands_alone = match[1] is not None
+    return character if stands_alone and character in _UNRESERVED else match[0].upper()
+
+
+def _without_tracking(url: str) -> str:
+    """Also drops the `?` of an empty query."""
+    if "?" not in url:
+        return url
+    path, _, query = url.partition("?")
+    kept = without_tracking(query)
+    return f"{path}?{kept}" if kept else path
+
+
+_STEPS: tuple[Callable[[str], str], ...] = (
+    _without_fragment,
+    _without_credentials,
+    _with_plain_escapes,
+    _without_tracking,
+)
+
+
+# --- many links against one base ------------------------------------------------------------
+
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+"
+# Most links of real pages: nothing in them can be changed by parsing or by any step above. A host
+# has a last label that is no number (else it may be an IPv4 address) and no punycode.
+_SIMPLE = re.compile(
+    r"(https?://(?![^/]*xn--)(?:[a-z0-9-]++\.)*+[a-z][a-z0-9-]*+(?=/))?"
+    rf"(/?(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+)"
+    r"(?:#.*)?",
+    re.DOTALL,
+)
+
+
+class Resolver:
+    """Normalises links against one base, which is taken apart only once."""
+
+    __slots__ = ("_directory", "_origin", "base")
+
+    def __init__(self, base: NormalisedUrl) -> None:
+        self.base = base
+        path_start = base.index("/", base.index("//") + 2)
+        path = base.partition("?")[0]
+        self._origin = base[:path_start]
+        self._directory = path[: path.rindex("/") + 1]
+
+    def resolve(self, href: str) -> NormalisedUrl | Refusal:
+        """Exactly `normalise(href, base)`, several times faster for simple links."""
+        simple = _SIMPLE.fullmatch(href) if len(href) <= MAX_GIVEN_LENGTH else None
+        if simple is None:
+            return normalise(href, self.base)
+        origin, path = simple.groups()
+        if origin:
+            return _within_limit(origin + path)
+        if not path:
+            return self.base
+        return _within_limit((self._origin if path[0] == "/" else self._directory) + path)
+
+
+# --- for people -----------------------------------------------------------------------------
+
+
+def explain_normalisation(url: str, base: str | None = None) -> list[str]:
+    """What `normalise` does to a URL, step by step, in words; the last line is the result."""
+    steps = _explain_parsing(url, base)
+    result = normalise(url, base)
+    if isinstance(result, Refusal):
+        return [*steps, f"refused: {result.value}"]
+    current = join(url, base) or ""
+    for step, describe in zip(_STEPS, _DESCRIPTIONS, strict=True):
+        changed = step(current)
+        if changed != current:
+            steps.append(f"{describe(current)}: {changed}")
+        current = changed
+    return [*steps, f"result: {result}"]
+
+
+def _explain_parsing(url: str, base: str | None) -> list[str]:
+    absolute = join(url, base)
+    if absolute is None or absolute == url:
+        return []
+    against = f" against {base}" if base is not None and join(url) is None else ""
+    return [f"parsed{against} (host, port, dot segments, escapes): {absolute}"]
+
+
+def _describe_tracking(url: str) -> str:
+    names = tracking_names(url.partition("?")[2])
+    return f"tracking parameters removed ({', '.join(names)})" if names else "empty query dropped"
+
+
+_DESCRIPTIONS: tuple[Callable[[str], str], ...] = (
+    lambda _: "fragment dropped",
+    lambda _: "name and password removed",
+    lambda _: "escapes in their plain spelling",
+    _describe_tracking,
+)
