@@ -7,12 +7,13 @@ import os
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -82,6 +83,10 @@ class Settings(BaseSettings):
         gt=0,
         description="A runner that lives but commits nothing for this long is stuck, and killed.",
     )
+    job_modules: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Python modules, separated by commas, that register job kinds of your own.",
+    )
     job_time_limit: float | None = Field(
         default=None, gt=0, description="Longest time one run of a job may take; none by default."
     )
@@ -109,6 +114,13 @@ class Settings(BaseSettings):
     prune_after_days: float = Field(
         default=30.0, gt=0, description="Finished jobs older than this are deleted."
     )
+
+    @field_validator("job_modules", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
 
     @classmethod
     def settings_customise_sources(

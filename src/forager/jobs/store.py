@@ -214,12 +214,19 @@ async def sum_pending_work(connection: Connection) -> list[StateCount]:
 
 
 async def claim_jobs(
-    connection: Connection, *, worker_id: UUID, kinds: Sequence[str], limit: int, schema: str
+    connection: Connection,
+    *,
+    worker_id: UUID,
+    kinds: Sequence[str],
+    limit: int,
+    schema: str,
+    only: UUID | None = None,
 ) -> list[Job]:
     """Take the next due jobs. A worker of another schema version gets none.
 
     The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
     """
+    this_one: LiteralString = "AND id = %(only)s" if only else ""
     cursor = _jobs(connection)
     await cursor.execute(
         f"""
@@ -230,6 +237,7 @@ async def claim_jobs(
                AND run_after <= now()
                AND kind = ANY(%(kinds)s)
                AND (SELECT version_num FROM alembic_version) = %(schema)s
+               {this_one}
              ORDER BY priority DESC, created_at, id
              LIMIT %(limit)s
                FOR NO KEY UPDATE SKIP LOCKED
@@ -253,6 +261,7 @@ async def claim_jobs(
             "kinds": list(kinds),
             "schema": schema,
             "limit": limit,
+            "only": only,
             "worker_id": worker_id,
             "actor": f"worker {worker_id}",
         },

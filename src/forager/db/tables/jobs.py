@@ -25,9 +25,12 @@ class CrawlJob(Base):
         CheckConstraint("progress_percentage BETWEEN 0 AND 100", name="progress_percentage"),
         CheckConstraint("retry_count >= 0 AND max_retries >= 0", name="retries"),
         CheckConstraint("jsonb_typeof(payload) = 'object'", name="payload"),
-        # a worker belongs to a job that runs, or that is about to pause
+        # a job that runs has a worker; otherwise only one that is about to pause may have one
         CheckConstraint(
-            "worker_id IS NULL OR status IN ('processing', 'paused')", name="worker_id"
+            "CASE status WHEN 'processing' THEN worker_id IS NOT NULL"
+            " AND last_heartbeat IS NOT NULL WHEN 'paused' THEN true"
+            " ELSE worker_id IS NULL END",
+            name="worker_id",
         ),
         Index(
             "crawl_jobs_claim_idx",

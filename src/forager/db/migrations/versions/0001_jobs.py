@@ -37,8 +37,13 @@ CREATE TABLE crawl_jobs (
         CHECK (progress_percentage BETWEEN 0 AND 100),
     CONSTRAINT crawl_jobs_retries_check CHECK (retry_count >= 0 AND max_retries >= 0),
     CONSTRAINT crawl_jobs_payload_check CHECK (jsonb_typeof(payload) = 'object'),
-    CONSTRAINT crawl_jobs_worker_id_check
-        CHECK (worker_id IS NULL OR status IN ('processing', 'paused'))
+    CONSTRAINT crawl_jobs_worker_id_check CHECK (
+        CASE status
+            WHEN 'processing' THEN worker_id IS NOT NULL AND last_heartbeat IS NOT NULL
+            WHEN 'paused' THEN true
+            ELSE worker_id IS NULL
+        END
+    )
 ) WITH (fillfactor = 70);
 
 CREATE INDEX crawl_jobs_claim_idx ON crawl_jobs (priority DESC, created_at, id, run_after)

@@ -1,0 +1,98 @@
+"""What a handler is given: its job, a fenced way to write, and word of when to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from forager.db.database import Connection, Database
+from forager.jobs import store
+from forager.jobs.control import StopCause
+from forager.jobs.job import Job
+from forager.jobs.lease import Lease
+from forager.jobs.lifecycle import Status
+from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a job had done and still had to do at its last commit."""
+
+    processed: int
+    pending: int
+    data: dict[str, Any]
+
+
+class JobContext:
+    """One run of one job. Everything a handler writes goes through `commit`."""
+
+    def __init__(
+        self,
+        job: Job,
+        lease: Lease,
+        database: Database,
+        settings: Settings,
+        *,
+        on_progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.job = job
+        self.lease = lease
+        self.database = database
+        self.settings = settings
+        self.stopping = asyncio.Event()
+        self.stop_cause: StopCause | None = None
+        self._on_progress = on_progress
+
+    def ask_to_stop(self, cause: StopCause) -> None:
+        """Tell the handler to commit what it has and return. The first cause stands."""
+        if self.stop_cause is None:
+            self.stop_cause = cause
+        self.stopping.set()
+
+    def carry_on(self) -> None:
+        """Take a pause back."""
+        if self.stop_cause is StopCause.PAUSE:
+            self.stop_cause = None
+            self.stopping.clear()
+
+    @asynccontextmanager
+    async def commit(self) -> AsyncIterator[Connection]:
+        """A transaction only the holder of the lease can make; a commit is a checkpoint.
+
+        All statements leave in one round trip, so results can be read only after the block. The
+        fence is the first of them: behind a lost lease nothing is executed.
+        """
+        async with self.database.connection() as connection:
+            async with connection.pipeline(), connection.transaction():
+                fence = await connection.execute(
+                    "SELECT hold_lease(%s, %s)", (self.lease.job_id, self.lease.number)
+                )
+                yield connection
+            row = await fence.fetchone()
+        self._on_progress()
+        if row is not None and row[0] == Status.PAUSED:
+            self.ask_to_stop(StopCause.PAUSE)
+
+    async def checkpoint(self) -> Checkpoint | None:
+        """The last checkpoint that `save` wrote; None for a job that starts."""
+        async with self.database.connection() as connection:
+            found = await store.select_checkpoint(connection, self.lease.job_id)
+        return None if found is None else Checkpoint(*found)
+
+    async def save(
+        self, connection: Connection, *, processed: int, pending: int, data: dict[str, Any]
+    ) -> None:
+        """Write counters and checkpoint inside a commit; 100 % is for completed jobs only."""
+        whole = processed + pending
+        percentage = min(99, 100 * processed // whole) if whole else 0
+        await store.save_progress(
+            connection,
+            self.lease.job_id,
+            processed=processed,
+            pending=pending,
+            percentage=percentage,
+            checkpoint=data,
+        )

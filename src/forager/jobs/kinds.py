@@ -1,0 +1,60 @@
+"""Job kinds: what a job of a given name does, and which payloads it takes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.jobs.context import JobContext
+    from forager.jobs.outcome import Outcome
+
+BUILTIN_MODULES = ("forager.jobs.selftest",)
+
+
+def any_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    return payload
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """A handler under a name.
+
+    `run` must be able to start from what it has committed, at any time: after a crash, a pause or
+    a restart of the database it is simply called again. `check` returns the payload as it will be
+    stored, or raises InvalidInput.
+    """
+
+    name: str
+    run: Callable[[JobContext], Awaitable[Outcome]]
+    check: Callable[[dict[str, Any]], dict[str, Any]] = any_payload
+
+
+_KINDS: dict[str, JobKind] = {}
+
+
+def register(kind: JobKind) -> JobKind:
+    _KINDS[kind.name] = kind
+    return kind
+
+
+def load_kinds(modules: Iterable[str] = ()) -> list[str]:
+    """Import the modules that register kinds; the names of all kinds there are then."""
+    for module in (*BUILTIN_MODULES, *modules):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InvalidInput(f"setting 'job_modules': {module} cannot be imported: {error}") from error
+    return sorted(_KINDS)
+
+
+def kind_named(name: str) -> JobKind:
+    try:
+        return _KINDS[name]
+    except KeyError:
+        known = ", ".join(sorted(_KINDS)) or "none"
+        raise InvalidInput(f"there is no job kind {name!r}", hint=f"Known kinds: {known}.") from None

@@ -1,0 +1,360 @@
+"""The queue: what people, programs and workers can do with jobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+
+from forager.db.cursor import Page, decode_cursor, encode_cursor
+from forager.db.database import Connection, Database
+from forager.db.ids import new_id
+from forager.db.schema import SCHEMA_VERSION
+from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
+from forager.jobs import lifecycle, store
+from forager.jobs.job import Job, JobEvent, NewJob, StateCount
+from forager.jobs.kinds import kind_named
+from forager.jobs.lease import Lease
+from forager.jobs.lifecycle import IllegalMove, Move, Status
+from forager.settings import Settings
+
+MAX_LIST = 1000
+MAX_PAYLOAD_BYTES = 1 << 20
+PRUNE_BATCH = 500
+PRIORITIES = range(-(2**31), 2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The job that does the work: a new one, or the one its source already has."""
+
+    job: Job
+    created: bool
+
+
+class Queue:
+    """All moves of all jobs. Thin: each method is one statement and the words for its refusal."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    # --- for people and programs -----------------------------------------------------------
+
+    async def enqueue(self, job: NewJob, *, actor: str = "user") -> Enqueued:
+        """Add a job; if its source has an active one already, that one is the answer."""
+        checked = _checked(job)
+        async with self._database.connection() as connection:
+            while True:
+                inserted = await store.insert_jobs(connection, [(new_id(), checked)], actor=actor)
+                if inserted:
+                    return Enqueued(inserted[0], created=True)
+                assert checked.source_id is not None
+                active = await store.select_active_job_of_source(connection, checked.source_id)
+                # it may have finished between the two statements: then there is room for ours
+                if active is not None:
+                    return Enqueued(active, created=False)
+
+    async def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "user") -> list[Job]:
+        """Add many jobs in one statement; those whose source has an active job are left out."""
+        if not jobs:
+            return []
+        rows = [(new_id(), _checked(job)) for job in jobs]
+        async with self._database.connection() as connection:
+            return await store.insert_jobs(connection, rows, actor=actor)
+
+    async def get(self, job_id: UUID) -> Job:
+        async with self._database.connection() as connection:
+            return await _existing(connection, job_id)
+
+    async def resolve(self, text: str) -> UUID:
+        """The job a person means: a whole id, or its beginning as long as that is unique."""
+        digits = text.replace("-", "").lower()
+        if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+            raise InvalidInput(f"{text!r} is not a job id", hint="`forager jobs list` shows ids.")
+        low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+        async with self._database.connection() as connection:
+            found = await store.select_jobs_by_prefix(connection, low, high)
+        if not found:
+            raise _no_such_job(text)
+        if len(found) > 1:
+            raise InvalidInput(f"several jobs begin with {text}", hint="Give more of the id.")
+        return found[0]
+
+    async def list(
+        self,
+        *,
+        statuses: Sequence[Status] | None = None,
+        kind: str | None = None,
+        source_id: str | None = None,
+        user_id: UUID | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Job]:
+        """Jobs, newest first, a page at a time."""
+        before = decode_cursor(cursor) if cursor else None
+        async with self._database.connection() as connection:
+            jobs = await store.select_jobs(
+                connection,
+                statuses=statuses,
+                kind=kind,
+                source_id=source_id,
+                user_id=user_id,
+                before=before,
+                limit=_checked_limit(limit) + 1,
+            )
+        if len(jobs) <= limit:
+            return Page(jobs, None)
+        last = jobs[limit - 1]
+        return Page(jobs[:limit], encode_cursor(last.created_at, last.id))
+
+    async def events(self, job_id: UUID, *, after: int = 0, limit: int = 100) -> list[JobEvent]:
+        """A job's history, oldest first."""
+        async with self._database.connection() as connection:
+            await _existing(connection, job_id)
+            return await store.select_events(
+                connection, job_id, after=after, limit=_checked_limit(limit)
+            )
+
+    async def counts(self) -> dict[Status, int]:
+        """Jobs by state; states without jobs count zero."""
+        async with self._database.connection() as connection:
+            counted = dict(await store.count_jobs(connection))
+        return {status: counted.get(status, 0) for status in Status}
+
+    async def pending_work(self) -> list[StateCount]:
+        """What is left to do, by state: running, waiting and paused jobs apart."""
+        async with self._database.connection() as connection:
+            return await store.sum_pending_work(connection)
+
+    async def pause(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
+        """Hold a job. A running one commits what it has and leaves; until then it is pausing."""
+        moves = (lifecycle.PAUSE_RUNNING, lifecycle.PAUSE_PENDING)
+        return await self._first_possible("pause", job_id, moves, actor=actor, reason=reason)
+
+    async def resume(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
+        """Continue a paused job from its last commit; one that is still pausing just goes on."""
+        moves = (lifecycle.RESUME_PAUSING, lifecycle.RESUME_PAUSED)
+        return await self._first_possible("resume", job_id, moves, actor=actor, reason=reason)
+
+    async def cancel(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
+        """End a job for good; whoever runs it can write no more."""
+        return await self._first_possible(
+            "cancel",
+            job_id,
+            (lifecycle.CANCEL,),
+            actor=actor,
+            reason=reason,
+            stop_reason=reason or "cancelled",
+        )
+
+    async def retry(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
+        """Give a failed job all its retries again, from its last commit."""
+        try:
+            return await self._first_possible(
+                "retry", job_id, (lifecycle.RETRY,), actor=actor, reason=reason
+            )
+        except psycopg.errors.UniqueViolation:
+            raise NotAllowed(
+                f"cannot retry job {job_id}: its source has another active job",
+                hint="Cancel that one first, or let it finish.",
+            ) from None
+
+    async def prune(self, *, older_than: float | None = None) -> int:
+        """Delete finished jobs older than so many seconds (default: the setting), in batches."""
+        age = self._settings.prune_after_days * 86400 if older_than is None else older_than
+        if age < 0:
+            raise InvalidInput("an age cannot be negative")
+        total = 0
+        async with self._database.connection() as connection:
+            while deleted := await store.delete_finished(
+                connection, older_than=age, limit=PRUNE_BATCH
+            ):
+                total += deleted
+        return total
+
+    # --- for workers -----------------------------------------------------------------------
+
+    async def claim(
+        self, worker_id: UUID, *, kinds: Sequence[str], limit: int = 1, only: UUID | None = None
+    ) -> list[Job]:
+        """Take up to `limit` due jobs, highest priority first, oldest first."""
+        async with self._database.connection() as connection:
+            return await store.claim_jobs(
+                connection,
+                worker_id=worker_id,
+                kinds=kinds,
+                limit=_checked_limit(limit),
+                schema=SCHEMA_VERSION,
+                only=only,
+            )
+
+    async def heartbeat(self, leases: Sequence[Lease]) -> set[UUID]:
+        """Renew leases of one worker; the ids of those renewed.
+
+        A lease that is missing from the answer is lost, or its row was locked for a moment:
+        `held` tells the two apart.
+        """
+        if not leases:
+            return set()
+        async with self._database.connection() as connection:
+            renewed = await store.beat(
+                connection,
+                worker_id=leases[0].worker_id,
+                ids=[lease.job_id for lease in leases],
+                leases=[lease.number for lease in leases],
+            )
+        return set(renewed)
+
+    async def held(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
+        """The states of those jobs whose lease is still the given one."""
+        async with self._database.connection() as connection:
+            rows = await store.select_held(connection, [lease.job_id for lease in leases])
+        number = {lease.job_id: lease.number for lease in leases}
+        return {row.id: row.status for row in rows if row.lease == number[row.id]}
+
+    async def complete(
+        self, connection: Connection, lease: Lease, *, stop_reason: str = "finished"
+    ) -> Job:
+        """Complete a job, inside the caller's transaction."""
+        job = await store.apply_move(
+            connection,
+            lease.job_id,
+            lifecycle.COMPLETE,
+            actor=lease.actor,
+            lease=lease.number,
+            reason=stop_reason,
+            stop_reason=stop_reason,
+        )
+        if job is None:
+            raise LeaseLost(f"job {lease.job_id} cannot be completed under lease {lease.number}")
+        return job
+
+    async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
+        """A run failed: retry later while retries are left and it is not permanent."""
+        async with self._database.connection() as connection:
+            return await store.end_failed_run(
+                connection,
+                lease.job_id,
+                lease=lease.number,
+                error=storable(error),
+                permanent=permanent,
+                actor=lease.actor,
+                delay=self._settings.retry_delay,
+                delay_max=self._settings.retry_delay_max,
+            )
+
+    async def release(self, lease: Lease, *, reason: str, delay: float = 0.0) -> Job | None:
+        """Give a job back without spending a retry; a pausing one is paused by that."""
+        async with self._database.connection() as connection:
+            for move in (lifecycle.RELEASE, lifecycle.PARK):
+                job = await store.apply_move(
+                    connection,
+                    lease.job_id,
+                    move,
+                    actor=lease.actor,
+                    lease=lease.number,
+                    reason=reason,
+                    delay=delay,
+                )
+                if job is not None:
+                    return job
+        return None
+
+    async def park(self, lease: Lease) -> Job | None:
+        """Leave a pausing job; None if it was resumed meanwhile, or the lease is lost."""
+        async with self._database.connection() as connection:
+            return await store.apply_move(
+                connection, lease.job_id, lifecycle.PARK, actor=lease.actor, lease=lease.number
+            )
+
+    # ---------------------------------------------------------------------------------------
+
+    async def _first_possible(
+        self,
+        action: str,
+        job_id: UUID,
+        moves: Sequence[Move],
+        *,
+        actor: str,
+        reason: str | None,
+        stop_reason: str | None = None,
+    ) -> Job:
+        async with self._database.connection() as connection:
+            for move in moves:
+                moved = await store.apply_move(
+                    connection, job_id, move, actor=actor, reason=reason, stop_reason=stop_reason
+                )
+                if moved is not None:
+                    return moved
+            job = await _existing(connection, job_id)
+        raise IllegalMove(job_id, action, job.status)
+
+
+@asynccontextmanager
+async def open_queue(settings: Settings, *, name: str = "forager") -> AsyncIterator[Queue]:
+    """The queue of the configured database."""
+    from forager.db.database import open_database
+
+    async with open_database(settings, name=name) as database:
+        yield Queue(database, settings)
+
+
+async def _existing(connection: Connection, job_id: UUID) -> Job:
+    job = await store.select_job(connection, job_id)
+    if job is None:
+        raise _no_such_job(job_id)
+    return job
+
+
+def _no_such_job(job_id: object) -> NotFound:
+    return NotFound(f"there is no job {job_id}", hint="`forager jobs list` shows the jobs there are.")
+
+
+def _checked_limit(limit: int) -> int:
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    return limit
+
+
+def _checked(job: NewJob) -> NewJob:
+    """The job as it will be stored; refuses what PostgreSQL or the handler would refuse later."""
+    if job.priority not in PRIORITIES:
+        raise InvalidInput(f"priority {job.priority} is out of range")
+    if job.max_retries < 0 or job.delay < 0:
+        raise InvalidInput("max_retries and delay cannot be negative")
+    payload = kind_named(job.kind).check(_checked_payload(job.payload))
+    return NewJob(
+        kind=job.kind,
+        payload=payload,
+        priority=job.priority,
+        max_retries=job.max_retries,
+        source_id=job.source_id,
+        user_id=job.user_id,
+        delay=job.delay,
+    )
+
+
+def _checked_payload(payload: Any) -> dict[str, Any]:
+    if not isinstance(payload, dict):
+        raise InvalidInput("a job's payload must be an object")
+    try:
+        encoded = orjson.dumps(payload)
+    except TypeError as error:
+        raise InvalidInput(f"the payload is not JSON: {error}") from None
+    if len(encoded) > MAX_PAYLOAD_BYTES:
+        raise InvalidInput(f"the payload has {len(encoded)} bytes; at most {MAX_PAYLOAD_BYTES} go")
+    if b"\\u0000" in encoded:
+        raise InvalidInput("the payload holds a NUL character, which PostgreSQL cannot store")
+    return payload
+
+
+def storable(text: str) -> str:
+    """Text as PostgreSQL takes it, at a length that a person would read."""
+    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    return clean.encode("utf-8", "replace").decode("utf-8")[:8000]

@@ -1,0 +1,77 @@
+"""The watchdog: gives back the jobs of workers that died.
+
+Supervisors notice the death of their own runners at once; this is for supervisors that died. A
+heartbeat must be old, and be the same that was seen at the look before: after an outage or a
+laptop's sleep every heartbeat is old, and the living need a moment to beat again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from uuid import UUID
+
+from forager.db.database import Database
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.jobs import store
+from forager.jobs.job import Recovered
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("watchdog")
+
+
+class Watchdog:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._suspects: dict[UUID, datetime] = {}
+
+    async def run(self) -> None:
+        """Look for ever, once per interval."""
+        while True:
+            try:
+                await self.run_once()
+            except (DatabaseUnavailable, DiskFull) as error:
+                log.warning("cannot look for stale jobs now", reason=error.message)
+            await asyncio.sleep(self._settings.watchdog_interval)
+
+    async def run_once(self) -> list[Recovered]:
+        """One look: recover what was stale at the look before too, remember what is stale now."""
+        stale_after = self._settings.stale_after
+        async with self._database.connection() as connection:
+            stale = dict(await store.select_stale(connection, stale_after=stale_after))
+            dead = {job: beat for job, beat in stale.items() if self._suspects.get(job) == beat}
+            self._suspects = stale
+            if not dead:
+                return []
+            recovered = await store.recover_stale(
+                connection,
+                ids=list(dead),
+                heartbeats=list(dead.values()),
+                stale_after=stale_after,
+                error=f"worker sent no heartbeat for more than {stale_after:g} s",
+                delay=self._settings.retry_delay,
+                delay_max=self._settings.retry_delay_max,
+            )
+        for job in recovered:
+            log.warning(
+                "recovered a stale job",
+                job=str(job.id),
+                now=job.status.value,
+                retry=f"{job.retry_count}/{job.max_retries}",
+            )
+        return recovered
+
+    async def look_twice(self) -> list[Recovered]:
+        """Look, give the living time to beat, and look again. For a person who asks once."""
+        recovered = await self.run_once()
+        if self._suspects:
+            await asyncio.sleep(self._settings.heartbeat_interval * 1.5)
+            recovered += await self.run_once()
+        return recovered
+
+    @property
+    def suspects(self) -> int:
+        """Jobs that looked dead at the last look, and will be recovered if they still do."""
+        return len(self._suspects)

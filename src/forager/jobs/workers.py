@@ -1,0 +1,84 @@
+"""The list of workers: who is there, since when, and what they have to say. SQL only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    id: UUID
+    host: str
+    pid: int
+    version: str
+    capacity: int
+    started_at: datetime
+    last_seen: datetime
+    state: str
+    note: str | None
+
+
+async def register(
+    connection: Connection,
+    *,
+    worker_id: UUID,
+    host: str,
+    pid: int,
+    version: str,
+    capacity: int,
+    state: str,
+    note: str | None,
+) -> str | None:
+    """Say that a worker is there; the answer is the database's schema version."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH seen AS (
+            INSERT INTO workers (id, host, pid, version, capacity, state, note)
+            VALUES (%(id)s, %(host)s, %(pid)s, %(version)s, %(capacity)s, %(state)s, %(note)s)
+            ON CONFLICT (id) DO UPDATE
+               SET last_seen = now(), state = excluded.state, note = excluded.note
+        )
+        SELECT version_num FROM alembic_version
+        """,
+        {
+            "id": worker_id,
+            "host": host,
+            "pid": pid,
+            "version": version,
+            "capacity": capacity,
+            "state": state,
+            "note": note,
+        },
+    )
+    return await cursor.fetchone()
+
+
+async def unregister(connection: Connection, worker_id: UUID) -> None:
+    await connection.execute("DELETE FROM workers WHERE id = %s", (worker_id,))
+
+
+async def select_workers(connection: Connection) -> list[Worker]:
+    cursor = connection.cursor(row_factory=class_row(Worker))
+    await cursor.execute(
+        """
+        SELECT id, host, pid, version, capacity, started_at, last_seen, state, note
+          FROM workers
+         ORDER BY started_at
+        """
+    )
+    return await cursor.fetchall()
+
+
+async def delete_gone(connection: Connection, *, older_than: float) -> int:
+    """Forget workers that died without a word."""
+    cursor = await connection.execute(
+        "DELETE FROM workers WHERE last_seen < now() - %s * interval '1 second'", (older_than,)
+    )
+    return cursor.rowcount
