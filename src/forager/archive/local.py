@@ -1,0 +1,189 @@
+"""Segments as files. A file grows by appends, each synced before anything refers to it.
+
+A library over all stores can neither append nor sync, so files are written by hand here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forager.archive.errors import ArchiveError, DamagedRecord, disk_errors
+from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
+from forager.archive.storage import StoredSegment
+from forager.archive.threads import in_thread
+from forager.errors import InvalidInput, NotFound
+
+
+class LocalStorage:
+    """A folder of segments, shared by any number of processes."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def open_segment(self, name: str) -> LocalSegment:
+        return LocalSegment(self._root, self._path(name), name)
+
+    async def read(self, ref: ArchiveRef) -> bytes:
+        return await in_thread(_read, self._path(ref.segment), ref)
+
+    async def size(self, segment: str) -> int:
+        path = self._path(segment)
+        with disk_errors(segment):
+            return (await in_thread(path.stat)).st_size
+
+    async def delete(self, segment: str) -> None:
+        await in_thread(_delete, self._path(segment), segment)
+
+    async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+        return await in_thread(lambda: sorted(self._walk(prefix), key=lambda s: s.name))
+
+    def _path(self, name: str) -> Path:
+        parse_segment_name(name)
+        return self._root / name
+
+    def _walk(self, prefix: str) -> Iterator[StoredSegment]:
+        for folder, _, files in os.walk(self._root):
+            for file in files:
+                path = Path(folder, file)
+                name = path.relative_to(self._root).as_posix()
+                # another process may delete it between the two looks
+                with suppress(InvalidInput, FileNotFoundError):
+                    parse_segment_name(name)
+                    if name.startswith(prefix):
+                        yield _stored(name, path)
+
+
+class LocalSegment:
+    """One file, made by its first append."""
+
+    def __init__(self, root: Path, path: Path, name: str) -> None:
+        self.name = name
+        self.size = 0
+        self.sealed = False
+        self._root = root
+        self._path = path
+        self._fd: int | None = None
+        # A cancelled task leaves its append running in a thread. The next one waits for it here.
+        self._lock = threading.Lock()
+
+    async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        return await in_thread(self._append, frames)
+
+    async def close(self) -> None:
+        await in_thread(self._close)
+
+    def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        with self._lock, disk_errors(self.name):
+            if self.sealed:
+                raise ArchiveError(f"archive segment {self.name} takes no more records")
+            fd = self._open()
+            with self._undone_on_failure(fd):
+                _write_all(fd, self.size, b"".join(frames))
+                self._sync(fd)
+            refs = refs_of(self.name, self.size, frames)
+            self.size += sum(map(len, frames))
+            return refs
+
+    def _open(self) -> int:
+        if self._fd is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            try:
+                self._fd = os.open(self._path, flags, 0o644)
+            except FileExistsError:
+                self.sealed = True
+                raise
+        return self._fd
+
+    def _sync(self, fd: int) -> None:
+        try:
+            _sync_file(fd)
+            if not self.size:
+                self._sync_folders()
+        except OSError:
+            # the kernel may have dropped the pages and call the file clean: a second sync would lie
+            self.sealed = True
+            raise
+
+    def _sync_folders(self) -> None:
+        # every level: another process may have made one and not have synced it yet
+        for folder in self._path.parents:
+            if folder == self._root.parent:
+                break
+            _sync_folder(folder)
+        # the folder above may be someone else's, and not ours to open
+        with suppress(PermissionError):
+            _sync_folder(self._root.parent)
+
+    @contextmanager
+    def _undone_on_failure(self, fd: int) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            try:
+                os.ftruncate(fd, self.size)
+            except OSError:
+                self.sealed = True
+            raise
+
+    def _close(self) -> None:
+        with self._lock:
+            self.sealed = True
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+
+
+def _write_all(fd: int, offset: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def _sync_file(fd: int) -> None:
+    if sys.platform == "darwin":
+        import fcntl
+
+        # fsync alone stops at the drive's own cache there
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read(path: Path, ref: ArchiveRef) -> bytes:
+    with disk_errors(ref.segment):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            data = os.pread(fd, ref.length, ref.offset)
+        finally:
+            os.close(fd)
+    if len(data) != ref.length:
+        raise DamagedRecord(f"archive segment {ref.segment} ends before byte {ref.end}")
+    return data
+
+
+def _delete(path: Path, segment: str) -> None:
+    # the folder is left: another process may be about to make a file in it
+    with suppress(NotFound), disk_errors(segment):
+        path.unlink()
+        _sync_folder(path.parent)
+
+
+def _stored(name: str, path: Path) -> StoredSegment:
+    stat = path.stat()
+    return StoredSegment(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))

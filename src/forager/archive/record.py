@@ -1,0 +1,202 @@
+"""WARC 1.1 records, built from what the client handed over. Every value in them may be hostile."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Protocol
+from urllib.parse import quote
+from uuid import uuid4
+
+from forager import __version__
+
+Headers = Sequence[tuple[str, str]]
+
+_ABOUT = {
+    "software": f"Forager/{__version__}",
+    "format": "WARC File Format 1.1",
+    "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+}
+_HTTP = "application/http;msgtype=response"
+_FIELDS = "application/warc-fields"
+# The body is stored decoded, so these would lie about it. Common Crawl's names for what they were.
+_DESCRIBES_THE_WIRE = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]+")
+_NOT_IN_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
+# what may stand in a URI as it is; everything else is percent-encoded
+_URI_SAFE = "%:/?#[]@!$&'()*+,;=-._~|^`{}\"\\<>"
+
+
+class Truncation(StrEnum):
+    """Why a body is not complete, in the standard's words."""
+
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+    UNSPECIFIED = "unspecified"
+
+
+class RevisitProfile(StrEnum):
+    """Why a response's body is not stored again."""
+
+    NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+    IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+
+
+class Record(Protocol):
+    """Anything that can be written to a segment."""
+
+    def encode(self) -> bytes:
+        """The whole record, not compressed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InfoRecord:
+    """What the first record of a segment says about all others: software, user agent, robots."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    filename: str = ""
+    date: datetime | None = None
+
+    def encode(self) -> bytes:
+        named = (("WARC-Filename", self.filename),) if self.filename else ()
+        block = _fields_block({**_ABOUT, **self.fields})
+        return _record("warcinfo", self.date or datetime.now(UTC), block, _FIELDS, named)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRecord:
+    """One response: headers as received, body after its content encoding was undone."""
+
+    url: str
+    date: datetime
+    status: int
+    headers: Headers
+    body: bytes
+    reason: str = ""
+    ip: str | None = None
+    protocol: str | None = None
+    truncated: Truncation | None = None
+
+    def encode(self) -> bytes:
+        fields = [*_origin(self), ("WARC-Payload-Digest", digest_of(self.body))]
+        return _record("response", self.date, _http_block(self, self.body), _HTTP, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisitRecord:
+    """A response whose body is in the archive already: a 304, or the same bytes again."""
+
+    response: ResponseRecord
+    profile: RevisitProfile
+    refers_to_url: str
+    refers_to_date: datetime
+    digest: str | None = None
+
+    def encode(self) -> bytes:
+        fields = [
+            *_origin(self.response),
+            ("WARC-Profile", self.profile.value),
+            ("WARC-Refers-To-Target-URI", _uri(self.refers_to_url)),
+            ("WARC-Refers-To-Date", _timestamp(self.refers_to_date)),
+        ]
+        if self.digest:
+            fields.append(("WARC-Payload-Digest", self.digest))
+        block = _http_block(self.response, b"")
+        return _record("revisit", self.response.date, block, _HTTP, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecord:
+    """Named facts about a URL (how it was found, how long it took), beside its response."""
+
+    url: str
+    date: datetime
+    fields: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        target = [("WARC-Target-URI", _uri(self.url))]
+        return _record("metadata", self.date, _fields_block(self.fields), _FIELDS, target)
+
+
+def digest_of(data: bytes) -> str:
+    """A digest as WARC fields write it: of a body to find it again, of a block to verify it."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _record(
+    kind: str, date: datetime, block: bytes, content_type: str, fields: Headers = ()
+) -> bytes:
+    lines = [
+        b"WARC/1.1",
+        b"WARC-Type: " + kind.encode(),
+        f"WARC-Record-ID: <urn:uuid:{uuid4()}>".encode(),
+        b"WARC-Date: " + _timestamp(date).encode(),
+        *(name.encode() + b": " + _one_line(value) for name, value in fields),
+        b"WARC-Block-Digest: " + digest_of(block).encode(),
+        b"Content-Type: " + content_type.encode(),
+        b"Content-Length: %d" % len(block),
+        b"",
+        block,
+        b"",
+        b"",
+    ]
+    return b"\r\n".join(lines)
+
+
+def _origin(response: ResponseRecord) -> list[tuple[str, str]]:
+    fields = [("WARC-Target-URI", _uri(response.url))]
+    if response.ip:
+        fields.append(("WARC-IP-Address", response.ip))
+    if response.protocol:
+        fields.append(("WARC-Protocol", response.protocol))
+    if response.truncated:
+        fields.append(("WARC-Truncated", response.truncated.value))
+    return fields
+
+
+def _http_block(response: ResponseRecord, body: bytes) -> bytes:
+    # always HTTP/1.1: readers of WARC know no other status line; WARC-Protocol says what it was
+    lines = [b"HTTP/1.1 %03d " % response.status + _one_line(response.reason)]
+    lines += (line for name, value in response.headers if (line := _http_header(name, value)))
+    lines += (b"Content-Length: %d" % len(body), b"", body)
+    return b"\r\n".join(lines)
+
+
+def _http_header(name: str, value: str) -> bytes:
+    clean = _NOT_IN_A_NAME.sub(b"_", _encode(name))
+    if not clean:
+        return b""
+    if clean.lower() in _DESCRIBES_THE_WIRE:
+        clean = b"X-Crawler-" + clean
+    return clean + b": " + _one_line(value)
+
+
+def _fields_block(fields: Mapping[str, str]) -> bytes:
+    lines = (line for name, value in fields.items() if (line := _http_header(name, value)))
+    return b"".join(line + b"\r\n" for line in lines)
+
+
+def _one_line(value: str) -> bytes:
+    return _CONTROL.sub(b" ", _encode(value)).strip()
+
+
+def _encode(text: str) -> bytes:
+    """Bytes of a header; what was no UTF-8 on the wire comes back as the bytes it was."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
+def _uri(url: str) -> str:
+    return quote(_encode(url), safe=_URI_SAFE)
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

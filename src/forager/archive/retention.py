@@ -1,0 +1,93 @@
+"""Which segments may go, and why. A decision only: the caller counts references and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a segment goes."""
+
+    UNREFERENCED = "nothing refers to it"
+    AGE = "older than the age limit"
+    SIZE = "the archive is over its size limit"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState:
+    """What is known of a segment; `open` while the lease in its name may still write."""
+
+    name: str
+    size: int
+    created: datetime
+    references: int
+    open: bool = False
+    # the youngest page in it; a segment is as old as that
+    newest: datetime | None = None
+
+    @property
+    def last_used(self) -> datetime:
+        return self.newest or self.created
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits. Pages that rows refer to are kept over any limit unless `drop_references` is set."""
+
+    max_age: timedelta | None = None
+    max_bytes: int | None = None
+    drop_references: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """One segment to delete. If rows refer to it, they lose their reference first."""
+
+    segment: SegmentState
+    reason: Reason
+
+    @property
+    def drops_references(self) -> bool:
+        return self.segment.references > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to delete, and what is past a limit but has to stay because it is referred to."""
+
+    delete: list[Deletion] = field(default_factory=list)
+    kept: list[Deletion] = field(default_factory=list)
+
+    @property
+    def freed_bytes(self) -> int:
+        return sum(deletion.segment.size for deletion in self.delete)
+
+
+def plan_retention(segments: Iterable[SegmentState], policy: Policy, now: datetime) -> Plan:
+    """Closed segments without references go; then the oldest, as far as the policy allows."""
+    segments = list(segments)
+    plan = Plan()
+    total = sum(segment.size for segment in segments)
+    closed = [segment for segment in segments if not segment.open]
+    for segment in sorted(closed, key=lambda s: (s.references > 0, s.last_used, s.name)):
+        reason = _reason(segment, policy, now, total)
+        if reason is None:
+            continue
+        # a kept segment counts as gone too: otherwise all younger ones would be past the limit
+        total -= segment.size
+        allowed = not segment.references or policy.drop_references
+        (plan.delete if allowed else plan.kept).append(Deletion(segment, reason))
+    return plan
+
+
+def _reason(segment: SegmentState, policy: Policy, now: datetime, total: int) -> Reason | None:
+    if not segment.references:
+        return Reason.UNREFERENCED
+    if policy.max_age is not None and now - segment.last_used > policy.max_age:
+        return Reason.AGE
+    if policy.max_bytes is not None and total > policy.max_bytes:
+        return Reason.SIZE
+    return None

@@ -1,0 +1,80 @@
+"""What a segment is called, and how a row refers to a record inside one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import accumulate
+
+from forager.archive.codec import Codec
+from forager.errors import InvalidInput
+
+# lower case only: two names must not become one file where the file system folds case
+_OWNER = r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?"
+_OWNER_ONLY = re.compile(_OWNER)
+_NAME = re.compile(
+    r"(?P<day>[0-9]{4}/[0-9]{2}/[0-9]{2})/"
+    rf"(?P<owner>{_OWNER})-(?P<lease>[0-9]{{1,19}})-(?P<seq>[0-9]{{4,9}})"
+    r"\.warc\.(?P<codec>zst|gz)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRef:
+    """Where one compressed record lies. Only bytes that are safely written have one."""
+
+    segment: str
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """Day of opening, the job or worker that writes, its lease, and a count: never used twice."""
+
+    day: date
+    owner: str
+    lease: int
+    seq: int
+    codec: Codec = Codec.ZSTD
+
+    def __post_init__(self) -> None:
+        if not _OWNER_ONLY.fullmatch(self.owner):
+            raise InvalidInput(f"{self.owner!r} cannot own an archive segment")
+        if self.lease < 0 or not 0 <= self.seq < 10**9:
+            raise InvalidInput(f"lease {self.lease} and sequence {self.seq} must be small counts")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.day:%Y/%m/%d}/{self.owner}-{self.lease}-{self.seq:04d}.warc.{self.codec.value}"
+        )
+
+
+def parse_segment_name(name: str) -> SegmentName:
+    """Read a name back; whatever is not exactly a segment's name (say, `../x`) is refused."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InvalidInput(f"{name!r} is not the name of an archive segment")
+    try:
+        day = date.fromisoformat(match["day"].replace("/", "-"))
+    except ValueError:
+        raise InvalidInput(f"{name!r} names a day that does not exist") from None
+    lease, seq = int(match["lease"]), int(match["seq"])
+    return SegmentName(day, match["owner"], lease, seq, Codec(match["codec"]))
+
+
+def codec_of(name: str) -> Codec:
+    return parse_segment_name(name).codec
+
+
+def refs_of(segment: str, offset: int, frames: Sequence[bytes]) -> list[ArchiveRef]:
+    """Where frames lie that were written one after the other from an offset."""
+    lengths = [len(frame) for frame in frames]
+    starts = accumulate(lengths, initial=offset)
+    return [ArchiveRef(segment, *place) for place in zip(starts, lengths, strict=False)]

@@ -1,0 +1,90 @@
+"""Where segments are kept: the same calls for a folder and for an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from forager.archive.segment import ArchiveRef
+from forager.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """A segment as the storage sees it."""
+
+    name: str
+    size: int
+    modified: datetime
+
+
+class SegmentWriter(Protocol):
+    """Writes one segment from its first byte to its last; it cannot be opened again."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes safely written so far."""
+        ...
+
+    @property
+    def sealed(self) -> bool:
+        """It takes no more records; open another."""
+        ...
+
+    async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        """Write all of them or none, and return only when they outlive a power cut."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Storage(Protocol):
+    """A place for segments."""
+
+    def open_segment(self, name: str) -> SegmentWriter:
+        """Nothing is written before the first append, so the segment's row can come first."""
+        ...
+
+    async def read(self, ref: ArchiveRef) -> bytes:
+        """Exactly the bytes referred to, or an error."""
+        ...
+
+    async def size(self, segment: str) -> int: ...
+
+    async def delete(self, segment: str) -> None:
+        """Deleting what is gone already is no error: a clean-up may have died half-way."""
+        ...
+
+    async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+        """All segments whose name starts with the prefix, by name; other files are ignored."""
+        ...
+
+
+def open_storage(url: str | Path) -> Storage:
+    """A folder (a path or `file:///…`) or a bucket (`s3://bucket/folder`)."""
+    parts = urlsplit(str(url))
+    if isinstance(url, Path) or not parts.scheme:
+        return _local(Path(url))
+    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path != "/":
+        return _local(Path(unquote(parts.path)))
+    if parts.scheme == "s3" and parts.netloc:
+        from forager.archive.objects import open_bucket
+
+        return open_bucket(str(url))
+    raise InvalidInput(
+        f"{url!r} is no place for an archive",
+        hint="use a folder, file:///folder or s3://bucket/folder",
+    )
+
+
+def _local(folder: Path) -> Storage:
+    from forager.archive.local import LocalStorage
+
+    return LocalStorage(folder)

@@ -1,0 +1,87 @@
+"""Batches of records into segments, a new segment when the last one is full."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+from forager.archive.codec import Codec, compress
+from forager.archive.record import InfoRecord, Record
+from forager.archive.segment import ArchiveRef, SegmentName
+from forager.archive.storage import SegmentWriter, Storage
+from forager.archive.threads import in_thread
+
+SEGMENT_LIMIT = 256 * 1024 * 1024
+
+Register = Callable[[str], Awaitable[None]]
+
+
+class ArchiveWriter:
+    """All records of one owner under one lease. Its references are durable when it returns them."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        owner: str,
+        lease: int,
+        register: Register,
+        *,
+        info: Mapping[str, str] | None = None,
+        codec: Codec = Codec.ZSTD,
+        segment_limit: int = SEGMENT_LIMIT,
+    ) -> None:
+        """`register` commits the row of a segment, and is awaited before its first byte."""
+        self._storage = storage
+        self._owner = owner
+        self._lease = lease
+        self._register = register
+        self._info = dict(info or {})
+        self._codec = codec
+        self._segment_limit = segment_limit
+        self._numbers = count()
+        self._segment: SegmentWriter | None = None
+        self._lock = asyncio.Lock()
+        # a bad owner or lease is refused here, not in the middle of a crawl
+        SegmentName(datetime.now(UTC).date(), owner, lease, 0)
+
+    async def write(self, records: Sequence[Record]) -> list[ArchiveRef]:
+        """Write a batch with one sync. If it fails none of it counts, and it may be tried again."""
+        if not records:
+            return []
+        async with self._lock:
+            segment = await self._writable_segment()
+            head = [] if segment.size else [InfoRecord(self._info, filename=segment.name)]
+            # encoding and compressing mostly release the interpreter; the event loop goes on
+            frames = await in_thread(_frames, self._codec, [*head, *records])
+            refs = await segment.append(frames)
+            return refs[len(head) :]
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._close_segment()
+
+    async def _writable_segment(self) -> SegmentWriter:
+        segment = self._segment
+        if segment and not segment.sealed and segment.size < self._segment_limit:
+            return segment
+        await self._close_segment()
+        # spent even if registering fails: its row may have been committed all the same
+        name = str(self._next_name())
+        await self._register(name)
+        self._segment = self._storage.open_segment(name)
+        return self._segment
+
+    async def _close_segment(self) -> None:
+        segment, self._segment = self._segment, None
+        if segment:
+            await segment.close()
+
+    def _next_name(self) -> SegmentName:
+        today = datetime.now(UTC).date()
+        return SegmentName(today, self._owner, self._lease, next(self._numbers), self._codec)
+
+
+def _frames(codec: Codec, records: Sequence[Record]) -> list[bytes]:
+    return [compress(codec, record.encode()) for record in records]
