@@ -9,7 +9,6 @@ from enum import StrEnum
 import cchardet
 
 from forager.extract.charsets import encoding_for, python_codec
-from forager.extract.text import storable
 
 _PRESCAN_BYTES = 1024
 # detection costs time per byte, and more text does not make it surer
@@ -41,7 +40,8 @@ def decode(body: bytes, content_type: str | None = None) -> Decoded:
     """The text of a page. Never fails: bytes that mean nothing become U+FFFD."""
     encoding, source = _declared(body, content_type) or _undeclared(body)
     text, damaged = _decode_as(body, encoding)
-    return Decoded(storable(text.removeprefix("\ufeff")), encoding, source, damaged)
+    # no codec used here makes lone surrogates, so NUL is all that PostgreSQL could refuse
+    return Decoded(text.removeprefix("\ufeff").replace("\0", ""), encoding, source, damaged)
 
 
 def _declared(body: bytes, content_type: str | None) -> tuple[str, EncodingSource] | None:

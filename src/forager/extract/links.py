@@ -1,0 +1,106 @@
+"""The links of a page: absolute, normalised, in order, each once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from forager.extract.urls import NormalisedUrl, Refusal, Resolver
+
+MAX_LINKS = 50_000
+
+
+class Link(NamedTuple):
+    """A tuple, because thousands of them travel between processes for every second of crawling."""
+
+    url: NormalisedUrl
+    nofollow: bool  # every link to this URL says nofollow, ugc or sponsored
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSet:
+    """The links of a page, and how many are not among them because of what."""
+
+    links: tuple[Link, ...] = ()
+    invalid: int = 0
+    too_long: int = 0
+    dropped: int = 0  # not looked at, beyond MAX_LINKS
+
+
+NO_LINKS = LinkSet()
+
+# href -> nofollow
+Hrefs = dict[str, bool]
+
+_NOFOLLOW = re.compile(r"(?<!\S)(?:nofollow|ugc|sponsored)(?!\S)", re.IGNORECASE)
+_NOT_PAGES = ("javascript:", "mailto:", "tel:", "data:", "sms:", "blob:", "about:")
+
+
+def add_href(hrefs: Hrefs, href: str | None, rel: str | None = None) -> None:
+    """Note one link. A URL linked both ways may be followed."""
+    if href is None:
+        return
+    nofollow = bool(rel and _NOFOLLOW.search(rel))
+    hrefs[href] = nofollow and hrefs.get(href, True)
+
+
+_LINK_RELS = frozenset({"next", "prev", "previous"})
+
+
+def is_page_link(attributes: Mapping[str, str | None]) -> bool:
+    """Whether a link element leads to another page rather than to a style sheet or an icon."""
+    rels = (attributes.get("rel") or "").lower().split()
+    if "alternate" in rels:
+        return "hreflang" in attributes and "stylesheet" not in rels
+    return not _LINK_RELS.isdisjoint(rels)
+
+
+def resolve_links(hrefs: Hrefs, resolver: Resolver, page: str) -> LinkSet:
+    """Resolve every link once; links to the page itself are none."""
+    found: dict[NormalisedUrl, bool] = {}
+    invalid = too_long = looked_at = 0
+    for href, nofollow in hrefs.items():
+        if len(found) >= MAX_LINKS:
+            break
+        looked_at += 1
+        url = resolver.resolve(href) if not href.startswith(_NOT_PAGES) else Refusal.SCHEME
+        if not isinstance(url, Refusal):
+            found[url] = nofollow and found.get(url, True)
+        elif url is not Refusal.SCHEME:
+            invalid += url is Refusal.INVALID
+            too_long += url is Refusal.TOO_LONG
+    found.pop(NormalisedUrl(page), None)
+    links = tuple(map(Link, found.keys(), found.values()))
+    return LinkSet(links, invalid, too_long, len(hrefs) - looked_at)
+
+
+# --- links in markdown and plain text -------------------------------------------------------
+
+# Destinations hold no blanks and, as in CommonMark, at most one level of parentheses. All loops
+# are possessive or bounded, so that no text costs more than a scan.
+_MARKDOWN_LINK = re.compile(
+    r"""
+      \]\(\s*+ (?: <([^<>\n]++)> | ((?:[^\s()<>]|\([^\s()]*+\))++) )   # [text](url "title")
+    | ^[ ]{0,3}+\[[^\]\n]{1,999}+\]:[ \t]*+ <?([^\s<>]++)>?            # [name]: url
+    | <(https?://[^\s<>]++)>                                           # <url>
+    | (?<![\w("'<=\[/])(https?://[^\s<>()\[\]"'`]++)                    # bare, as GitHub links it
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_FENCE = re.compile(r"^[ ]{0,3}(```+|~~~+).*?(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def links_in_text(text: str, resolver: Resolver, page: str) -> LinkSet:
+    """The links of a markdown or plain text page; what stands in fenced code is no link."""
+    hrefs: Hrefs = {}
+    for href in _hrefs_in_text(_FENCE.sub("", text)):
+        add_href(hrefs, href)
+    return resolve_links(hrefs, resolver, page)
+
+
+def _hrefs_in_text(text: str) -> Iterator[str]:
+    for match in _MARKDOWN_LINK.finditer(text):
+        bare = match[5]
+        yield bare.rstrip(".,;:!?*_~") if bare else match[match.lastindex or 0]

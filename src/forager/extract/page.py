@@ -1,0 +1,183 @@
+"""One page in, everything the crawl needs to know about it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from forager.extract.appshell import needs_javascript
+from forager.extract.decode import Decoded, EncodingSource, decode
+from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
+from forager.extract.elements import Elements, collect_elements
+from forager.extract.kinds import ContentKind, kind_of
+from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
+from forager.extract.markup import close_self_closed, cut_hostile_markup
+from forager.extract.metadata import (
+    Refresh,
+    canonical_of,
+    header_canonicals,
+    language_of,
+    markdown_title,
+    meta_robots,
+    refresh_of,
+    title_of,
+)
+from forager.extract.softerror import soft_error
+from forager.extract.text import collapse
+from forager.extract.urls import NormalisedUrl, Refusal, Resolver, normalise
+
+Headers = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What one response says. Everything cut short says so in `truncated`."""
+
+    url: NormalisedUrl
+    kind: ContentKind
+    encoding: str | None = None
+    encoding_source: EncodingSource | None = None
+    damaged: bool = False  # bytes that are not valid in the encoding were replaced
+    title: str | None = None
+    language: str | None = None
+    base_url: NormalisedUrl | None = None
+    canonical: NormalisedUrl | None = None
+    refresh: Refresh | None = None
+    directives: Directives = ALLOW_ALL
+    outlinks: LinkSet = NO_LINKS
+    needs_javascript: bool = False
+    soft_error: str | None = None  # only meaningful where the status was 200
+    text_length: int = 0
+    content_hash: bytes | None = None  # None where there is no content to compare
+    truncated: tuple[str, ...] = field(default=())
+
+
+def extract_page(
+    body: bytes,
+    url: str,
+    content_type: str | None = None,
+    headers: Headers = (),
+    agent: str = DEFAULT_AGENT,
+) -> PageFacts:
+    """The facts of one response. Never fails on a body; a URL that cannot be crawled is a bug."""
+    page = normalise(url)
+    if isinstance(page, Refusal):
+        raise ValueError(f"cannot extract from {url!r}: {page.value}")
+    facts = _header_facts(page, kind_of(body, content_type, page), headers, agent)
+    if facts.kind is ContentKind.OTHER:
+        return facts
+    decoded = decode(body, content_type)
+    if facts.kind in (ContentKind.HTML, ContentKind.XHTML):
+        return _read_html(facts, decoded, agent)
+    return _read_text(facts, decoded)
+
+
+def _header_facts(
+    page: NormalisedUrl, kind: ContentKind, headers: Headers, agent: str
+) -> PageFacts:
+    robots, links = [], []
+    for name, value in headers:
+        lower = name.lower()
+        if lower == "x-robots-tag":
+            robots.append(value)
+        elif lower == "link":
+            links.append(value)
+    canonical = canonical_of(header_canonicals(links), Resolver(page)) if links else None
+    directives = header_directives(robots, agent) if robots else ALLOW_ALL
+    return PageFacts(page, kind, base_url=page, canonical=canonical, directives=directives)
+
+
+# --- text -----------------------------------------------------------------------------------
+
+
+def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
+    visible = collapse(decoded.text)
+    outlinks = links_in_text(decoded.text, Resolver(facts.url), facts.url)
+    title, cut = markdown_title(decoded.text)
+    return replace(
+        facts,
+        encoding=decoded.encoding,
+        encoding_source=decoded.source,
+        damaged=decoded.damaged,
+        title=title,
+        outlinks=outlinks,
+        text_length=len(visible),
+        content_hash=_content_hash(title, visible),
+        truncated=_truncated(cut, outlinks, None),
+    )
+
+
+# --- HTML -----------------------------------------------------------------------------------
+
+
+def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
+    text, cut_markup = cut_hostile_markup(decoded.text)
+    tree = LexborHTMLParser(close_self_closed(text) if facts.kind is ContentKind.XHTML else text)
+    elements = collect_elements(tree)
+    resolver = _resolver(facts.url, elements)
+    title, cut_title = title_of(elements)
+    outlinks = resolve_links(elements.hrefs, resolver, facts.url)
+    canonical = canonical_of(elements.canonicals, resolver)
+    noscript = " ".join(node.text() for node in elements.noscripts)
+    visible = _visible_text(tree)  # takes scripts out of the tree, so it comes after all reading
+    shell = needs_javascript(tree, len(visible), elements.scripts, noscript)
+    return PageFacts(
+        url=facts.url,
+        kind=facts.kind,
+        encoding=decoded.encoding,
+        encoding_source=decoded.source,
+        damaged=decoded.damaged,
+        title=title,
+        language=language_of(elements),
+        base_url=resolver.base,
+        canonical=canonical or facts.canonical,
+        refresh=refresh_of(elements, resolver, facts.url),
+        directives=facts.directives | meta_robots(elements, agent),
+        outlinks=outlinks,
+        needs_javascript=shell,
+        soft_error=soft_error(title, elements.heading_texts(), len(visible)),
+        text_length=len(visible),
+        # all shells of a site look alike, and none of them is a copy of another
+        content_hash=None if shell else _content_hash(title, visible),
+        truncated=_truncated(cut_title, outlinks, cut_markup),
+    )
+
+
+def _resolver(page: NormalisedUrl, elements: Elements) -> Resolver:
+    base = normalise(elements.base, page) if elements.base is not None else page
+    return Resolver(page if isinstance(base, Refusal) else base)
+
+
+_INVISIBLE = ["script", "style", "noscript", "template", "iframe", "svg"]
+
+
+def _visible_text(tree: LexborHTMLParser) -> str:
+    body: LexborNode | None = tree.body
+    if body is None:  # a frameset
+        return ""
+    body.strip_tags(_INVISIBLE, recursive=True)
+    return collapse(body.text(separator=" "))
+
+
+# --- both -----------------------------------------------------------------------------------
+
+
+def _content_hash(title: str | None, visible: str) -> bytes | None:
+    """Of what a reader sees, so that nonces and scripts do not make a page a new one."""
+    if not visible:
+        return None
+    return sha256(f"{title or ''}\n{visible}".encode()).digest()
+
+
+def _truncated(title: bool, outlinks: LinkSet, markup: str | None) -> tuple[str, ...]:
+    said = []
+    if markup:
+        said.append(f"markup: {markup}")
+    if title:
+        said.append("title: longer than its limit")
+    if outlinks.dropped:
+        said.append(f"links: {outlinks.dropped} beyond the limit were dropped")
+    return tuple(said)
