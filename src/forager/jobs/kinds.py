@@ -48,7 +48,9 @@ def load_kinds(modules: Iterable[str] = ()) -> list[str]:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise InvalidInput(f"setting 'job_modules': {module} cannot be imported: {error}") from error
+            raise InvalidInput(
+                f"setting 'job_modules': {module} cannot be imported: {error}"
+            ) from error
     return sorted(_KINDS)
 
 
@@ -57,4 +59,6 @@ def kind_named(name: str) -> JobKind:
         return _KINDS[name]
     except KeyError:
         known = ", ".join(sorted(_KINDS)) or "none"
-        raise InvalidInput(f"there is no job kind {name!r}", hint=f"Known kinds: {known}.") from None
+        raise InvalidInput(
+            f"there is no job kind {name!r}", hint=f"Known kinds: {known}."
+        ) from None

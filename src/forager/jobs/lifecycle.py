@@ -57,9 +57,7 @@ PARK = _move("park", {_S.PAUSED}, _S.PAUSED, fenced=True, revokes=True, needs_wo
 PAUSE_PENDING = _move("pause", {_S.PENDING}, _S.PAUSED)
 PAUSE_RUNNING = _move("pause", {_S.PROCESSING}, _S.PAUSED, keeps_worker=True)
 RESUME_PAUSED = _move("resume", {_S.PAUSED}, _S.PENDING, needs_worker=False)
-RESUME_PAUSING = _move(
-    "resume", {_S.PAUSED}, _S.PROCESSING, needs_worker=True, keeps_worker=True
-)
+RESUME_PAUSING = _move("resume", {_S.PAUSED}, _S.PROCESSING, needs_worker=True, keeps_worker=True)
 CANCEL = _move("cancel", {_S.PENDING, _S.PROCESSING, _S.PAUSED}, _S.CANCELLED, revokes=True)
 RETRY = _move("retry", {_S.FAILED}, _S.PENDING, revokes=True, resets_retries=True)
 

@@ -313,7 +313,9 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
 
 
 def _no_such_job(job_id: object) -> NotFound:
-    return NotFound(f"there is no job {job_id}", hint="`forager jobs list` shows the jobs there are.")
+    return NotFound(
+        f"there is no job {job_id}", hint="`forager jobs list` shows the jobs there are."
+    )
 
 
 def _checked_limit(limit: int) -> int:

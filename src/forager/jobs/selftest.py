@@ -24,9 +24,7 @@ async def count(context: JobContext) -> Outcome:
             return Stopped()
         await asyncio.sleep(seconds)
         async with context.commit() as connection:
-            await context.save(
-                connection, processed=done + 1, pending=steps - done - 1, data={}
-            )
+            await context.save(connection, processed=done + 1, pending=steps - done - 1, data={})
         done += 1
     return Completed()
 

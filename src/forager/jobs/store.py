@@ -295,20 +295,20 @@ async def apply_move(
                FOR NO KEY UPDATE
         ), moved AS (
             UPDATE crawl_jobs j
-               SET status = %(target)s,
+               SET status = %(target)s::job_status,
                    worker_id = CASE WHEN %(keeps_worker)s THEN j.worker_id END,
-                   lease = j.lease + %(revokes)s::int,
+                   lease = j.lease + %(revokes)s::bool::int,
                    run_after = CASE
-                       WHEN %(target)s = 'pending' THEN now() + %(delay)s * interval '1 second'
+                       WHEN %(target)s::job_status = 'pending' THEN now() + %(delay)s * interval '1 second'
                        ELSE j.run_after
                    END,
                    completed_at = CASE WHEN %(finishes)s THEN now() END,
                    retry_count = CASE WHEN %(resets_retries)s THEN 0 ELSE j.retry_count END,
                    progress_percentage = CASE
-                       WHEN %(target)s = 'completed' THEN 100 ELSE j.progress_percentage
+                       WHEN %(target)s::job_status = 'completed' THEN 100 ELSE j.progress_percentage
                    END,
                    error_message = CASE
-                       WHEN %(target)s = 'completed' OR %(resets_retries)s THEN NULL
+                       WHEN %(target)s::job_status = 'completed' OR %(resets_retries)s THEN NULL
                        ELSE j.error_message
                    END,
                    stop_reason = %(stop_reason)s

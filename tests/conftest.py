@@ -1,0 +1,125 @@
+"""The real PostgreSQL for every test: one server per run, one cheap database per test."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from forager.db import schema
+from forager.db.database import Database
+from forager.db.embedded import join_server
+from forager.jobs.kinds import load_kinds
+from forager.jobs.queue import Queue
+from forager.logs import configure_logs
+from forager.settings import Settings
+
+TEMPLATE = "forager_template"
+
+load_kinds()
+
+
+@pytest.fixture(autouse=True)
+def quiet_logs() -> None:
+    configure_logs("critical")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the settings, the home or the folder of whoever runs it."""
+    for name in list(os.environ):
+        if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of one test run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def server(run_folder: Path) -> Iterator[str]:
+    """A PostgreSQL: FORAGER_TEST_DATABASE_URL, or an embedded one of this test run."""
+    external = os.environ.get("FORAGER_TEST_DATABASE_URL")
+    if external:
+        yield external
+        return
+    with join_server(run_folder / "server") as use:
+        with _administration(use.url) as connection:
+            # processes are killed here, the machine is not: what the kernel has is safe enough
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield use.url
+
+
+@pytest.fixture(scope="session")
+def template(server: str, run_folder: Path) -> str:
+    """A database at the current schema, to be copied; made by whichever process comes first."""
+    name = f"{TEMPLATE}_{run_folder.name.replace('-', '_')}"
+    with _file_lock(run_folder / "template.lock"), _administration(server) as connection:
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
+        if known.fetchone() is None:
+            connection.execute(f'CREATE DATABASE "{name}"')
+            schema.upgrade(with_database(server, name))
+    return name
+
+
+@pytest.fixture
+def database_url(server: str, template: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    with _administration(server) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    yield with_database(server, name)
+    with _administration(server) as connection:
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    """Settings of a patient machine with an impatient queue."""
+    return Settings(
+        home=tmp_path / "home",
+        database_url=database_url,
+        poll_interval=0.1,
+        heartbeat_interval=0.2,
+        retry_delay=0.05,
+        log_level="critical",
+    )
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with Database(database_url, name="forager test", max_size=8) as database:
+        yield database
+
+
+@pytest.fixture
+def queue(database: Database, settings: Settings) -> Queue:
+    return Queue(database, settings)
+
+
+def with_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+@contextmanager
+def _administration(server: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(server, autocommit=True) as connection:
+        yield connection
+
+
+@contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
