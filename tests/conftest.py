@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from pydantic import SecretStr
 
 from forager.db import schema
 from forager.db.database import Database
@@ -89,7 +90,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
     """Settings of a patient machine with an impatient queue."""
     return Settings(
         home=tmp_path / "home",
-        database_url=database_url,
+        database_url=SecretStr(database_url),
         poll_interval=0.1,
         heartbeat_interval=0.2,
         retry_delay=0.05,

@@ -147,7 +147,9 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**{k: v for k, v in overrides.items() if v is not None})
     except ValidationError as error:
-        raise InvalidInput(_explain(error), hint="forager config show lists every setting") from None
+        raise InvalidInput(
+            _explain(error), hint="`forager config show` lists every setting."
+        ) from None
 
 
 def _check_config_file() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -313,26 +314,26 @@ async def test_lists_are_filtered_and_paged_without_gaps(queue: Queue) -> None:
     await queue.cancel(made[0].id)
     seen, cursor = [], None
     while True:
-        page = await queue.list(statuses=[Status.PENDING], cursor=cursor, limit=2)
+        page = await queue.list_jobs(statuses=[Status.PENDING], cursor=cursor, limit=2)
         seen += [job.id for job in page.items]
         cursor = page.next_cursor
         if cursor is None:
             break
     assert sorted(seen) == sorted(job.id for job in made[1:])
-    assert [j.source_id for j in (await queue.list(source_id="3")).items] == ["3"]
+    assert [j.source_id for j in (await queue.list_jobs(source_id="3")).items] == ["3"]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
 async def test_limits_are_checked(queue: Queue, limit: int) -> None:
     with pytest.raises(InvalidInput, match="limit"):
-        await queue.list(limit=limit)
+        await queue.list_jobs(limit=limit)
     with pytest.raises(InvalidInput, match="limit"):
         await queue.claim(new_id(), kinds=KINDS, limit=limit)
 
 
 async def test_a_bad_cursor_is_refused(queue: Queue) -> None:
     with pytest.raises(InvalidInput, match="cursor"):
-        await queue.list(cursor="nonsense")
+        await queue.list_jobs(cursor="nonsense")
 
 
 @pytest.mark.parametrize(
@@ -347,13 +348,13 @@ async def test_a_bad_cursor_is_refused(queue: Queue) -> None:
         (["steps"], "object"),
     ],
 )
-async def test_payloads_are_checked(queue: Queue, payload: object, complaint: str) -> None:
+async def test_payloads_are_checked(queue: Queue, payload: Any, complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         await queue.enqueue(a_job(payload=payload))
 
 
 async def test_an_unknown_kind_is_refused(queue: Queue) -> None:
-    with pytest.raises(InvalidInput, match="Known kinds: .*selftest"):
+    with pytest.raises(InvalidInput, match=r"Known kinds: .*selftest"):
         await queue.enqueue(NewJob(kind="nothing"))
 
 
@@ -396,7 +397,7 @@ async def test_prune_deletes_old_finished_jobs_and_all_below_them(
         )
         await connection.execute("INSERT INTO crawl_states (job_id) VALUES (%s)", (jobs[0].id,))
     assert await queue.prune() == 1
-    assert {job.id for job in (await queue.list()).items} == {jobs[1].id, jobs[2].id}
+    assert {job.id for job in (await queue.list_jobs()).items} == {jobs[1].id, jobs[2].id}
     async with database.connection() as connection:
         for table in ("crawl_states", "job_events"):
             cursor = await connection.execute(

@@ -61,7 +61,7 @@ class Database:
         name: str = "forager",
         limits: SessionLimits | None = None,
         max_size: int = 4,
-        revive: Callable[[], None] | None = None,
+        revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = url
         self.name = name
@@ -129,7 +129,7 @@ class Server:
     """Where PostgreSQL is, and how to bring it back if it is the embedded one."""
 
     url: str
-    revive: Callable[[], None] | None = None
+    revive: Callable[[], object] | None = None
 
 
 @contextmanager

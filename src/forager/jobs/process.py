@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Self
+from typing import Self, TextIO
 
 import psutil
 
@@ -147,8 +147,8 @@ class RunnerProcess:
             return []
 
 
-def _has_descriptor(stream: object) -> bool:
+def _has_descriptor(stream: TextIO | None) -> bool:
     try:
-        return stream.fileno() >= 0  # type: ignore[attr-defined]
-    except (AttributeError, OSError, ValueError):
+        return stream is not None and stream.fileno() >= 0
+    except (OSError, ValueError):  # replaced or closed
         return False

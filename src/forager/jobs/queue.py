@@ -86,7 +86,7 @@ class Queue:
             raise InvalidInput(f"several jobs begin with {text}", hint="Give more of the id.")
         return found[0]
 
-    async def list(
+    async def list_jobs(
         self,
         *,
         statuses: Sequence[Status] | None = None,

@@ -299,7 +299,8 @@ async def apply_move(
                    worker_id = CASE WHEN %(keeps_worker)s THEN j.worker_id END,
                    lease = j.lease + %(revokes)s::bool::int,
                    run_after = CASE
-                       WHEN %(target)s::job_status = 'pending' THEN now() + %(delay)s * interval '1 second'
+                       WHEN %(target)s::job_status = 'pending'
+                           THEN now() + %(delay)s * interval '1 second'
                        ELSE j.run_after
                    END,
                    completed_at = CASE WHEN %(finishes)s THEN now() END,

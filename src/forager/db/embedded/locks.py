@@ -10,7 +10,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,17 +18,13 @@ import psutil
 from forager.db.embedded.binaries import EXTERNAL_HINT
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.trouble import explain_os_error
+from forager.db.embedded.waiting import moments
 from forager.errors import EmbeddedServerError
-from forager.logs import get_logger
 
 SHARED = fcntl.LOCK_SH
 EXCLUSIVE = fcntl.LOCK_EX
 
-PROGRESS_INTERVAL = 5.0
-_POLL = 0.005
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
-
-log = get_logger("db.embedded")
 
 
 def open_lock(folder: ServerFolder, path: Path) -> int:
@@ -82,16 +77,10 @@ def hold_door(folder: ServerFolder, limit: float) -> Iterator[None]:
 
 
 def _wait_for_door(fd: int, folder: ServerFolder, limit: float) -> None:
-    began = time.monotonic()
-    said = began
-    while not try_lock(fd, EXCLUSIVE):
-        now = time.monotonic()
-        if now - began > limit:
-            raise _locked_out(fd, folder, limit)
-        if now - said > PROGRESS_INTERVAL:
-            said = now
-            log.info("waiting for the embedded server's folder", held_by=_holder(fd))
-        time.sleep(_POLL)
+    for _ in moments(limit, "waiting for another process to start or stop PostgreSQL", folder):
+        if try_lock(fd, EXCLUSIVE):
+            return
+    raise _locked_out(fd, folder, limit)
 
 
 def _locked_out(fd: int, folder: ServerFolder, limit: float) -> EmbeddedServerError:

@@ -48,9 +48,8 @@ def find_postmaster(data: Path) -> Postmaster | None:
     if not _works_in(process, data) or _is_backend(process):
         return None
     # pid, data folder, start time, port, socket folder, address, shared memory, status
-    socket_folder = Path(lines[4]) if len(lines) > 4 and lines[4] else None
     status = lines[7].strip() if len(lines) > 7 else "starting"
-    return Postmaster(process, socket_folder, status)
+    return Postmaster(process, _socket_folder(lines), status)
 
 
 def forget_reused_pid(data: Path) -> None:
@@ -61,6 +60,11 @@ def forget_reused_pid(data: Path) -> None:
     lines = _pid_file(data)
     if lines and lines[0].strip().isdecimal() and psutil.pid_exists(int(lines[0])):
         (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def last_socket_folder(data: Path) -> Path | None:
+    """Where the socket of a killed server was: its users still look for it there."""
+    return _socket_folder(_pid_file(data))
 
 
 def kill_orphans(data: Path) -> int:
@@ -82,6 +86,10 @@ def _pid_file(data: Path) -> list[str]:
         return (data / "postmaster.pid").read_text(errors="replace").splitlines()
     except OSError:
         return []
+
+
+def _socket_folder(lines: list[str]) -> Path | None:
+    return Path(lines[4]) if len(lines) > 4 and lines[4] else None
 
 
 def _works_in(process: psutil.Process, data: Path) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from forager.db.embedded.binaries import find_binaries
@@ -14,29 +12,34 @@ from forager.db.embedded.cluster import check_version, create_cluster
 from forager.db.embedded.configuration import write_configuration
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.identity import Identity, choose_identity, environment
-from forager.db.embedded.locks import EXCLUSIVE, PROGRESS_INTERVAL, SHARED, open_lock, try_lock
+from forager.db.embedded.locks import EXCLUSIVE, SHARED, open_lock, try_lock
 from forager.db.embedded.postmaster import (
     Postmaster,
     find_postmaster,
     forget_reused_pid,
     kill_orphans,
+    last_socket_folder,
 )
-from forager.db.embedded.server_log import last_words, log_size, open_log, trim_log
+from forager.db.embedded.server_log import last_words, open_log, trim_log
 from forager.db.embedded.sockets import (
     PORT,
     SOCKET_NAME,
     choose_socket_folder,
     clear_socket,
+    remove_socket_folder,
 )
 from forager.db.embedded.trouble import StillStartingError, explain_exit, explain_os_error
+from forager.db.embedded.waiting import moments
 from forager.errors import EmbeddedServerError
 from forager.logs import get_logger
 
 # crash recovery reads up to max_wal_size, which a slow disk may need minutes for
 START_LIMIT = 1800.0
 STOP_LIMIT = 60.0
-_SETTLE_LIMIT = 30.0
-_POLL = 0.005
+_QUIT_LIMIT = 10.0
+_SETTLE_LIMIT = 60.0
+# a server that was just started has no pid file yet, and one in another container never has
+_YOUNG_LIMIT = 5.0
 
 log = get_logger("db.embedded")
 
@@ -59,7 +62,7 @@ def start_server(folder: ServerFolder) -> bool:
 
 def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
     """Wait for as long as the server lives and recovers; say so every few seconds."""
-    for waited in _ticks(START_LIMIT, "waiting for the embedded PostgreSQL", folder):
+    for waited in moments(START_LIMIT, "waiting for the embedded PostgreSQL", folder):
         # asked before the pid file, for a server that ends between the two has no pid file either
         alive = server_lives(folder)
         postmaster = find_postmaster(folder.data)
@@ -79,13 +82,14 @@ def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
 
 def stop_server(folder: ServerFolder) -> None:
     """Stop the server and wait until its last process is gone; what it leaves is always valid."""
-    for number, limit in ((signal.SIGINT, STOP_LIMIT), (signal.SIGQUIT, 10.0)):
-        postmaster = find_postmaster(folder.data)
+    for number, limit in ((signal.SIGINT, STOP_LIMIT), (signal.SIGQUIT, _QUIT_LIMIT)):
+        postmaster = _wait_for_pid(folder)
         if postmaster is None:
             return
         postmaster.signal(number)
-        for _ in _ticks(limit, "waiting for the embedded PostgreSQL to stop", folder):
+        for _ in moments(limit, "waiting for the embedded PostgreSQL to stop", folder):
             if not server_lives(folder) and find_postmaster(folder.data) is None:
+                remove_socket_folder(postmaster.socket_folder)
                 return
     log.warning("the embedded PostgreSQL does not stop", log=str(folder.log))
 
@@ -107,9 +111,19 @@ def socket_exists(postmaster: Postmaster) -> bool:
     )
 
 
+def _wait_for_pid(folder: ServerFolder) -> Postmaster | None:
+    for _ in moments(_YOUNG_LIMIT, "waiting for the embedded PostgreSQL's pid", folder):
+        alive = server_lives(folder)
+        postmaster = find_postmaster(folder.data)
+        if postmaster or not alive:
+            return postmaster
+        kill_orphans(folder.data)
+    return None
+
+
 def _find_server_or_lock(folder: ServerFolder) -> Postmaster | int:
     """Wait for certainty: a living server, or its lock in our hands, so that there is none."""
-    for _ in _ticks(_SETTLE_LIMIT, "waiting for the previous embedded PostgreSQL", folder):
+    for _ in moments(_SETTLE_LIMIT, "waiting for the previous embedded PostgreSQL", folder):
         postmaster = find_postmaster(folder.data)
         if postmaster and postmaster.ready and not socket_exists(postmaster):
             log.warning("the embedded PostgreSQL lost its socket and is restarted")
@@ -117,17 +131,24 @@ def _find_server_or_lock(folder: ServerFolder) -> Postmaster | int:
         elif postmaster and postmaster.status != "stopping":
             return postmaster
         elif postmaster is None:
-            fd = open_lock(folder, folder.alive)
-            if try_lock(fd, EXCLUSIVE):
-                return fd
-            os.close(fd)
+            if (lock := _try_server_lock(folder)) is not None:
+                return lock
             # someone lives: a server too young for a pid file, or what a killed one left
             if killed := kill_orphans(folder.data):
                 log.warning("ended what a killed PostgreSQL left", processes=killed)
     raise EmbeddedServerError(
-        f"a PostgreSQL that cannot be seen from here uses {folder.data}",
-        hint="it may run in another container, or be ending: stop it there and try again",
+        f"another PostgreSQL, ending or out of sight, uses {folder.data}",
+        hint="it may still be writing to disk, or run in another container: "
+        "wait for it or stop it there, and try again",
     )
+
+
+def _try_server_lock(folder: ServerFolder) -> int | None:
+    fd = open_lock(folder, folder.alive)
+    if try_lock(fd, EXCLUSIVE):
+        return fd
+    os.close(fd)
+    return None
 
 
 def _start_locked(folder: ServerFolder, server_lock: int) -> None:
@@ -139,7 +160,7 @@ def _start_locked(folder: ServerFolder, server_lock: int) -> None:
     if not has_data:
         create_cluster(folder, binaries, identity, server_lock)
     write_configuration(folder)
-    sockets = choose_socket_folder(folder, identity)
+    sockets = choose_socket_folder(folder, identity, last_socket_folder(folder.data))
     clear_socket(sockets)
     forget_reused_pid(folder.data)
     _spawn(folder, binaries.postgres, identity, sockets, server_lock)
@@ -180,16 +201,3 @@ def _spawn(
         ) from error
     finally:
         os.close(output)
-
-
-def _ticks(limit: float, message: str, folder: ServerFolder) -> Iterator[float]:
-    """Moments to look again, until the limit, with a word in the log now and then."""
-    began = time.monotonic()
-    said = 0.0
-    while (waited := time.monotonic() - began) < limit:
-        yield waited
-        if waited - said > PROGRESS_INTERVAL:
-            said = waited
-            words = last_words(folder, log_size(folder) - 300).rsplit("\n", 1)[-1]
-            log.info(message, seconds=round(waited), last_log_line=words)
-        time.sleep(min(0.1, _POLL + waited / 20))

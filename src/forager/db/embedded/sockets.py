@@ -30,8 +30,15 @@ def database_url(folder: Path, role: str, database: str) -> str:
     return f"postgresql://{role}@/{database}?host={quote(str(folder), safe='')}&port={PORT}"
 
 
-def choose_socket_folder(folder: ServerFolder, identity: Identity) -> Path:
-    """Below home if a socket fits there, otherwise a short folder that belongs to us alone."""
+def choose_socket_folder(
+    folder: ServerFolder, identity: Identity, last_used: Path | None = None
+) -> Path:
+    """Below home if a socket fits there, otherwise a short folder that belongs to us alone.
+
+    A folder used before comes first: those who only know the URL find the new server there.
+    """
+    if last_used is not None and _is_private(last_used, identity) and _takes_sockets(last_used):
+        return last_used
     for place in _places(folder, identity):
         _make_private(place, identity)
         if _takes_sockets(place):
@@ -51,13 +58,20 @@ def clear_socket(folder: Path) -> None:
             (folder / name).unlink()
 
 
+def remove_socket_folder(folder: Path | None) -> None:
+    """Leave no empty folder behind in /tmp once the server is gone."""
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
 def _places(folder: ServerFolder, identity: Identity) -> list[Path]:
     short = f"forager-{identity.files_uid}-{hashlib.sha256(bytes(folder.home)).hexdigest()[:12]}"
     places = [folder.sockets]
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    # the runtime folder is the caller's alone: of no use to a server of another user
-    if identity.uid is None and Path(runtime).is_absolute() and Path(runtime).is_dir():
-        places.append(Path(runtime) / short)
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    # after `su` the variable can name the folder of another user
+    if runtime.is_absolute() and _is_private(runtime, identity):
+        places.append(runtime / short)
     places.append(Path(tempfile.gettempdir()) / short)
     return [place for place in places if _fits(place)]
 
@@ -73,17 +87,24 @@ def _make_private(place: Path, identity: Identity) -> None:
             place.mkdir(mode=PRIVATE)
             if identity.uid is not None and identity.gid is not None:
                 os.chown(place, identity.uid, identity.gid)
-        found = place.lstat()
     except OSError as error:
         raise explain_os_error(error, place) from error
     # in a folder like /tmp anybody could have made it first, to listen there
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != identity.files_uid:
+    if not _is_private(place, identity):
         raise EmbeddedServerError(
-            f"{place} belongs to somebody else, so the embedded PostgreSQL does not use it",
+            f"{place} belongs to somebody else or is open to others, "
+            "so the embedded PostgreSQL does not use it",
             hint="remove it, or set FORAGER_HOME to a shorter path, or TMPDIR to a folder of yours",
         )
-    if found.st_mode & 0o077:
-        place.chmod(PRIVATE)
+
+
+def _is_private(place: Path, identity: Identity) -> bool:
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    owned = stat.S_ISDIR(found.st_mode) and found.st_uid == identity.files_uid
+    return owned and not found.st_mode & 0o077
 
 
 def _takes_sockets(place: Path) -> bool:

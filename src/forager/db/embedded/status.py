@@ -45,7 +45,7 @@ def server_status(home: Path) -> ServerStatus:
         log=folder.log,
         log_bytes=_size(folder.log),
         users=_lock_holders(folder.users),
-        disk_full=disk_is_full(_existing(folder.root)),
+        disk_full=disk_is_full(folder.root),
     )
 
 
@@ -53,10 +53,6 @@ def _size(path: Path) -> int:
     with contextlib.suppress(OSError):
         return path.stat().st_size
     return 0
-
-
-def _existing(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def _lock_holders(path: Path) -> tuple[int, ...] | None:

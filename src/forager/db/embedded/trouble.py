@@ -20,6 +20,8 @@ MEMORY_HINT = (
     "give this machine or container more memory (in a container, a larger /dev/shm), "
     f"or {EXTERNAL_HINT}"
 )
+OTHER_SERVER_HINT = "another PostgreSQL uses this folder: stop it and try again"
+CONFIGURATION_HINT = "mend or remove your own lines in postgresql.conf in the data folder"
 DAMAGE_HINT = (
     "the data folder may be damaged: keep a copy of it, restore a backup if there is one, "
     "or move it away to start empty"
@@ -27,6 +29,9 @@ DAMAGE_HINT = (
 
 # the first pattern found in the server's own words decides
 _HINTS = (
+    (re.compile(r"pre-existing shared memory|lock file .* already exists"), OTHER_SERVER_HINT),
+    (re.compile(r"configuration file .* contains errors"), CONFIGURATION_HINT),
+    (re.compile(r"invalid permissions|wrong ownership"), PERMISSION_HINT),
     (re.compile(r"shared memory|Cannot allocate memory", re.IGNORECASE), MEMORY_HINT),
     (re.compile(r"No space left on device|Disk quota exceeded"), DISK_FULL_HINT),
     (re.compile(r"Read-only file system"), READ_ONLY_HINT),
@@ -77,6 +82,8 @@ def disk_is_full(folder: Path) -> bool:
     """Whether the disk has no room for the server to start."""
     try:
         disk = os.statvfs(folder)
+    except FileNotFoundError:
+        return folder != folder.parent and disk_is_full(folder.parent)
     except OSError:
         return False
     out_of_inodes = disk.f_files > 0 and disk.f_favail == 0

@@ -97,7 +97,7 @@ class ServerUse:
                 self.started = start_server(self._folder) or self.started
             postmaster = wait_until_ready(self._folder, log_start)
             assert postmaster.socket_folder is not None  # part of being ready
-            self.url = ensure_database(postmaster.socket_folder)
+            self.url = ensure_database(self._folder, postmaster.socket_folder)
             return self.url
 
     def leave(self) -> None:
