@@ -1,0 +1,257 @@
+"""Several processes, one server: who starts it, who stops it, and who may be killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy
+from embedded_homes import (
+    LIMIT,
+    User,
+    empty_home,
+    kill,
+    lives,
+    made_home,
+    template_home,
+    wait_until,
+)
+
+from forager.db.embedded import join_server, server_status
+from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.server import server_lives
+from forager.errors import EmbeddedServerError
+
+
+@pytest.fixture(scope="module")
+def template() -> Iterator[Path]:
+    with template_home() as home:
+        yield home
+
+
+@pytest.fixture
+def home(template: Path) -> Iterator[Path]:
+    with made_home(template) as home:
+        yield home
+
+
+def insert(url: str, number: int) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS kept (number int)")
+        connection.execute("INSERT INTO kept VALUES (%s)", (number,))
+
+
+def numbers(url: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        return [row[0] for row in connection.execute("SELECT number FROM kept ORDER BY 1")]
+
+
+def test_last_one_out_stops_the_server(home: Path) -> None:
+    with User(home) as first, User(home) as second:
+        states = [first.heard(), second.heard()]
+        assert sorted(state["started"] for state in states) == [False, True]
+        assert states[0]["pid"] == states[1]["pid"] == server_status(home).pid
+        assert first.ask("leave") == {"left": True}
+        assert second.ask("ensure")["pid"] == states[0]["pid"]
+        assert second.ask("leave") == {"left": True}
+        assert server_status(home).pid is None
+
+
+def test_one_process_may_join_twice(home: Path) -> None:
+    with join_server(home) as outer:
+        with join_server(home) as inner:
+            assert (outer.started, inner.started) == (True, False)
+        assert outer.pid is not None
+    outer.leave()
+    assert server_status(home).pid is None
+    with pytest.raises(EmbeddedServerError):
+        outer.ensure_running()
+
+
+def test_leaves_at_the_end_of_the_process(home: Path) -> None:
+    with User(home) as user:
+        assert user.heard()["started"]
+    assert user.process.returncode == 0
+    assert server_status(home).pid is None
+
+
+def test_url_serves_psycopg_and_sqlalchemy(home: Path) -> None:
+    with join_server(home) as use:
+        insert(use.url, 1)
+        engine = sqlalchemy.create_engine(use.url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.connect() as connection:
+            assert connection.scalar(sqlalchemy.text("SELECT number FROM kept")) == 1
+        engine.dispose()
+
+
+def test_settings_are_forager_s_and_a_person_s_lines_win(home: Path) -> None:
+    main = home / "postgres" / "data" / "postgresql.conf"
+    main.write_text(main.read_text() + "work_mem = '9MB'\n")
+    expected = {
+        "data_checksums": "on",
+        "listen_addresses": "",
+        "server_encoding": "UTF8",
+        "synchronous_commit": "on",
+        "TimeZone": "UTC",
+        "work_mem": "9MB",
+    }
+    with join_server(home) as use, psycopg.connect(use.url) as connection:
+        for name, value in expected.items():
+            row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+            assert row == (value,), name
+
+
+def test_users_killed_leave_a_server_that_the_next_one_joins_and_stops(home: Path) -> None:
+    with User(home) as killed:
+        pid = killed.heard()["pid"]
+        killed.kill()
+        assert server_status(home).users in ((), None)
+        with User(home) as heir:
+            assert heir.heard() | {"url": ""} == {"url": "", "pid": pid, "started": False}
+            heir.ask("leave")
+    assert not lives(pid)
+
+
+def test_server_killed_while_users_live_comes_back_for_all_of_them(home: Path) -> None:
+    with User(home) as first, User(home) as second:
+        before = first.heard()
+        second.heard()
+        insert(before["url"], 1)
+        kill(before["pid"])
+        after = first.ask("ensure")
+        assert second.ask("ensure")["pid"] == after["pid"] != before["pid"]
+        assert after["url"] == before["url"]
+        assert numbers(after["url"]) == [1]
+
+
+def test_busy_backends_of_a_killed_server_do_not_block_its_successor(home: Path) -> None:
+    with join_server(home) as use, psycopg.connect(use.url, autocommit=True) as connection:
+        insert(use.url, 1)
+        busy = connection.info.backend_pid
+        connection.execute("CREATE TABLE unfinished AS SELECT 1")
+        # deaf to the death of its server: it cannot even be scheduled
+        os.kill(busy, signal.SIGSTOP)
+        assert use.pid is not None
+        kill(use.pid)
+        assert server_lives(ServerFolder.below(home))
+        use.ensure_running()
+        assert not lives(busy)
+        assert numbers(use.url) == [1]
+
+
+def test_server_and_users_killed_lose_no_committed_row(home: Path) -> None:
+    with User(home) as first, User(home) as second:
+        state = first.heard()
+        second.heard()
+        insert(state["url"], 1)
+        first.kill()
+        second.kill()
+        kill(state["pid"])
+    with join_server(home) as use:
+        assert use.started
+        assert numbers(use.url) == [1]
+
+
+def test_starter_killed_while_the_server_starts(home: Path) -> None:
+    folder = ServerFolder.below(home)
+    with User(home) as starter:
+        wait_until(lambda: server_lives(folder))
+        starter.kill()
+    with User(home) as heir:
+        assert heir.heard()["pid"] == server_status(home).pid
+        heir.ask("leave")
+    assert not server_lives(folder)
+
+
+def test_initdb_interrupted_by_a_kill() -> None:
+    with empty_home() as home:
+        folder = ServerFolder.below(home)
+        with User(home) as starter:
+            wait_until(lambda: (folder.unfinished_data / "PG_VERSION").exists())
+            starter.kill()
+        # initdb itself may still be at work: the next one waits for it, and starts over
+        with User(home) as heir:
+            assert heir.heard()["started"]
+        assert not folder.unfinished_data.exists()
+
+
+def test_eight_processes_come_and_go_at_once(home: Path) -> None:
+    with ExitStack() as stack:
+        users = [stack.enter_context(User(home)) for _ in range(8)]
+        for user in users:
+            user.tell(*["leave", "join"] * 5, "leave")
+        for user in users:
+            said = [user.heard() for _ in range(12)]
+            assert not [words for words in said if "error" in words]
+            assert said[1::2] == [{"left": True}] * 6
+    assert not server_lives(ServerFolder.below(home))
+    assert "PANIC" not in server_status(home).log.read_text()
+
+
+def test_forked_child_neither_holds_the_server_nor_stops_it(home: Path) -> None:
+    release, wait = os.pipe()
+    with join_server(home) as use:
+        child = os.fork()
+        if child == 0:
+            use.leave()
+            os.close(wait)
+            os.read(release, 1)  # lives until the parent closes its end
+            os._exit(0)
+        assert use.pid is not None
+        psycopg.connect(use.url).close()
+    try:
+        assert server_status(home).pid is None
+    finally:
+        os.close(wait)
+        os.close(release)
+        os.waitpid(child, 0)
+
+
+def test_pid_of_another_process_in_the_pid_file(home: Path) -> None:
+    with join_server(home) as use:
+        pid_file = home / "postgres" / "data" / "postmaster.pid"
+        lines = pid_file.read_text().splitlines()
+        assert use.pid is not None
+        kill(use.pid)
+        # as after a restart of the machine: the number now belongs to someone alive
+        pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+        assert server_status(home).pid is None
+        use.ensure_running()
+        assert use.pid not in (None, os.getpid())
+
+
+def test_log_is_trimmed_and_one_previous_kept(home: Path) -> None:
+    folder = ServerFolder.below(home)
+    folder.log.write_bytes(b"old line\n" * 1_000_000)
+    with join_server(home):
+        assert folder.previous_log.stat().st_size == 9_000_000
+        assert folder.log.stat().st_size < 100_000
+
+
+def test_status_of_a_home_that_does_not_exist(tmp_path: Path) -> None:
+    status = server_status(tmp_path / "none")
+    assert (status.pid, status.state, status.data_version) == (None, "stopped", None)
+    assert not (tmp_path / "none").exists()
+
+
+def test_status_of_a_running_server(home: Path) -> None:
+    with join_server(home) as use:
+        status = server_status(home)
+        assert (status.pid, status.state) == (use.pid, "ready")
+        assert status.data_version == status.server_version == 18
+        assert status.users in ((os.getpid(),), None)
+        assert status.log.is_file()
+
+
+def test_joining_while_the_last_one_leaves(home: Path) -> None:
+    with User(home) as last:
+        last.heard()
+        with User(home) as next_one:
+            last.ask("leave")
+            state = next_one.heard()
+            psycopg.connect(state["url"], connect_timeout=int(LIMIT)).close()
