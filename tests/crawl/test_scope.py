@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forager.crawl.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
+from forager.errors import InvalidInput
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+
+START = "https://docs.example.org/manual/intro.html"
+
+
+def url(text: str) -> NormalisedUrl:
+    result = normalise(text, START)
+    assert not isinstance(result, Refusal)
+    return result
+
+
+def judge(scope: Scope, text: str, depth: int = 1) -> ScopeReason | None:
+    rule = scope.verdict(url(text), depth).rule
+    return rule.reason if rule else None
+
+
+def scope(
+    mode: ScopeMode = ScopeMode.HOST, *seeds: str, include: str = "", exclude: str = ""
+) -> Scope:
+    return Scope(
+        [url(seed) for seed in seeds or (START,)],
+        mode,
+        include=include.split(),
+        exclude=exclude.split(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("/", None),
+        ("http://docs.example.org/x", None),
+        ("https://www.docs.example.org/x", None),
+        ("https://docs.example.org:8443/x", ScopeReason.OTHER_HOST),
+        ("https://example.org/", ScopeReason.OTHER_HOST),
+        ("https://docs.example.org.evil.example/", ScopeReason.OTHER_HOST),
+        ("https://evil.example/https://docs.example.org/", ScopeReason.OTHER_HOST),
+    ],
+)
+def test_host(link: str, reason: ScopeReason | None) -> None:
+    assert judge(scope(), link) is reason
+
+
+def test_a_start_with_www_means_the_host_without_it_too() -> None:
+    assert judge(scope(ScopeMode.HOST, "https://www.example.org/"), "https://example.org/x") is None
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("https://example.org/", None),
+        ("https://a.b.example.org:8443/", None),
+        ("https://example.com/", ScopeReason.OTHER_DOMAIN),
+        ("https://notexample.org/", ScopeReason.OTHER_DOMAIN),
+        ("http://192.0.2.1/", ScopeReason.OTHER_DOMAIN),
+    ],
+)
+def test_domain(link: str, reason: ScopeReason | None) -> None:
+    assert judge(scope(ScopeMode.DOMAIN), link) is reason
+
+
+@pytest.mark.parametrize(
+    ("start", "link", "inside"),
+    [
+        (START, "/manual/", True),
+        (START, "/manual", True),
+        (START, "/manual?x=/", True),
+        (START, "/manual/deep/er.html?q", True),
+        (START, "/manuals/", False),
+        (START, "/Manual/", False),
+        (START, "/", False),
+        ("/manual", "/manual/x", True),
+        ("/manual", "/manual", True),
+        ("/manual", "/manual-2", False),
+        ("/manual/", "/manual/x", True),
+        ("/manual/?page=1", "/manual/x", True),
+        ("/", "/anything", True),
+        ("https://docs.example.org", "/anything", True),
+    ],
+)
+def test_prefix(start: str, link: str, inside: bool) -> None:
+    expected = None if inside else ScopeReason.OTHER_PREFIX
+    assert judge(scope(ScopeMode.PREFIX, start), link) is expected
+
+
+def test_prefixes_belong_to_their_hosts() -> None:
+    both = scope(ScopeMode.PREFIX, "https://a.example/x/", "https://b.example/y/")
+    assert judge(both, "https://a.example/x/1") is None
+    assert judge(both, "https://b.example/y/1") is None
+    assert judge(both, "https://a.example/y/1") is ScopeReason.OTHER_PREFIX
+    assert judge(both, "https://c.example/x/1") is ScopeReason.OTHER_HOST
+
+
+def test_out_of_scope_is_not_excluded() -> None:
+    verdict = scope().verdict(url("https://other.example/"))
+    assert not verdict.in_scope
+    assert not verdict.wanted
+    assert verdict.excluded_by is None
+    assert verdict.rule is not None
+    assert verdict.rule.words == "other.example is another host"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "link", "matches"),
+    [
+        ("/blog/*", "/blog/1", True),
+        ("/blog/*", "/blog/", True),
+        ("/blog/*", "/blog", False),
+        ("/blog", "/blog/1", False),
+        ("*.pdf", "/a/b.pdf", True),
+        ("*.pdf", "/a/b.pdf?x", False),
+        ("*?sort=*", "/list?sort=up", True),
+        ("*?sort=*", "/listXsort=up", False),
+        ("/a[b]", "/ab", False),
+        ("https://docs.example.org/a*", "/abc", True),
+        ("https://docs.example.org/a*", "http://docs.example.org/abc", False),
+        (r"re:/\d{4}/", "/blog/2024/x", True),
+        (r"re:^https://docs\.example\.org/$", "/", True),
+        (r"re:/\d{4}/", "/blog/99/x", False),
+    ],
+)
+def test_patterns(pattern: str, link: str, matches: bool) -> None:
+    excluded = judge(scope(exclude=pattern), link)
+    assert excluded is (ScopeReason.EXCLUDE if matches else None)
+    included = judge(scope(include=pattern), link)
+    assert included is (None if matches else ScopeReason.INCLUDE)
+
+
+def test_exclude_beats_include_and_names_itself() -> None:
+    both = scope(include="/blog/*", exclude="/none /blog/private/*")
+    verdict = both.verdict(url("/blog/private/1"))
+    assert verdict.excluded_by is not None
+    assert verdict.excluded_by.words == "the exclude pattern /blog/private/* matches"
+    assert both.verdict(url("/blog/1")).wanted
+
+
+def test_the_start_is_always_wanted() -> None:
+    assert scope(include="/blog/*", exclude="*").verdict(url(START)) == ScopeVerdict(in_scope=True)
+
+
+@pytest.mark.parametrize("pattern", ["blog", "re:(", "re:a{99999999999999999999}", "x" * 3000])
+def test_a_pattern_that_cannot_work_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        scope(exclude=pattern)
+
+
+def test_an_empty_pattern_and_no_start_are_refused() -> None:
+    with pytest.raises(InvalidInput):
+        Scope([url(START)], include=[""])
+    with pytest.raises(InvalidInput):
+        Scope([])
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("/logo.PNG", ScopeReason.TYPE),
+        ("/app.min.js?v=3", ScopeReason.TYPE),
+        ("/download.tar.gz", ScopeReason.TYPE),
+        ("/a.png/", None),
+        ("/show?file=a.png", None),
+        ("/png", None),
+        ("/manual.pdf", None),
+        ("/index.html", None),
+    ],
+)
+def test_files_that_are_no_pages(link: str, reason: ScopeReason | None) -> None:
+    assert judge(scope(), link) is reason
+
+
+def test_depth() -> None:
+    limited = Scope([url(START)], max_depth=2)
+    assert judge(limited, "/x", 2) is None
+    assert judge(limited, "/x", 3) is ScopeReason.DEPTH
+    assert judge(Scope([url(START)], max_depth=0), START, 5) is None
+
+
+@given(st.text(max_size=60), st.sampled_from(ScopeMode), st.integers(0, 10))
+def test_every_url_gets_a_verdict(link: str, mode: ScopeMode, depth: int) -> None:
+    found = normalise(link, START)
+    if not isinstance(found, Refusal):
+        verdict = scope(mode, include="/a* *b", exclude="*c*").verdict(found, depth)
+        assert verdict.wanted is (verdict.rule is None)
