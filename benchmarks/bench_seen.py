@@ -28,7 +28,7 @@ def main(count: int) -> None:
     print(f"peak of the process   {peak / 1024:6.0f} MiB")
 
 
-def url_hashes(count: int, seed: int) -> Iterator[int]:
+def fingerprints(count: int, seed: int) -> Iterator[int]:
     source = Random(seed)
     return (source.getrandbits(64) for _ in range(count))
 
@@ -36,23 +36,23 @@ def url_hashes(count: int, seed: int) -> Iterator[int]:
 def measure_refill(seen: SeenSet, count: int) -> tuple[float, SeenSet]:
     """Seconds to fill the set, without the time that making the numbers takes."""
     began = time.perf_counter()
-    for _ in url_hashes(count, 1):
+    for _ in fingerprints(count, 1):
         pass
     between = time.perf_counter()
-    seen.update(url_hashes(count, 1))
+    seen.update(fingerprints(count, 1))
     return time.perf_counter() - between - (between - began), seen
 
 
 def measure_lookup(seen: SeenSet, seed: int) -> float:
-    wanted = list(url_hashes(100_000, seed))
+    wanted = list(fingerprints(100_000, seed))
     began = time.perf_counter()
-    for url_hash in wanted:
-        _ = url_hash in seen
+    for fingerprint in wanted:
+        _ = fingerprint in seen
     return (time.perf_counter() - began) / len(wanted) * 1e6
 
 
 def measure_pages(seen: SeenSet, seed: int) -> float:
-    wanted = list(url_hashes(100_000, seed))
+    wanted = list(fingerprints(100_000, seed))
     began = time.perf_counter()
     for start in range(0, len(wanted), LINKS_PER_PAGE):
         seen.add_many(wanted[start : start + LINKS_PER_PAGE])

@@ -21,13 +21,13 @@ def test_it_behaves_like_a_set(batches: list[list[int]], other: int) -> None:
     seen, model = SeenSet(), set[int]()
     for batch in batches:
         expected = []
-        for url_hash in batch:
-            expected.append(url_hash not in model)
-            model.add(url_hash)
+        for fingerprint in batch:
+            expected.append(fingerprint not in model)
+            model.add(fingerprint)
         assert seen.add_many(batch) == expected
     assert len(seen) == len(model)
     assert set(seen) == model
-    assert all(url_hash in seen for url_hash in model)
+    assert all(fingerprint in seen for fingerprint in model)
     assert (other in seen) is (other in model)
 
 

@@ -23,7 +23,7 @@ _EMPTY = 0
 
 
 class SeenSet:
-    """Known URL hashes (unsigned, 64 bits). There is no way to forget one."""
+    """Fingerprints of known URLs (unsigned, 64 bits). There is no way to forget one."""
 
     __slots__ = ("_counts", "_has_zero", "_tables")
 
@@ -38,13 +38,13 @@ class SeenSet:
     def __len__(self) -> int:
         return sum(self._counts) + self._has_zero
 
-    def __contains__(self, url_hash: int) -> bool:
-        if url_hash == _EMPTY:
+    def __contains__(self, fingerprint: int) -> bool:
+        if fingerprint == _EMPTY:
             return self._has_zero
-        table = self._tables[url_hash & _SHARD_MASK]
+        table = self._tables[fingerprint & _SHARD_MASK]
         size = len(table)
-        slot = (url_hash >> _SHARD_BITS) % size
-        while (found := table[slot]) != url_hash:
+        slot = (fingerprint >> _SHARD_BITS) % size
+        while (found := table[slot]) != fingerprint:
             if found == _EMPTY:
                 return False
             slot = slot + 1 if slot + 1 < size else 0
@@ -61,23 +61,23 @@ class SeenSet:
         """Memory taken by the tables."""
         return sum(len(table) * table.itemsize for table in self._tables)
 
-    def add(self, url_hash: int) -> bool:
+    def add(self, fingerprint: int) -> bool:
         """Whether it was new."""
-        return self.add_many((url_hash,))[0]
+        return self.add_many((fingerprint,))[0]
 
-    def add_many(self, url_hashes: Iterable[int]) -> list[bool]:
+    def add_many(self, fingerprints: Iterable[int]) -> list[bool]:
         """Which of them were new; one that comes twice is new the first time only."""
         # One long loop with local names: a call for each hash would double its cost.
         tables, counts = self._tables, self._counts
         new: list[bool] = []
-        for url_hash in url_hashes:
-            shard = url_hash & _SHARD_MASK
+        for fingerprint in fingerprints:
+            shard = fingerprint & _SHARD_MASK
             table = tables[shard]
             size = len(table)
-            slot = (url_hash >> _SHARD_BITS) % size
-            while (found := table[slot]) != url_hash:
+            slot = (fingerprint >> _SHARD_BITS) % size
+            while (found := table[slot]) != fingerprint:
                 if not found:
-                    table[slot] = url_hash
+                    table[slot] = fingerprint
                     counts[shard] = count = counts[shard] + 1
                     if 3 * count > 2 * size:
                         tables[shard] = _grown(table)
@@ -85,14 +85,14 @@ class SeenSet:
                     break
                 slot = slot + 1 if slot + 1 < size else 0
             else:
-                new.append(not url_hash and self._add_zero())
+                new.append(not fingerprint and self._add_zero())
         return new
 
-    def update(self, url_hashes: Iterable[int]) -> None:
+    def update(self, fingerprints: Iterable[int]) -> None:
         """Add all of them, for instance from the tables of a crawl that is resumed."""
         batch: list[int] = []
-        for url_hash in url_hashes:
-            batch.append(url_hash)
+        for fingerprint in fingerprints:
+            batch.append(fingerprint)
             if len(batch) == 10_000:
                 self.add_many(batch)
                 batch.clear()
@@ -112,9 +112,9 @@ def _grown(old: array[int]) -> array[int]:
     """Half as large again rather than twice: the load stays between 4/9 and 2/3."""
     size = len(old) * 3 // 2
     table = _table(size)
-    for url_hash in filter(None, old):
-        slot = (url_hash >> _SHARD_BITS) % size
+    for fingerprint in filter(None, old):
+        slot = (fingerprint >> _SHARD_BITS) % size
         while table[slot]:
             slot = slot + 1 if slot + 1 < size else 0
-        table[slot] = url_hash
+        table[slot] = fingerprint
     return table
