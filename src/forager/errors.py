@@ -1,4 +1,4 @@
-"""One exception family. The class says what to do; the message says what happened and what to try."""
+"""One exception family: the class says what to do, the message what happened and what to try."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _refuse_old_server(url: str) -> None:
     if version < OLDEST_SERVER:
         raise DatabaseUnavailable(
             f"PostgreSQL {version // 10000} is too old",
-            hint="Forager needs PostgreSQL 15 or newer; without FORAGER_DATABASE_URL it runs its own.",
+            hint="It must be 15 or newer; without FORAGER_DATABASE_URL Forager runs its own.",
         )
 
 
