@@ -1,0 +1,225 @@
+"""Bodies: content codings undone step by step, so that a small bomb stays small."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import brotli  # type: ignore[import-untyped]
+
+from forager.errors import ErrorKind, GiveUp, Retry
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ACCEPTED = "gzip, deflate, br, zstd"
+
+# The most that one step may produce: a bomb is noticed before it is unpacked.
+_STEP = 1024 * 1024
+# Every further gzip member or zstd frame copies the rest of its chunk; honest bodies have few.
+_MEMBER_LIMIT = 1000
+_CODING_LIMIT = 3
+# RFC 9659: a zstd window on the web is at most 8 MB
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+
+
+class Decoder(Protocol):
+    """Undoes one content coding."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Everything that follows from `data`, in pieces of bounded size."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the compressed stream came to its proper end."""
+
+
+class Body:
+    """Collects one body, and fails as soon as it grows past its limit."""
+
+    def __init__(self, coding: str, limit: int) -> None:
+        self._decoders = decoders(coding)
+        self._coding = coding
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self.wire_size = 0
+        self.size = 0
+
+    def expect(self, length: int | None) -> None:
+        """Refuse an announced length without reading any of it."""
+        if length is not None and length > self._limit:
+            raise _too_large(f"the body is announced with {length:,} bytes,", self._limit)
+
+    def feed(self, data: bytes) -> None:
+        """Add what came over the wire."""
+        self.wire_size += len(data)
+        if self.wire_size > self._limit:
+            raise _too_large("the body goes on", self._limit)
+        for piece in self._decoded(data):
+            self.size += len(piece)
+            if self.size > self._limit:
+                raise _too_large(
+                    f"the body unpacks, from only {self.wire_size:,} bytes,", self._limit
+                )
+            self._pieces.append(piece)
+
+    def finish(self) -> bytes:
+        """The whole body; a compressed one must have come to its end."""
+        if self.wire_size and not all(decoder.finished for decoder in self._decoders):
+            raise Retry(
+                f"the {self._coding} body ended in the middle of its data", kind=ErrorKind.NETWORK
+            )
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        if not self._decoders:
+            return iter((data,))
+        return self._through(data, 0)
+
+    def _through(self, data: bytes, index: int) -> Iterator[bytes]:
+        try:
+            for piece in self._decoders[index].feed(data):
+                if index + 1 == len(self._decoders):
+                    yield piece
+                else:
+                    yield from self._through(piece, index + 1)
+        except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
+            raise GiveUp(
+                f"the body is not valid {self._coding}: {error}", kind=ErrorKind.PARSE
+            ) from error
+
+
+def _too_large(what: str, limit: int) -> GiveUp:
+    return GiveUp(f"{what} past the limit of {limit:,} bytes", kind=ErrorKind.TOO_LARGE)
+
+
+def decoders(coding: str) -> list[Decoder]:
+    """Decoders for a Content-Encoding value, in the order they are to be applied."""
+    if not coding:
+        return []
+    names = [name.strip().lower() for name in coding.split(",")]
+    # Unknown names are passed over: servers write `utf-8`, `none` or `binary` here.
+    known = [_DECODERS[name] for name in names if name in _DECODERS]
+    if len(known) > _CODING_LIMIT:
+        raise GiveUp(f"the body has {len(known)} content codings", kind=ErrorKind.PARSE)
+    return [make() for make in reversed(known)]
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+        self._members = 1
+
+    @property
+    def finished(self) -> bool:
+        return self._inner.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._inner.eof and not self._next_member(data):
+                return
+            yield from _inflate(self._inner, data)
+            data = self._inner.unused_data
+
+    def _next_member(self, data: bytes) -> bool:
+        # what follows the last member and is no member itself is padding
+        if not data.startswith(b"\x1f"):
+            return False
+        self._members += 1
+        _check_members(self._members)
+        self._inner = zlib.decompressobj(wbits=31)
+        return True
+
+
+class _Deflate:
+    """`deflate` means zlib by the standard, and raw deflate to a good many servers."""
+
+    def __init__(self) -> None:
+        self._inner: zlib._Decompress | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self._inner is not None and self._inner.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._inner is None:
+            wrapped = data[0] & 0x0F == 8 and data[0] >> 4 <= 7
+            self._inner = zlib.decompressobj(wbits=15 if wrapped else -15)
+        if not self._inner.eof:
+            yield from _inflate(self._inner, data)
+
+
+def _inflate(inner: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    while True:
+        piece = inner.decompress(data, _STEP)
+        if piece:
+            yield piece
+        data = inner.unconsumed_tail
+        if inner.eof or (not data and len(piece) < _STEP):
+            return
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._inner = brotli.Decompressor()
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._inner.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while not self._inner.is_finished():
+            piece = self._inner.process(data, output_buffer_limit=_STEP)
+            if piece:
+                yield piece
+            data = b""
+            if self._inner.can_accept_more_data():
+                return
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._inner = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+        self._frames = 1
+
+    @property
+    def finished(self) -> bool:
+        return self._inner.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._inner.eof:
+                self._frames += 1
+                _check_members(self._frames)
+                self._inner = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+            yield from self._frame(data)
+            data = self._inner.unused_data if self._inner.eof else b""
+
+    def _frame(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            piece = self._inner.decompress(data, max_length=_STEP)
+            if piece:
+                yield piece
+            data = b""
+            if self._inner.eof or self._inner.needs_input:
+                return
+
+
+def _check_members(count: int) -> None:
+    if count > _MEMBER_LIMIT:
+        raise GiveUp(
+            f"the body is compressed in more than {_MEMBER_LIMIT} parts", kind=ErrorKind.TOO_LARGE
+        )
+
+
+_DECODERS: dict[str, type[_Gzip | _Deflate | _Brotli | _Zstd]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}

@@ -1,0 +1,245 @@
+"""The client: one URL in, one response out, or one classified failure."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import ada_url
+import aiohttp
+from aiohttp.connector import Connection
+from yarl import URL
+
+from forager.errors import ErrorKind, GiveUp, WorkFailed
+from forager.fetch.body import ACCEPTED, Body
+from forager.fetch.connector import (
+    Channel,
+    GuardedConnector,
+    PoolSize,
+    SocksConnector,
+    Stopwatch,
+    stopwatch,
+)
+from forager.fetch.failure import classify
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.limits import Limits
+from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.resolver import GuardedResolver, Resolver, SystemResolver
+from forager.fetch.response import Request, Response, Timing
+
+_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What holds for every request of a client."""
+
+    user_agent: str
+    limits: Limits = field(default_factory=Limits)
+    guard: GuardPolicy = field(default_factory=GuardPolicy)
+    proxy_guard: GuardPolicy | None = None  # for the proxies' own addresses; `guard` if None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    proxy: ProxySpec | None = None
+    pool: PoolSize = field(default_factory=PoolSize)
+    resolver: Resolver | None = None  # the system's if None; the client closes it
+    tls: ssl.SSLContext | None = None  # the system's certificates if None
+
+
+class _Answer(aiohttp.ClientResponse):
+    """Keeps what is gone once a short body has been read and the connection was given back."""
+
+    peer: str = ""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        channel = connection.protocol
+        if isinstance(channel, Channel):
+            self.peer = channel.peer
+        return await super().start(connection)
+
+
+class Client:
+    """Fetches URLs. Never follows a redirect by itself, keeps no cookies, raises WorkFailed."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._resolver = options.resolver or SystemResolver()
+        self._timeout = _timeout(options.limits)
+        self._sessions: dict[ProxySpec | str, aiohttp.ClientSession] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+        await self._resolver.close()
+
+    async def fetch(self, request: Request) -> Response:
+        """The complete response, whatever its status; WorkFailed if there is none."""
+        limits = request.limits or self._options.limits
+        proxy = request.proxy or self._options.proxy
+        watch = Stopwatch(time.perf_counter())
+        token = stopwatch.set(watch)
+        try:
+            url = self._checked(request.url, proxy)
+            return await self._exchange(url, request, proxy, limits, watch)
+        except WorkFailed:
+            raise
+        except Exception as error:
+            raise classify(error, limits, proxy) from error
+        finally:
+            stopwatch.reset(token)
+
+    def _checked(self, text: str, proxy: ProxySpec | None) -> str:
+        """The URL in its normal spelling, if it is one that may be fetched."""
+        try:
+            url = ada_url.URL(text)
+        except ValueError:
+            raise GiveUp(f"not a URL: {text[:200]!r}", kind=ErrorKind.VALIDATION) from None
+        if url.protocol not in ("http:", "https:"):
+            raise GiveUp(f"not an http URL: {text[:200]!r}", kind=ErrorKind.VALIDATION)
+        if proxy is None:
+            self._options.guard.check_literal(url.hostname)
+        else:
+            self._options.guard.check_unresolved(url.hostname)
+        return str(url.href).partition("#")[0]
+
+    async def _exchange(
+        self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits, watch: Stopwatch
+    ) -> Response:
+        answer = await self._send(url, request, proxy, limits)
+        try:
+            watch.first_byte = time.perf_counter() - watch.started
+            _check_headers(answer, limits)
+            body = await _read(answer, limits)
+        except BaseException:
+            answer.close()  # never back to the pool: something unread may be left on it
+            raise
+        return _response(url, answer, body, watch)
+
+    async def _send(
+        self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits
+    ) -> _Answer:
+        headers = _headers(request)
+        proxy_url, proxy_headers = None, None
+        if proxy is not None and proxy.scheme is not ProxyScheme.SOCKS5:
+            proxy_url = URL(proxy.address)
+            if proxy.authorization is not None:
+                # a tunnelled request must not carry it: the target would read it
+                authorization = {"Proxy-Authorization": proxy.authorization}
+                if url.startswith("https:"):
+                    proxy_headers = authorization
+                else:
+                    headers.update(authorization)
+        answer = await self._session(proxy).request(
+            request.method,
+            URL(url, encoded=True),
+            headers=headers,
+            allow_redirects=False,
+            proxy=proxy_url,
+            proxy_headers=proxy_headers,
+            timeout=self._timeout if request.limits is None else _timeout(limits),
+            max_line_size=limits.header_bytes,
+            max_field_size=limits.header_bytes,
+            max_headers=limits.header_count,
+        )
+        assert isinstance(answer, _Answer)
+        return answer
+
+    def _session(self, proxy: ProxySpec | None) -> aiohttp.ClientSession:
+        """One pool for direct connections, one for HTTP proxies, one for each SOCKS proxy."""
+        if proxy is None:
+            key: ProxySpec | str = "direct"
+        else:
+            key = proxy if proxy.scheme is ProxyScheme.SOCKS5 else "proxied"
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._sessions[key] = self._new_session(key)
+        return session
+
+    def _new_session(self, key: ProxySpec | str) -> aiohttp.ClientSession:
+        options = self._options
+        return aiohttp.ClientSession(
+            connector=self._new_connector(key),
+            headers={
+                "User-Agent": options.user_agent,
+                "Accept": _ACCEPT,
+                "Accept-Encoding": ACCEPTED,
+                **options.headers,
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            response_class=_Answer,
+        )
+
+    def _new_connector(self, key: ProxySpec | str) -> GuardedConnector:
+        options = self._options
+        guard = options.guard if key == "direct" else options.proxy_guard or options.guard
+        resolver = GuardedResolver(self._resolver, guard)
+        if isinstance(key, ProxySpec):
+            return SocksConnector(key, guard, resolver, options.pool, options.tls)
+        return GuardedConnector(guard, resolver, options.pool, options.tls)
+
+
+def _timeout(limits: Limits) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(
+        total=limits.total, sock_connect=limits.connect, sock_read=limits.read
+    )
+
+
+def _headers(request: Request) -> dict[str, str]:
+    headers = dict(request.headers)
+    if request.etag is not None:
+        headers["If-None-Match"] = request.etag
+    if request.last_modified is not None:
+        headers["If-Modified-Since"] = request.last_modified
+    return headers
+
+
+def _check_headers(answer: _Answer, limits: Limits) -> None:
+    # the parser limits each field and their number; the sum is left to us
+    if sum(len(name) + len(value) for name, value in answer.raw_headers) > limits.header_bytes:
+        raise GiveUp(
+            f"the response headers go past the limit of {limits.header_bytes:,} bytes",
+            kind=ErrorKind.TOO_LARGE,
+        )
+
+
+async def _read(answer: _Answer, limits: Limits) -> Body:
+    body = Body(answer.headers.get("Content-Encoding", ""), limits.body)
+    if answer.method != "HEAD":
+        body.expect(answer.content_length)
+    while chunk := await answer.content.readany():
+        body.feed(chunk)
+    return body
+
+
+def _response(url: str, answer: _Answer, body: Body, watch: Stopwatch) -> Response:
+    content = body.finish()
+    timing = Timing(watch.dns, watch.connect, watch.first_byte, time.perf_counter() - watch.started)
+    version = answer.version
+    return Response(
+        url=url,
+        status=answer.status,
+        reason=answer.reason or "",
+        headers=answer.headers,
+        body=content,
+        wire_size=body.wire_size,
+        timing=timing,
+        peer=answer.peer,
+        http_version=f"{version.major}.{version.minor}" if version else "",
+    )

@@ -1,0 +1,212 @@
+"""How connections come about: looked up, guarded, timed, through a SOCKS proxy if there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import (
+    AddrInfoType,
+    ClientConnectorError,
+    ClientError,
+    ClientHttpProxyError,
+    ClientPayloadError,
+    ClientRequest,
+    ClientTimeout,
+    TCPConnector,
+)
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import _EXC_SENTINEL
+from aiohttp.tracing import Trace
+from python_socks import ProxyType
+from python_socks._errors import ProxyException
+from python_socks.async_.asyncio import Proxy
+
+from forager.errors import GiveUp
+from forager.fetch.failure import proxy_failure, socks_failure
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxy import ProxySpec
+from forager.fetch.resolver import GuardedResolver, unresolved
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Phases of one request, filled in where they happen."""
+
+    started: float
+    dns: float | None = None
+    connect: float | None = None
+    first_byte: float = 0.0
+
+
+# Connections are opened deep inside the library; the context is what reaches there.
+stopwatch: ContextVar[Stopwatch] = ContextVar("stopwatch")
+
+
+class Channel(ResponseHandler):
+    """One connection, which remembers whom it is connected to."""
+
+    peer: str = ""
+
+    def data_received(self, data: bytes) -> None:
+        # The parser fails on what follows a body longer than its Content-Length. Fed in one
+        # piece with the head, it would forget the response before the surplus as well.
+        if self._payload is None or self._payload.is_eof():
+            head = data.find(b"\r\n\r\n") + 4
+            if 4 <= head < len(data):
+                super().data_received(data[:head])
+                data = data[head:]
+        super().data_received(data)
+
+    def set_exception(self, exc: Any, exc_cause: BaseException = _EXC_SENTINEL) -> None:
+        super().set_exception(exc, exc_cause)
+        # a parser error in the middle of a body is not told to its reader, who would wait on
+        payload = self._payload
+        if payload is not None and not payload.is_eof() and payload.exception() is None:
+            known = isinstance(exc, ClientError)
+            payload.set_exception(exc if known else ClientPayloadError(str(exc)))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """How many connections are open at most, in all and to one host (0: no limit of its own)."""
+
+    total: int = 100
+    per_host: int = 0
+
+
+class GuardedConnector(TCPConnector):
+    """Connects to checked addresses only, and checks again whom it reached before it sends.
+
+    `_create_connection` is where aiohttp's connectors differ from each other, and the SOCKS
+    connectors in common use override `_wrap_create_connection`: private names, but stable ones.
+    """
+
+    def __init__(
+        self,
+        guard: GuardPolicy,
+        resolver: AbstractResolver,
+        pool: PoolSize,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(
+            resolver=resolver,
+            limit=pool.total,
+            limit_per_host=pool.per_host,
+            keepalive_timeout=30,
+            ttl_dns_cache=60,
+            ssl=True if tls is None else tls,
+        )
+        self._guard = guard
+        handler: type[ResponseHandler] = Channel
+        self._factory = functools.partial(handler, loop=self._loop)
+
+    async def _create_connection(
+        self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout
+    ) -> ResponseHandler:
+        began = time.perf_counter()
+        # one limit for lookup, TCP, proxy and TLS together; the library's own is per step
+        try:
+            async with asyncio.timeout(timeout.sock_connect):
+                channel = await super()._create_connection(req, traces, timeout)
+        except (ClientConnectorError, ClientHttpProxyError):
+            raise
+        except ClientError as error:
+            if req.proxy is None:
+                raise
+            # it broke off before there was a tunnel: no word of this was the target's
+            raise proxy_failure(error, str(req.proxy)) from error
+        stopwatch.get().connect = time.perf_counter() - began
+        assert isinstance(channel, Channel)
+        self._verify(channel, self._guarded_host(req))
+        return channel
+
+    async def _resolve_host(
+        self, host: str, port: int, traces: Sequence[Trace] | None = None
+    ) -> list[ResolveResult]:
+        # the library asks no resolver about literals, a proxy's address among them
+        self._guard.check_literal(f"[{host}]" if ":" in host else host)
+        began = time.perf_counter()
+        try:
+            return await super()._resolve_host(host, port, traces)
+        finally:
+            stopwatch.get().dns = time.perf_counter() - began
+
+    def _guarded_host(self, req: ClientRequest) -> str:
+        return (req.proxy or req.url).raw_host or ""
+
+    def _verify(self, channel: Channel, host: str) -> None:
+        """The address really reached must be allowed, whatever a resolver said before."""
+        assert channel.transport is not None
+        peer = channel.transport.get_extra_info("peername")
+        channel.peer = str(peer[0]) if peer else ""
+        try:
+            self._guard.check_address(channel.peer, host)
+        except GiveUp:
+            channel.abort()
+            raise
+
+
+class SocksConnector(GuardedConnector):
+    """Connects through one SOCKS5 proxy, which resolves the names of targets."""
+
+    def __init__(
+        self,
+        proxy: ProxySpec,
+        guard: GuardPolicy,
+        resolver: GuardedResolver,
+        pool: PoolSize,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(guard, resolver, pool, tls)
+        self._proxy = proxy
+
+    def _guarded_host(self, req: ClientRequest) -> str:  # noqa: ARG002 - the proxy is the peer
+        return self._proxy.host
+
+    async def _resolve_host(
+        self,
+        host: str,
+        port: int,
+        traces: Sequence[Trace] | None = None,  # noqa: ARG002 - part of the signature
+    ) -> list[ResolveResult]:
+        return [unresolved(host, port)]
+
+    async def _wrap_create_connection(
+        self,
+        *args: Any,
+        addr_infos: list[AddrInfoType],
+        req: ClientRequest,
+        timeout: ClientTimeout,
+        client_error: type[Exception] = ClientConnectorError,
+        **kwargs: Any,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        host, port = addr_infos[0][4][:2]
+        sock = await self._tunnel(str(host), int(port), timeout.sock_connect)
+        return await self._wrap_existing_connection(
+            *args, req=req, timeout=timeout, client_error=client_error, sock=sock, **kwargs
+        )
+
+    async def _tunnel(self, host: str, port: int, timeout: float | None) -> socket.socket:
+        proxy = self._proxy
+        found = await super()._resolve_host(proxy.host.strip("[]"), proxy.port)
+        tunnel = Proxy(
+            ProxyType.SOCKS5,
+            found[0]["host"],
+            proxy.port,
+            proxy.username,
+            proxy.password,
+            rdns=True,
+        )
+        try:
+            return await tunnel.connect(host, port, timeout=timeout)
+        except (ProxyException, OSError) as error:
+            raise socks_failure(error, proxy) from error

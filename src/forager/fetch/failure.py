@@ -1,0 +1,146 @@
+"""Failures, classified once: what went wrong, and by its class what to do about it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+
+import aiohttp
+from aiohttp.http_exceptions import LineTooLong
+from python_socks import ProxyError
+
+from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy, SlowDown, WorkFailed
+from forager.fetch.limits import Limits
+from forager.fetch.proxy import ProxySpec
+from forager.fetch.response import parse_retry_after
+
+_PATIENCE = frozenset({429, 503})
+_AGAIN = frozenset({408, 425})
+# SOCKS5 replies that speak of the target, not of the proxy: unreachable, refused, expired
+_SOCKS_TARGET = frozenset({3, 4, 5, 6})
+
+
+def classify_status(status: int, headers: Mapping[str, str]) -> WorkFailed | None:
+    """What an HTTP status means for the work; None if the response can be used."""
+    if status < 400:
+        return None
+    kind = ErrorKind.HTTP_CLIENT if status < 500 else ErrorKind.HTTP_SERVER
+    message = f"the server answered {status}{_phrase(status)}"
+    if status == 407:
+        return RotateProxy(f"the proxy answered {status}{_phrase(status)}", kind=kind)
+    if status in _PATIENCE:
+        return SlowDown(message, kind=kind, retry_after=parse_retry_after(headers))
+    if status >= 500 or status in _AGAIN:
+        return Retry(message, kind=kind)
+    return GiveUp(message, kind=kind)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        return ""
+
+
+def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkFailed:
+    """The one place where an exception of the HTTP library becomes one of ours."""
+    if isinstance(error, WorkFailed):
+        return error
+    if proxy is not None and _is_proxys_fault(error, proxy):
+        return proxy_failure(error, proxy.address)
+    if isinstance(error, TimeoutError):
+        return Retry(_timeout_message(error, limits), kind=ErrorKind.TIMEOUT)
+    tls = _tls_failure(error)
+    if tls is not None:
+        return tls
+    if isinstance(error, aiohttp.InvalidURL | ValueError):
+        return GiveUp(f"the request is not valid: {error}", kind=ErrorKind.VALIDATION)
+    if _headers_too_large(error):
+        return GiveUp("the response headers are larger than allowed", kind=ErrorKind.TOO_LARGE)
+    if isinstance(error, aiohttp.ClientError | OSError):
+        return Retry(_network_message(error), kind=ErrorKind.NETWORK)
+    return Retry(f"unexpected {type(error).__name__}: {error}", kind=ErrorKind.INTERNAL)
+
+
+def socks_failure(error: Exception, proxy: ProxySpec) -> WorkFailed:
+    """What became of a connection through a SOCKS proxy."""
+    if isinstance(error, ProxyError) and error.error_code in _SOCKS_TARGET:
+        return Retry(f"the proxy cannot reach the server: {error}", kind=ErrorKind.NETWORK)
+    return proxy_failure(error, proxy.address)
+
+
+def _is_proxys_fault(error: Exception, proxy: ProxySpec) -> bool:
+    if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.ClientProxyConnectionError):
+        return True
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # the key names the target when its TLS fails, and the proxy when the proxy's own does
+        return error.host == proxy.host.strip("[]") and error.port == proxy.port
+    return isinstance(error, aiohttp.ConnectionTimeoutError)
+
+
+def proxy_failure(error: Exception, address: str) -> RotateProxy:
+    """The proxy at this address did not do its part."""
+    kind = ErrorKind.TIMEOUT if isinstance(error, TimeoutError) else ErrorKind.NETWORK
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        what = f"answered {error.status}{_phrase(error.status)}"
+    else:
+        what = f"failed: {_text(error)}"
+    return RotateProxy(f"the proxy {address} {what}", kind=kind)
+
+
+def _timeout_message(error: TimeoutError, limits: Limits) -> str:
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {limits.connect:g} s"
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        return f"the server sent nothing for {limits.read:g} s"
+    return f"the response was not complete within {limits.total:g} s"
+
+
+def _tls_failure(error: Exception) -> WorkFailed | None:
+    # the library's own errors count as SSLError too, but only the original has the reason
+    found = [cause for cause in _chain(error) if isinstance(cause, ssl.SSLError)]
+    if not found:
+        return None
+    original = found[-1]
+    if isinstance(original, ssl.SSLCertVerificationError):
+        reason = getattr(original, "verify_message", "") or _text(original)
+        return GiveUp(f"the certificate is not valid: {reason}", kind=ErrorKind.TLS)
+    return Retry(f"the TLS handshake failed: {_text(original)}", kind=ErrorKind.TLS)
+
+
+def _headers_too_large(error: Exception) -> bool:
+    return any(
+        isinstance(cause, LineTooLong) or "Too many headers" in str(cause)
+        for cause in _chain(error)
+    )
+
+
+def _network_message(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the name cannot be resolved: {_text(error.os_error)}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"no connection: {_text(error.os_error)}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return f"the body broke off: {_text(error)}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the answer is not HTTP: {_line(error.message)}"
+    return f"the connection broke: {_text(error)}"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
+
+
+def _text(error: BaseException) -> str:
+    return _line(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+
+
+def _line(words: object) -> str:
+    """One line of bounded length: the words may be a server's."""
+    return " ".join(str(words).split())[:200]

@@ -1,0 +1,117 @@
+"""One request and the response to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import TypeAlias
+from urllib.parse import quote
+
+from ada_url import join_url
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from forager.fetch.limits import Limits
+from forager.fetch.proxy import ProxySpec
+
+Headers: TypeAlias = CIMultiDictProxy[str]
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# printable ASCII stays as it was written; only raw bytes in a header are percent-encoded
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+
+
+class Method(StrEnum):
+    GET = "GET"
+    HEAD = "HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to fetch. `etag` and `last_modified` make it conditional: 304 if nothing changed."""
+
+    url: str
+    method: Method = Method.GET
+    headers: Mapping[str, str] = field(default_factory=dict)
+    etag: str | None = None
+    last_modified: str | None = None
+    proxy: ProxySpec | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds. `dns` and `connect` (which includes it) are None on a connection used again."""
+
+    dns: float | None
+    connect: float | None
+    first_byte: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete answer: a body that was cut short or grew too large is a failure instead."""
+
+    url: str
+    status: int
+    reason: str
+    headers: Headers
+    body: bytes = field(repr=False)
+    wire_size: int
+    timing: Timing
+    peer: str
+    http_version: str
+
+    @property
+    def redirect(self) -> str | None:
+        """Where a 3xx answer points, as an absolute URL; None if it points nowhere usable."""
+        if self.status not in REDIRECTS:
+            return None
+        return join_location(self.url, self.headers.get("Location", ""))
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds the server asks to wait, from either form of Retry-After."""
+        return parse_retry_after(self.headers)
+
+
+def headers_from(pairs: Mapping[str, str]) -> Headers:
+    """Case-insensitive headers of plain pairs."""
+    return CIMultiDictProxy(CIMultiDict(pairs))
+
+
+def join_location(base: str, location: str) -> str | None:
+    """A Location header against its page, by WHATWG rules; None if it is no http(s) URL."""
+    if not location:
+        return None
+    if not location.isascii():
+        location = quote(location.encode("utf-8", "surrogateescape"), safe=_PRINTABLE)
+    try:
+        target = str(join_url(base, location))
+    except ValueError:
+        return None
+    return target if target.startswith(("http://", "https://")) else None
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from a Retry-After header, a number or a date; None if missing or unreadable."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit() and len(text) <= 10:
+        return float(text)
+    when = _parse_date(text)
+    if when is None:
+        return None
+    # by the server's own clock where it tells it, so that a skewed one does no harm
+    now = _parse_date(headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, (when - now).total_seconds())
+
+
+def _parse_date(text: str) -> datetime | None:
+    try:
+        when = parsedate_to_datetime(text)
+        return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

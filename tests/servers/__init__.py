@@ -1,0 +1,1 @@
+"""Real servers on loopback for the tests: hostile ones, proxies, certificates."""
