@@ -81,6 +81,8 @@ def test_domain(link: str, reason: ScopeReason | None) -> None:
         ("/manual", "/manual", True),
         ("/manual", "/manual-2", False),
         ("/manual/", "/manual/x", True),
+        ("/3.11", "/3.11/x", True),
+        ("/3.11", "/3.12/x", False),
         ("/manual/?page=1", "/manual/x", True),
         ("/", "/anything", True),
         ("https://docs.example.org", "/anything", True),

@@ -76,14 +76,15 @@ def test_an_index() -> None:
 def test_rss() -> None:
     entries, parser = read(
         b"<rss version='2.0'><channel><link>https://shop.example/</link>"
-        b"<item><title>x</title><link>https://shop.example/1</link>"
+        b"<item><guid>https://shop.example/?p=1</guid><link>https://shop.example/1</link>"
         b"<pubDate>Mon, 06 May 2024 07:08:09 GMT</pubDate></item>"
         b"<item><guid>https://shop.example/2</guid><atom:link href='/self'/></item>"
-        b"<item><guid isPermaLink='false'>3</guid></item></channel></rss>"
+        b"<item><guid isPermaLink='false'>https://shop.example/3</guid></item>"
+        b"<item><guid>4</guid></item></channel></rss>"
     )
     assert [entry.url for entry in entries] == ["https://shop.example/1", "https://shop.example/2"]
     assert entries[0].modified == datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
-    assert (parser.kind, parser.skipped) == (SitemapKind.RSS, 1)
+    assert (parser.kind, parser.skipped) == (SitemapKind.RSS, 2)
 
 
 def test_atom() -> None:

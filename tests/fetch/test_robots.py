@@ -125,6 +125,7 @@ def test_an_allowed_index_page_allows_its_folder() -> None:
     text = "User-agent: *\nDisallow: /\nAllow: /docs/index.html\n"
     assert allowed(text, "/docs/")
     assert not allowed(text, "/docs/other")
+    assert not allowed("User-agent: *\nDisallow: /\nAllow: /docs/index.html-old\n", "/docs/")
 
 
 def test_crawl_delay() -> None:

@@ -15,6 +15,8 @@ from forager.extract.urls import NormalisedUrl
 from forager.fetch.robots_pattern import Wildcard
 
 _MAX_PATTERN = 2000
+# at least two letters: /docs/3.11 and /docs/v2.x are folders
+_PAGE_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\d?$")
 
 
 class ScopeMode(StrEnum):
@@ -176,10 +178,10 @@ class _Folder:
 
 
 def _folder(seed: str) -> _Folder:
-    """`/docs/intro.html` starts in `/docs/`; so does `/docs`, which has no page's extension."""
+    """`/docs/intro.html` lies in `/docs/`; `/docs` is that folder, for it looks like no file."""
     path = _path_and_query(seed).partition("?")[0]
     parent, _, last = path.rpartition("/")
-    folder = path if last and "." not in last else parent
+    folder = path if last and not _PAGE_EXTENSION.search(last) else parent
     return _Folder(f"{_site(host_of(seed))}{folder}/")
 
 

@@ -31,6 +31,7 @@ class RawEntry:
 
     tag: str
     location: str = ""
+    permalink: str = ""
     modified: str = ""
     alternates: list[str] = field(default_factory=list)
 
@@ -178,6 +179,7 @@ class XmlReader:
         if self._entry is None:
             return
         if self._depth < self._entry_depth:
+            self._entry.location = self._entry.location or self._entry.permalink
             self._found.append(self._entry)
             self._entry = None
         elif self._depth == self._entry_depth and self._field is not None:
@@ -187,6 +189,9 @@ class XmlReader:
         text = "".join(self._text).strip()
         if tag in _DATES:
             entry.modified = entry.modified or text
+        elif tag == "guid":
+            # often no address at all, whatever its attribute says
+            entry.permalink = text if text.startswith(("http://", "https://")) else ""
         else:
             entry.location = entry.location or text
         self._field = None

@@ -88,24 +88,25 @@ class _RuleSet:
         self.delay = max(delays, default=None)
         self._ordered = _in_order([rule for group in groups for rule in group.rules])
         self._everywhere = [entry for entry in self._ordered if entry[0] in ("", "/")]
-        self._roots = tuple({root for root, _ in self._ordered} - {"", "/"})
+        self._roots = tuple({root for root, _, _ in self._ordered} - {"", "/"})
 
     def decide(self, path: str) -> Verdict:
         literal = _spell(path)
         plain = _decode_unreserved(literal)
         # One call in C rejects all rules that begin elsewhere: the usual case for most URLs.
         near = plain != literal or literal.startswith(self._roots)
-        for root, rule in self._ordered if near else self._everywhere:
-            text = literal if rule.verdict.allowed else plain
+        spellings = (plain, literal)
+        for root, allows, rule in self._ordered if near else self._everywhere:
+            text = spellings[allows]
             if text.startswith(root) and rule.wildcard.matches(text):
                 return rule.verdict
         return _UNRULED
 
 
-def _in_order(rules: list[_Rule]) -> list[tuple[str, _Rule]]:
+def _in_order(rules: list[_Rule]) -> list[tuple[str, bool, _Rule]]:
     """Each rule with the text that a path must begin with before it is worth a closer look."""
     ordered = sorted(rules, key=lambda rule: rule.order)
-    return [(rule.wildcard.parts[0], rule) for rule in ordered]
+    return [(rule.wildcard.parts[0], rule.verdict.allowed, rule) for rule in ordered]
 
 
 _UNRULED = Verdict(allowed=True)
@@ -231,7 +232,7 @@ def _rules(line: int, value: str, *, allow: bool) -> list[_Rule]:
     verdict = Verdict(allow, f"{'Allow' if allow else 'Disallow'}: {_readable(value)}", line)
     rules = [_rule(verdict, value)]
     folder, slash, page = value.rpartition("/")
-    if allow and slash and page.startswith("index.htm"):
+    if allow and slash and page in ("index.html", "index.htm"):
         # whoever allows the index page means the folder that it is shown for
         rules.append(_rule(verdict, f"{folder}/$"))
     return rules
