@@ -24,7 +24,7 @@ def main() -> int:
     web = [case for case in cases if concerns_the_web(case)]
     misses = [(case, problem) for case in cases if (problem := miss(case))]
     for case, problem in misses:
-        print(f"MISS {ascii(case['input'])} on {ascii(case['base'])}: {problem}")
+        print(f"MISS {case['input']!a} on {case['base']!a}: {problem}")
     web_misses = sum(concerns_the_web(case) for case, _ in misses)
     print(f"http(s): {len(web) - web_misses} of {len(web)} right")
     print(f"all schemes: {len(cases) - len(misses)} of {len(cases)} right")
@@ -49,7 +49,7 @@ def miss(case: Case) -> str | None:
     expected = None if case.get("failure") else case["href"]
     joined = join(case["input"], case["base"])
     if joined != expected:
-        return f"joined {ascii(joined)}, expected {ascii(expected)}"
+        return f"joined {joined!a}, expected {expected!a}"
     return _normalisation_miss(case)
 
 

@@ -72,7 +72,7 @@ def header_canonicals(values: Iterable[str]) -> list[str]:
 
 
 _REFRESH = re.compile(
-    r"\s*(\d{0,9})(?:\.[\d.]*)?\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))",
+    r"\s*(\d{0,9})(?:\.[\d.]*)?\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:\"([^\"]*).*|'([^']*).*|(.*))",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -80,10 +80,10 @@ def _repeating(segments: list[str]) -> Trap | None:
         times = 4 if length == 1 else 3
         if cycle := _cycle(segments, length, times):
             return Trap(TrapRule.REPEATING_PATH, f"/{'/'.join(cycle)} repeats {times} times")
-    segment, count = Counter(s for s in segments if not s.isdigit()).most_common(1)[0]
-    if count < _MOST_OFTEN:
-        return None
-    return Trap(TrapRule.REPEATING_PATH, f"/{segment} comes {count} times")
+    for segment, count in Counter(segments).items():
+        if count >= _MOST_OFTEN and not segment.isdigit():
+            return Trap(TrapRule.REPEATING_PATH, f"/{segment} comes {count} times")
+    return None
 
 
 def _cycle(segments: list[str], length: int, times: int) -> list[str] | None:
