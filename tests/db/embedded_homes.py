@@ -31,24 +31,44 @@ def empty_home() -> Iterator[Path]:
     try:
         yield home
     finally:
-        if pid := server_status(home).pid:
-            kill(pid, signal.SIGQUIT)
+        end_server(home)
         shutil.rmtree(home)
 
 
 @contextlib.contextmanager
-def made_home(template: Path) -> Iterator[Path]:
+def made_home() -> Iterator[Path]:
     """A home whose database was already created and stopped."""
     with empty_home() as home:
-        shutil.copytree(template / "postgres", home / "postgres")
+        join_server(home).leave()
         yield home
 
 
 @contextlib.contextmanager
-def template_home() -> Iterator[Path]:
-    with empty_home() as home:
-        join_server(home).leave()
-        yield home
+def moved(home: Path, place: Path) -> Iterator[Path]:
+    """The server's folder at another place for a while: copying it takes longer than making it."""
+    place.mkdir(parents=True)
+    (home / "postgres").rename(place / "postgres")
+    try:
+        yield place
+    finally:
+        end_server(place)
+        (place / "postgres").rename(home / "postgres")
+
+
+@contextlib.contextmanager
+def changed(path: Path, content: bytes) -> Iterator[None]:
+    """A file with other content for a while."""
+    before = path.read_bytes()
+    path.write_bytes(content)
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+def end_server(home: Path) -> None:
+    if pid := server_status(home).pid:
+        kill(pid, signal.SIGQUIT)
 
 
 class User:

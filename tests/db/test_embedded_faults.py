@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from embedded_homes import User, empty_home, made_home, mounting, template_home
+from embedded_homes import User, changed, empty_home, end_server, made_home, mounting, moved
 
 from forager.db.embedded import binaries, join_server, server_status
 from forager.db.embedded.configuration import configuration_text
@@ -24,15 +24,15 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused 
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Path]:
-    with template_home() as home:
+def shared_home() -> Iterator[Path]:
+    with made_home() as home:
         yield home
 
 
 @pytest.fixture
-def home(template: Path) -> Iterator[Path]:
-    with made_home(template) as home:
-        yield home
+def home(shared_home: Path) -> Iterator[Path]:
+    yield shared_home
+    end_server(shared_home)
 
 
 def refusal(home: Path) -> EmbeddedServerError:
@@ -44,11 +44,11 @@ def refusal(home: Path) -> EmbeddedServerError:
 
 def test_data_of_another_major_version_is_kept(home: Path) -> None:
     version = home / "postgres" / "data" / "PG_VERSION"
-    version.write_text("16\n")
-    error = refusal(home)
+    with changed(version, b"16\n"):
+        error = refusal(home)
+        assert version.read_text() == "16\n"
     assert "PostgreSQL 16" in error.message
     assert "pg_dump" in str(error.hint)
-    assert version.read_text() == "16\n"
 
 
 def test_folder_that_is_not_a_database_is_kept() -> None:
@@ -62,8 +62,8 @@ def test_folder_that_is_not_a_database_is_kept() -> None:
 
 def test_damaged_data_shows_the_server_s_last_words(home: Path) -> None:
     control = home / "postgres" / "data" / "global" / "pg_control"
-    control.write_bytes(b"\0" * control.stat().st_size)
-    error = refusal(home)
+    with changed(control, b"\0" * control.stat().st_size):
+        error = refusal(home)
     assert "FATAL" in error.message or "PANIC" in error.message
     assert "damaged" in str(error.hint)
     assert "postgres.log" in str(error.hint)
@@ -71,8 +71,8 @@ def test_damaged_data_shows_the_server_s_last_words(home: Path) -> None:
 
 def test_broken_line_in_the_person_s_settings_is_shown(home: Path) -> None:
     main = home / "postgres" / "data" / "postgresql.conf"
-    main.write_text(main.read_text() + "shared_bufers = 1\n")
-    error = refusal(home)
+    with changed(main, main.read_bytes() + b"shared_bufers = 1\n"):
+        error = refusal(home)
     assert "shared_bufers" in error.message
     assert "postgresql.conf" in str(error.hint)
 
@@ -115,21 +115,19 @@ def test_disk_too_small_for_a_new_database() -> None:
     assert "free some space" in said["hint"]
 
 
-def test_disk_full_at_start(template: Path) -> None:
-    with empty_home() as home:
+def test_disk_full_at_start(home: Path) -> None:
+    with empty_home() as full:
         script = (
             'mount -t tmpfs -o size=200m none "$1"; cp -a "$2/postgres" "$1"; '
             'dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null || true'
         )
-        with User(home, prefix=mounting(script, str(home), str(template))) as user:
+        with User(full, prefix=mounting(script, str(full), str(home))) as user:
             said = user.heard()
     assert "free some space" in said["hint"]
 
 
-def test_deep_home_gets_a_short_private_socket_folder(template: Path, tmp_path: Path) -> None:
-    with empty_home() as top:
-        deep = top / ("d" * 60) / ("e" * 60)
-        shutil.copytree(template / "postgres", deep / "postgres")
+def test_deep_home_gets_a_short_private_socket_folder(home: Path, tmp_path: Path) -> None:
+    with moved(home, tmp_path / ("d" * 60) / ("e" * 60)) as deep:
         with join_server(deep) as use:
             psycopg.connect(use.url).close()
             folder = server_status(deep).socket_folder
@@ -139,21 +137,16 @@ def test_deep_home_gets_a_short_private_socket_folder(template: Path, tmp_path: 
         assert not folder.exists()
 
 
-def test_home_with_characters_that_urls_and_lists_use(template: Path) -> None:
-    with empty_home() as top:
-        odd = top / "a,b:c %2F'd\"é"
-        shutil.copytree(template / "postgres", odd / "postgres")
-        with join_server(odd) as use:
-            psycopg.connect(use.url).close()
+def test_home_with_characters_that_urls_and_lists_use(home: Path, tmp_path: Path) -> None:
+    with moved(home, tmp_path / "a,b:c %2F'd\"é") as odd, join_server(odd) as use:
+        psycopg.connect(use.url).close()
 
 
 def test_socket_folder_made_by_somebody_else_is_refused(
-    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with empty_home() as top:
-        deep = top / ("d" * 60) / ("e" * 60)
-        shutil.copytree(template / "postgres", deep / "postgres")
-        monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    with moved(home, tmp_path / ("d" * 60) / ("e" * 60)) as deep:
         with join_server(deep):
             folder = server_status(deep).socket_folder
         assert folder is not None
