@@ -12,7 +12,7 @@ from dataclasses import astuple
 from itertools import count, islice
 from pathlib import Path
 
-from archive_samples import no_register, page
+from archive_samples import no_register, packed
 
 from forager.archive import ArchiveWriter, open_storage
 from forager.errors import ForagerError
@@ -23,7 +23,7 @@ async def main(folder: str, owner: str, lease: int, batches: int, size: int) -> 
     numbers = count()
     for _ in range(batches):
         batch = list(islice(numbers, 5))
-        refs = await writer.write([page(number, size) for number in batch])
+        refs = await writer.write([packed(number, size) for number in batch])
         for number, ref in zip(batch, refs, strict=True):
             print(json.dumps([number, *astuple(ref)]), flush=True)
 

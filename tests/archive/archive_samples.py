@@ -8,9 +8,10 @@ from pathlib import Path
 
 from obstore.store import LocalStore
 
+from forager.archive.codec import Codec
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.record import ResponseRecord
+from forager.archive.record import ResponseRecord, pack
 from forager.archive.storage import Storage
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
@@ -35,6 +36,10 @@ def page(number: int, size: int = 2000) -> ResponseRecord:
         ip="192.0.2.7",
         protocol="h2",
     )
+
+
+def packed(number: int, size: int = 2000, codec: Codec = Codec.ZSTD) -> bytes:
+    return pack(page(number, size), codec)
 
 
 def body_of(number: int, size: int = 2000) -> bytes:

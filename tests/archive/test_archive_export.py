@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
-from archive_samples import body_of, no_register, page
+from archive_samples import body_of, no_register, packed
 from foreign_readers import by_fastwarc, by_warcio
 
 from forager.archive.codec import Codec
@@ -26,7 +26,7 @@ async def stream(refs: Iterable[ArchiveRef]) -> AsyncIterator[ArchiveRef]:
 
 async def archived(storage: LocalStorage, codec: Codec, owner: str = "job") -> list[ArchiveRef]:
     writer = ArchiveWriter(storage, owner, 1, no_register, codec=codec)
-    refs = await writer.write([page(number) for number in range(5)])
+    refs = await writer.write([packed(number, codec=codec) for number in range(5)])
     await writer.close()
     return refs
 

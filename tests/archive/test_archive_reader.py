@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from archive_samples import WHEN, body_of, no_register, page
+from archive_samples import WHEN, body_of, no_register, packed, page
 
 from forager.archive.codec import Codec, compress
 from forager.archive.errors import DamagedRecord
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_record, read_response, verify_segment
-from forager.archive.record import MetadataRecord
+from forager.archive.record import MetadataRecord, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 
@@ -23,7 +23,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 async def written(storage: LocalStorage, codec: Codec, pages: int = 3) -> list[ArchiveRef]:
     writer = ArchiveWriter(storage, "job", 1, no_register, codec=codec)
-    refs = await writer.write([page(number) for number in range(pages)])
+    refs = await writer.write([packed(number, codec=codec) for number in range(pages)])
     await writer.close()
     return refs
 
@@ -142,7 +142,7 @@ async def test_a_frame_that_claims_too_much_costs_nothing(storage: LocalStorage)
 
 async def test_metadata_is_a_record_but_no_response(storage: LocalStorage) -> None:
     writer = ArchiveWriter(storage, "job", 1, no_register)
-    (ref,) = await writer.write([MetadataRecord("https://h/", WHEN, {"via": "x"})])
+    (ref,) = await writer.write([pack(MetadataRecord("https://h/", WHEN, {"via": "x"}))])
     await writer.close()
     assert (await read_record(storage, ref)).block == b"via: x\r\n"
     with pytest.raises(DamagedRecord, match="metadata record"):

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from archive_samples import NAME, body_of, storage_of
@@ -219,7 +218,7 @@ async def test_a_write_that_does_not_fit_leaves_no_trace(local: LocalStorage) ->
     assert await local.read(after) == b"c" * 100_000
 
 
-def test_a_full_disk_stops_the_writer_and_keeps_what_it_has(tmp_path: Path) -> None:
+async def test_a_full_disk_stops_the_writer_and_keeps_what_it_has(tmp_path: Path) -> None:
     script = (
         'mount -t tmpfs -o size=1m none "$1" && "$2" "$3" "$1" job 1 1000 20000'
         ' && exit 3; cp -r "$1/." "$4"'
@@ -236,7 +235,7 @@ def test_a_full_disk_stops_the_writer_and_keeps_what_it_has(tmp_path: Path) -> N
     *lines, last = done.stdout.splitlines()
     assert json.loads(last) == {"error": "StorageFull"}
     assert len(lines) > 10
-    assert_readable(saved, lines)
+    await assert_readable(saved, lines)
 
 
 # --- dead and parallel writers ---------------------------------------------------------------
@@ -247,31 +246,25 @@ def start_child(folder: Path, owner: str, batches: int, size: int) -> subprocess
     return subprocess.Popen([sys.executable, CHILD, *arguments], stdout=subprocess.PIPE)
 
 
-def assert_readable(folder: Path, lines: list[bytes]) -> None:
-    import asyncio
-
-    async def check() -> None:
-        storage = LocalStorage(folder)
-        known = set()
-        for number, *place in map(json.loads, lines):
-            ref = ArchiveRef(*place)
-            response = await read_response(storage, ref)
-            assert response.url.endswith(f"/page/{number}?q=a%20b")
-            assert response.body == body_of(number, len(response.body))
-            known.add(ref)
-        for stored in await storage.list_segments():
-            scan = SegmentScan(storage, stored.name)
-            found = [ref async for ref, _ in scan]
-            assert known.issubset(found) or len({ref.segment for ref in known}) > 1
-            # a torn tail lies behind everything that was ever referred to
-            ends = [ref.end for ref in known if ref.segment == stored.name]
-            assert scan.tail is None or scan.tail.offset >= max(ends, default=0)
-
-    asyncio.run(check())
+async def assert_readable(folder: Path, lines: list[bytes]) -> None:
+    """Every reference that was printed holds its page, and lies before any torn tail."""
+    storage = LocalStorage(folder)
+    known = []
+    for number, *place in map(json.loads, lines):
+        known.append(ArchiveRef(*place))
+        response = await read_response(storage, known[-1])
+        assert response.url.endswith(f"/page/{number}?q=a%20b")
+        assert response.body == body_of(number, len(response.body))
+    for stored in await storage.list_segments():
+        scan = SegmentScan(storage, stored.name)
+        found = [ref async for ref, _ in scan]
+        assert {ref for ref in known if ref.segment == stored.name}.issubset(found)
+        ends = [ref.end for ref in found]
+        assert scan.tail is None or scan.tail.offset == max(ends, default=0)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_reported_durable_survives_kill_9(tmp_path: Path, seed: int) -> None:
+async def test_what_was_reported_durable_survives_kill_9(tmp_path: Path, seed: int) -> None:
     child = start_child(tmp_path, "job", 10_000, 300_000)
     assert child.stdout
     lines = [child.stdout.readline() for _ in range(random.Random(seed).randint(1, 40))]
@@ -279,10 +272,10 @@ def test_what_was_reported_durable_survives_kill_9(tmp_path: Path, seed: int) ->
     lines += child.stdout.readlines()
     child.stdout.close()
     child.wait()
-    assert_readable(tmp_path, [line for line in lines if line.endswith(b"\n")])
+    await assert_readable(tmp_path, [line for line in lines if line.endswith(b"\n")])
 
 
-def test_processes_share_a_folder(tmp_path: Path) -> None:
+async def test_processes_share_a_folder(tmp_path: Path) -> None:
     owners = ["job-a", "job-b", "job-c", "job-c"]
     children = [start_child(tmp_path, owner, 10, 20_000) for owner in owners]
     outputs: list[list[bytes]] = [child.communicate()[0].splitlines() for child in children]
@@ -292,12 +285,4 @@ def test_processes_share_a_folder(tmp_path: Path) -> None:
     assert sorted(codes[2:]) == [0, 1]
     refused = outputs.pop(codes.index(1))
     assert [json.loads(line) for line in refused] == [{"error": "SegmentExists"}]
-    assert_readable(tmp_path, [line for lines in outputs for line in lines])
-
-
-def test_the_library_of_the_children_is_this_one() -> None:
-    code = "import forager.archive as a; print(a.__file__)"
-    found: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    import forager.archive
-
-    assert found.stdout.strip() == forager.archive.__file__
+    await assert_readable(tmp_path, [line for lines in outputs for line in lines])

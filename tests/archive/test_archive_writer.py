@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from archive_samples import body_of, no_register, page, storage_of
+from archive_samples import body_of, no_register, packed, page, storage_of
 from foreign_readers import by_fastwarc, by_warcio
 
 from forager.archive.codec import Codec
@@ -26,7 +26,8 @@ from forager.errors import InvalidInput
 async def test_batches_come_back_in_their_order(tmp_path: Path, kind: str, codec: Codec) -> None:
     storage = storage_of(kind, tmp_path)
     writer = ArchiveWriter(storage, "job", 3, no_register, codec=codec)
-    refs = [*await writer.write([page(0), page(1)]), *await writer.write([page(2)])]
+    first, second, third = (packed(number, codec=codec) for number in range(3))
+    refs = [*await writer.write([first, second]), *await writer.write([third])]
     await writer.close()
     bodies = [(await read_response(storage, ref)).body for ref in refs]
     assert bodies == [body_of(number) for number in range(3)]
@@ -38,7 +39,7 @@ async def test_batches_come_back_in_their_order(tmp_path: Path, kind: str, codec
 @pytest.mark.parametrize("codec", list(Codec))
 async def test_other_tools_read_a_segment(tmp_path: Path, codec: Codec) -> None:
     writer = ArchiveWriter(LocalStorage(tmp_path), "job", 3, no_register, codec=codec)
-    refs = await writer.write([page(number) for number in range(20)])
+    refs = await writer.write([packed(number, codec=codec) for number in range(20)])
     await writer.close()
     data = (tmp_path / refs[0].segment).read_bytes()
     readers = [by_fastwarc, by_warcio] if codec is Codec.GZIP else [by_fastwarc]
@@ -56,7 +57,7 @@ async def test_the_row_comes_before_the_bytes(tmp_path: Path) -> None:
         rows.append(segment)
 
     writer = ArchiveWriter(LocalStorage(tmp_path), "job", 3, register, segment_limit=10_000)
-    refs = [ref for number in range(12) for ref in await writer.write([page(number)])]
+    refs = [ref for number in range(12) for ref in await writer.write([packed(number)])]
     await writer.close()
     assert list(dict.fromkeys(ref.segment for ref in refs)) == rows
     assert [parse_segment_name(row).seq for row in rows] == [0, 1, 2]
@@ -74,9 +75,9 @@ async def test_a_row_that_cannot_be_made_means_no_bytes(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     writer = ArchiveWriter(storage, "job", 3, register)
     with pytest.raises(TimeoutError):
-        await writer.write([page(0)])
+        await writer.write([packed(0)])
     assert await storage.list_segments() == []
-    (ref,) = await writer.write([page(0)])
+    (ref,) = await writer.write([packed(0)])
     await writer.close()
     assert ref.segment == rows[1] != rows[0]
 
@@ -84,16 +85,16 @@ async def test_a_row_that_cannot_be_made_means_no_bytes(tmp_path: Path) -> None:
 async def test_a_batch_that_did_not_fit_can_be_written_again(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     writer = ArchiveWriter(storage, "job", 3, no_register)
-    (first,) = await writer.write([page(0, 50_000)])
+    (first,) = await writer.write([packed(0, 50_000)])
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, hard))
     try:
         for _ in range(2):
             with pytest.raises(StorageFull):
-                await writer.write([page(1, 20_000), page(2, 20_000)])
+                await writer.write([packed(1, 20_000), packed(2, 20_000)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    refs = [first, *await writer.write([page(1, 20_000), page(2, 20_000)])]
+    refs = [first, *await writer.write([packed(1, 20_000), packed(2, 20_000)])]
     await writer.close()
     scan = SegmentScan(storage, first.segment)
     assert [ref async for ref, record in scan if record.kind == "response"] == refs
@@ -103,10 +104,10 @@ async def test_a_batch_that_did_not_fit_can_be_written_again(tmp_path: Path) -> 
 async def test_a_name_in_use_is_passed_over_by_the_next_try(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     first, second = (ArchiveWriter(storage, "job", 3, no_register) for _ in range(2))
-    await first.write([page(0)])
+    await first.write([packed(0)])
     with pytest.raises(SegmentExists):
-        await second.write([page(1)])
-    (ref,) = await second.write([page(1)])
+        await second.write([packed(1)])
+    (ref,) = await second.write([packed(1)])
     assert parse_segment_name(ref.segment).seq == 1
     await first.close()
     await second.close()
@@ -118,7 +119,7 @@ async def test_cancelling_a_write_leaves_the_segment_whole(
     """The thread cannot be stopped: what comes next has to wait for it."""
     storage = LocalStorage(tmp_path)
     writer = ArchiveWriter(storage, "job", 3, no_register)
-    await writer.write([page(0)])
+    await writer.write([packed(0)])
     syncing, go_on = threading.Event(), threading.Event()
     real = os.fdatasync
 
@@ -128,12 +129,12 @@ async def test_cancelling_a_write_leaves_the_segment_whole(
         real(fd)
 
     monkeypatch.setattr(os, "fdatasync", slow)
-    cancelled = asyncio.create_task(writer.write([page(1)]))
+    cancelled = asyncio.create_task(writer.write([packed(1)]))
     await asyncio.to_thread(syncing.wait, 30)
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled
-    after = asyncio.create_task(writer.write([page(2)]))
+    after = asyncio.create_task(writer.write([packed(2)]))
     go_on.set()
     (ref,) = await after
     await writer.close()
@@ -147,11 +148,17 @@ async def test_cancelling_a_write_leaves_the_segment_whole(
 async def test_writes_from_many_tasks_do_not_mix(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     writer = ArchiveWriter(storage, "job", 3, no_register, segment_limit=20_000)
-    batches = await asyncio.gather(*(writer.write([page(n), page(n)]) for n in range(20)))
+    batches = await asyncio.gather(*(writer.write([packed(n), packed(n)]) for n in range(20)))
     await writer.close()
     for number, refs in enumerate(batches):
         for ref in refs:
             assert (await read_response(storage, ref)).body == body_of(number)
+
+
+async def test_frames_of_another_compression_are_refused(tmp_path: Path) -> None:
+    writer = ArchiveWriter(LocalStorage(tmp_path), "job", 1, no_register)
+    with pytest.raises(InvalidInput, match="ZSTD"):
+        await writer.write([packed(0), packed(1, codec=Codec.GZIP)])
 
 
 def test_a_bad_owner_is_refused_at_once(tmp_path: Path) -> None:
@@ -163,4 +170,4 @@ async def test_the_archive_folder_is_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "archive").write_text("not a folder")
     writer = ArchiveWriter(LocalStorage(tmp_path / "archive"), "job", 1, no_register)
     with pytest.raises(ArchiveError):
-        await writer.write([page(0)])
+        await writer.write([packed(0)])

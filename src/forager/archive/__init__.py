@@ -19,6 +19,7 @@ from forager.archive.record import (
     RevisitRecord,
     Truncation,
     digest_of,
+    pack,
 )
 from forager.archive.retention import Plan, Policy, SegmentState, plan_retention
 from forager.archive.segment import ArchiveRef, SegmentName, parse_segment_name
@@ -51,6 +52,7 @@ __all__ = [
     "digest_of",
     "export_warc",
     "open_storage",
+    "pack",
     "parse_segment_name",
     "plan_retention",
     "read_record",

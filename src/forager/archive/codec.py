@@ -37,6 +37,8 @@ class FrameDecoder(Protocol):
     def decompress(self, data: memoryview, /) -> bytes: ...
 
 
+MAGIC = {Codec.ZSTD: b"\x28\xb5\x2f\xfd", Codec.GZIP: b"\x1f\x8b"}
+
 # a zstd context may serve only one thread at a time, and making one costs as much as a page
 _contexts = threading.local()
 

@@ -39,7 +39,7 @@ async def export_warc(
     with disk_errors(str(target)):
         try:
             with part.open("xb") as file:
-                file.write(_pack(codec, InfoRecord(info or {}, filename=target.name).encode()))
+                file.write(_packed(codec, InfoRecord(info or {}, filename=target.name).encode()))
                 report = await _copy(storage, refs, file, codec)
                 file.flush()
                 await in_thread(os.fsync, file.fileno())
@@ -61,12 +61,12 @@ async def _copy(
         except (DamagedRecord, NotFound) as error:
             report.failed.append((ref, error.message))
             continue
-        file.write(frame if codec is codec_of(ref.segment) else _pack(codec, record))
+        file.write(frame if codec is codec_of(ref.segment) else _packed(codec, record))
         report.written += 1
     return report
 
 
-def _pack(codec: Codec | None, record: bytes) -> bytes:
+def _packed(codec: Codec | None, record: bytes) -> bytes:
     return compress(codec, record) if codec else record
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import ObjectStore, from_url
@@ -14,6 +15,9 @@ from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment
 from forager.errors import InvalidInput, NotFound
 
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig
+
 CONNECT_TIMEOUT = timedelta(seconds=10)
 REQUEST_TIMEOUT = timedelta(seconds=60)
 RETRY_TIMEOUT = timedelta(seconds=60)
@@ -21,10 +25,16 @@ RETRY_TIMEOUT = timedelta(seconds=60)
 
 def open_bucket(url: str) -> ObjectStorage:
     """A bucket by URL; region, endpoint and keys come from the usual `AWS_…` environment."""
+    options: ClientConfig = {
+        "connect_timeout": CONNECT_TIMEOUT,
+        "timeout": REQUEST_TIMEOUT,
+        # only an endpoint that the environment names as http:// is spoken to in the clear
+        "allow_http": True,
+    }
     try:
         store = from_url(
             url,
-            client_options={"connect_timeout": CONNECT_TIMEOUT, "timeout": REQUEST_TIMEOUT},
+            client_options=options,
             retry_config={"max_retries": 5, "retry_timeout": RETRY_TIMEOUT},
         )
     except BaseError as error:

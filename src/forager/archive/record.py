@@ -13,6 +13,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from forager import __version__
+from forager.archive.codec import Codec, compress
 
 Headers = Sequence[tuple[str, str]]
 
@@ -51,7 +52,7 @@ class Record(Protocol):
     """Anything that can be written to a segment."""
 
     def encode(self) -> bytes:
-        """The whole record, not compressed."""
+        """The whole record as the standard has it, not compressed."""
         ...
 
 
@@ -122,6 +123,11 @@ class MetadataRecord:
     def encode(self) -> bytes:
         target = [("WARC-Target-URI", _uri(self.url))]
         return _record("metadata", self.date, _fields_block(self.fields), _FIELDS, target)
+
+
+def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:
+    """The record as it is stored. Takes no lock and no disk: any thread or process may do it."""
+    return compress(codec, record.encode())
 
 
 def digest_of(data: bytes) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from forager.archive.codec import Codec, compress
-from forager.archive.record import InfoRecord, Record
+from forager.archive.codec import MAGIC, Codec
+from forager.archive.record import InfoRecord, pack
 from forager.archive.segment import ArchiveRef, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
-from forager.archive.threads import in_thread
+from forager.errors import InvalidInput
 
 SEGMENT_LIMIT = 256 * 1024 * 1024
 
@@ -46,16 +46,16 @@ class ArchiveWriter:
         # a bad owner or lease is refused here, not in the middle of a crawl
         SegmentName(datetime.now(UTC).date(), owner, lease, 0)
 
-    async def write(self, records: Sequence[Record]) -> list[ArchiveRef]:
-        """Write a batch with one sync. If it fails none of it counts, and it may be tried again."""
-        if not records:
+    async def write(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
+        """Write packed records with one sync. If it fails none counts, and it may be retried."""
+        if not all(frame.startswith(MAGIC[self._codec]) for frame in frames):
+            raise InvalidInput(f"this archive is written in {self._codec.name}; pack records so")
+        if not frames:
             return []
         async with self._lock:
             segment = await self._writable_segment()
-            head = [] if segment.size else [InfoRecord(self._info, filename=segment.name)]
-            # encoding and compressing mostly release the interpreter; the event loop goes on
-            frames = await in_thread(_frames, self._codec, [*head, *records])
-            refs = await segment.append(frames)
+            head = [] if segment.size else [self._head(segment.name)]
+            refs = await segment.append([*head, *frames])
             return refs[len(head) :]
 
     async def close(self) -> None:
@@ -82,6 +82,5 @@ class ArchiveWriter:
         today = datetime.now(UTC).date()
         return SegmentName(today, self._owner, self._lease, next(self._numbers), self._codec)
 
-
-def _frames(codec: Codec, records: Sequence[Record]) -> list[bytes]:
-    return [compress(codec, record.encode()) for record in records]
+    def _head(self, segment: str) -> bytes:
+        return pack(InfoRecord(self._info, filename=segment), self._codec)
