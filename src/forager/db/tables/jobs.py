@@ -5,7 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, Enum, ForeignKey, Index, SmallInteger, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Enum,
+    Float,
+    ForeignKey,
+    Index,
+    SmallInteger,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -82,12 +91,20 @@ class CrawlJob(Base):
 
 
 class CrawlState(Base):
-    """What a job has done and still has to do, written with each of its commits."""
+    """What a job has done and still has to do, written with each of its commits.
+
+    The ledger's counters are here, and a constraint balances them at every commit.
+    """
 
     __tablename__ = "crawl_states"
     __table_args__ = (
         CheckConstraint("total_processed >= 0 AND total_pending >= 0", name="totals"),
-        {"postgresql_with": {"fillfactor": "70"}},
+        CheckConstraint(
+            "discovered = fetched + unchanged + duplicate + failed + excluded + total_pending"
+            " OR discovered IS NULL",
+            name="ledger",
+        ),
+        {"postgresql_with": {"fillfactor": "50"}},
     )
 
     job_id: Mapped[UUID] = mapped_column(
@@ -95,6 +112,19 @@ class CrawlState(Base):
     )
     total_processed: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     total_pending: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    current_depth: Mapped[int] = mapped_column(server_default=text("0"))
+    # NULL for jobs that are not crawls and keep no ledger
+    discovered: Mapped[int | None] = mapped_column(BigInteger)
+    fetched: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    unchanged: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    duplicate: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    failed: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    excluded: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # counts by reason: of failed, excluded, duplicate and out-of-scope URLs, and of remarks
+    reasons: Mapped[Json] = mapped_column(JSONB, server_default=text("'{}'"))
+    bytes_fetched: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    seconds: Mapped[float] = mapped_column(Float, server_default=text("0"))
+    next_seq: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     checkpoint: Mapped[Json] = mapped_column(JSONB, server_default=text("'{}'"))
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 

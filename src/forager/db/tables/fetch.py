@@ -1,0 +1,134 @@
+"""Fetching: domains with their budgets, robots.txt files, proxies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Float,
+    ForeignKey,
+    Index,
+    Numeric,
+    SmallInteger,
+    text,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from forager.db.tables.base import NOW, Base, RowNumber
+
+
+class Domain(Base):
+    """A host and how it may be treated. Unset means: what the crawl asks for, or the default.
+
+    The columns below the line change with every request and are in no index.
+    """
+
+    __tablename__ = "domains"
+    __table_args__ = (
+        CheckConstraint("domain_name = lower(domain_name)", name="domain_name"),
+        CheckConstraint("crawl_delay_seconds >= 0", name="crawl_delay_seconds"),
+        CheckConstraint("max_concurrent_requests >= 1", name="max_concurrent_requests"),
+        Index("domains_domain_name_key", "domain_name", unique=True),
+        Index("domains_is_active_idx", "is_active"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
+
+    id: Mapped[RowNumber]
+    domain_name: Mapped[str]
+    base_url: Mapped[str]
+    crawl_delay_seconds: Mapped[Decimal | None] = mapped_column(Numeric(10, 3))
+    max_concurrent_requests: Mapped[int | None]
+    # count per (domain, proxy) pair alone, not for the domain in total
+    per_proxy_only: Mapped[bool] = mapped_column(server_default=text("false"))
+    is_active: Mapped[bool] = mapped_column(server_default=text("true"))
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    # -------------------------------------------------------------------------------------------
+    next_slot_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    blocked_until: Mapped[datetime | None]
+    slow_delay: Mapped[float] = mapped_column(Float, server_default=text("0"))
+    successes: Mapped[int] = mapped_column(server_default=text("0"))
+
+
+class DomainPermit(Base):
+    """Connections a runner may have open to a domain; gone when not renewed."""
+
+    __tablename__ = "domain_permits"
+
+    domain_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("domains.id", ondelete="CASCADE"), primary_key=True
+    )
+    holder: Mapped[UUID] = mapped_column(primary_key=True)
+    permits: Mapped[int]
+    expires_at: Mapped[datetime]
+
+
+class RobotsFile(Base):
+    """A host's robots.txt as it was answered; the origin is scheme, host and port."""
+
+    __tablename__ = "robots_files"
+
+    origin: Mapped[str] = mapped_column(primary_key=True)
+    # 0: the host could not be reached at all
+    status: Mapped[int] = mapped_column(SmallInteger)
+    body: Mapped[bytes]
+    fetched_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class Proxy(Base):
+    """A proxy and its health. Counters are in no index."""
+
+    __tablename__ = "proxies"
+    __table_args__ = (
+        CheckConstraint("proxy_protocol IN ('http', 'https', 'socks5')", name="proxy_protocol"),
+        CheckConstraint("proxy_port BETWEEN 1 AND 65535", name="proxy_port"),
+        Index(
+            "proxies_address_key",
+            "proxy_protocol",
+            "proxy_url",
+            "proxy_port",
+            text("coalesce(proxy_username, '')"),
+            unique=True,
+        ),
+        Index("proxies_is_active_idx", "is_active"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
+
+    id: Mapped[RowNumber]
+    proxy_url: Mapped[str]
+    proxy_port: Mapped[int]
+    proxy_protocol: Mapped[str] = mapped_column(server_default="http")
+    proxy_username: Mapped[str | None]
+    # encrypted with the installation's key
+    proxy_password: Mapped[bytes | None]
+    is_active: Mapped[bool] = mapped_column(server_default=text("true"))
+    # None while a person wants it used; else why it is off
+    disabled_reason: Mapped[str | None]
+    failure_count: Mapped[int] = mapped_column(server_default=text("0"))
+    success_count: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    last_used_at: Mapped[datetime | None]
+    last_success_at: Mapped[datetime | None]
+    last_failure_at: Mapped[datetime | None]
+    avg_response_time_ms: Mapped[int | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class ProxySlot(Base):
+    """The budget of one (domain, proxy) pair."""
+
+    __tablename__ = "proxy_slots"
+    __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)
+
+    domain_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("domains.id", ondelete="CASCADE"), primary_key=True
+    )
+    proxy_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("proxies.id", ondelete="CASCADE"), primary_key=True
+    )
+    next_slot_at: Mapped[datetime] = mapped_column(server_default=NOW)
