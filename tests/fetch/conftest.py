@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
+import asyncio
+from collections.abc import AsyncIterator, Callable
 
 import pytest
-
-# the servers are shared by the tests of several packages
-sys.path.insert(0, str(Path(__file__).parents[1]))
+import uvloop
 
 from forager.fetch import Client, ClientOptions, GuardPolicy, Limits, PoolSize
 from servers.hostile import HostileServer
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop that crawls run on; it differs from asyncio's own in sockets and TLS."""
+    return {"uvloop": uvloop.new_event_loop}
+
 
 QUICK = Limits(connect=5, read=5, total=10, body=1024 * 1024)
 LOCAL = GuardPolicy(allow_private=True)

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -107,16 +108,16 @@ class Client:
     def _checked(self, text: str, proxy: ProxySpec | None) -> str:
         """The URL in its normal spelling, if it is one that may be fetched."""
         try:
-            url = ada_url.URL(text)
+            parts = ada_url.parse_url(text, ("protocol", "hostname", "href"))
         except ValueError:
             raise GiveUp(f"not a URL: {text[:200]!r}", kind=ErrorKind.VALIDATION) from None
-        if url.protocol not in ("http:", "https:"):
+        if parts["protocol"] not in ("http:", "https:"):
             raise GiveUp(f"not an http URL: {text[:200]!r}", kind=ErrorKind.VALIDATION)
         if proxy is None:
-            self._options.guard.check_literal(url.hostname)
+            self._options.guard.check_literal(parts["hostname"])
         else:
-            self._options.guard.check_unresolved(url.hostname)
-        return str(url.href).partition("#")[0]
+            self._options.guard.check_unresolved(parts["hostname"])
+        return str(parts["href"]).partition("#")[0]
 
     async def _exchange(
         self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits, watch: Stopwatch
@@ -212,7 +213,7 @@ def _headers(request: Request) -> dict[str, str]:
 
 def _check_headers(answer: _Answer, limits: Limits) -> None:
     # the parser limits each field and their number; the sum is left to us
-    if sum(len(name) + len(value) for name, value in answer.raw_headers) > limits.header_bytes:
+    if sum(map(len, chain.from_iterable(answer.raw_headers))) > limits.header_bytes:
         raise GiveUp(
             f"the response headers go past the limit of {limits.header_bytes:,} bytes",
             kind=ErrorKind.TOO_LARGE,

@@ -26,8 +26,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import _EXC_SENTINEL
 from aiohttp.tracing import Trace
-from python_socks import ProxyType
-from python_socks._errors import ProxyException
+from python_socks import ProxyError, ProxyType
 from python_socks.async_.asyncio import Proxy
 
 from forager.errors import GiveUp
@@ -208,5 +207,5 @@ class SocksConnector(GuardedConnector):
         )
         try:
             return await tunnel.connect(host, port, timeout=timeout)
-        except (ProxyException, OSError) as error:
+        except (ProxyError, OSError) as error:
             raise socks_failure(error, proxy) from error
