@@ -14,7 +14,7 @@ import gzip
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from forager.archive import (
     read_response,
 )
 from forager.archive.codec import compress
+
+Packing = Callable[[list[ResponseRecord]], Awaitable[list[bytes]]]
 
 HEADERS = [
     ("Server", "nginx"),
@@ -125,6 +127,45 @@ def run(bodies: list[bytes], pages: int, batch: int, codec: Codec) -> None:
         )
 
 
+async def pack_in_thread(records: list[ResponseRecord]) -> list[bytes]:
+    return await asyncio.to_thread(lambda: [pack(record) for record in records])
+
+
+async def pack_at_once(records: list[ResponseRecord]) -> list[bytes]:
+    return [pack(record) for record in records]
+
+
+async def pack_one_by_one(records: list[ResponseRecord]) -> list[bytes]:
+    frames = []
+    for record in records:
+        frames.append(pack(record))
+        await asyncio.sleep(0)
+    return frames
+
+
+async def stalls(bodies: list[bytes], batch: int, packing: Packing) -> None:
+    """How long the event loop stands still while another task wants to run all the time."""
+    turns: list[float] = []
+
+    async def spin() -> None:
+        while True:
+            start = time.perf_counter()
+            await asyncio.sleep(0)
+            turns.append(time.perf_counter() - start)
+
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        writer = ArchiveWriter(open_storage(Path(name)), "bench", 1, no_register)
+        spinning = asyncio.create_task(spin())
+        start = time.perf_counter()
+        for _ in range(60):
+            records = [response(n, bodies[n % len(bodies)]) for n in range(batch)]
+            await writer.write(await packing(records))
+        each = (time.perf_counter() - start) / 60
+        spinning.cancel()
+        await writer.close()
+    print(f"{packing.__name__}: {each * 1e3:.1f} ms a batch, stall {max(turns) * 1e3:.1f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -139,6 +180,8 @@ def main() -> None:
     build_cost(min(bodies, key=lambda body: abs(len(body) - 15_000)))
     for codec in Codec:
         run(bodies, options.pages, options.batch, codec)
+    for packing in (pack_in_thread, pack_at_once, pack_one_by_one):
+        asyncio.run(stalls(bodies, options.batch, packing))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import sys
 import threading
 from pathlib import Path
 
@@ -113,6 +114,7 @@ async def test_a_name_in_use_is_passed_over_by_the_next_try(tmp_path: Path) -> N
     await second.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="holds up a Linux system call")
 async def test_cancelling_a_write_leaves_the_segment_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
