@@ -1,0 +1,197 @@
+"""Rates of the queue's statements: claims, enqueues and heartbeats on a table of a given size."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import LiteralString
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from forager.db import schema
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.jobs.job import Job, NewJob
+from forager.jobs.lease import Lease
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+
+KIND = "selftest"
+PAYLOAD = {"steps": 0, "seconds": 0.0}
+BATCH = 20
+CLAIMERS = 4
+# the owner of what a measurement adds, so that it can be taken away again
+BENCH_USER = UUID(int=7)
+
+# every row is due, so the index that claims read is as large as it can be
+LOAD: LiteralString = """
+    INSERT INTO crawl_jobs (id, kind, payload, priority, created_at, run_after)
+    SELECT uuidv7(), 'selftest', '{"steps": 0, "seconds": 0}', mod(n, 3),
+           now() - (%(rows)s - n) * interval '10 ms', now() - interval '1 hour'
+      FROM generate_series(1, %(rows)s) AS n
+"""
+GIVE_BACK: LiteralString = """
+    UPDATE crawl_jobs SET status = 'pending', worker_id = NULL WHERE worker_id IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A database of its own with so many pending jobs in it."""
+
+    rows: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beats:
+    """What heartbeats did to the table."""
+
+    updates: int
+    hot: int
+    seconds: float
+
+
+def load_table(server: str, rows: int) -> Table:
+    """Make a database with so many rows."""
+    table = _create(server, f"queue_{rows}", rows, sql.SQL(""))
+    schema.upgrade(table.url)
+    _execute(table, LOAD, {"rows": rows})
+    _execute(table, "VACUUM (ANALYZE)")
+    return table
+
+
+def copy_without_waiting(server: str, table: Table) -> Table:
+    """The same rows again, in a database whose commits do not wait for the disk."""
+    name = urlsplit(table.url).path.strip("/")
+    source = sql.SQL("TEMPLATE {} STRATEGY file_copy").format(sql.Identifier(name))
+    copy = _create(server, f"{name}_unsafe", table.rows, source)
+    text = sql.SQL("ALTER DATABASE {} SET synchronous_commit = off")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(text.format(sql.Identifier(f"{name}_unsafe")))
+    return copy
+
+
+def _create(server: str, name: str, rows: int, source: sql.Composable) -> Table:
+    text = sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), source)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(text)
+    return Table(rows, urlunsplit(urlsplit(server)._replace(path=f"/{name}")))
+
+
+@asynccontextmanager
+async def opened_queue(table: Table, *, sessions: int = 1) -> AsyncIterator[Queue]:
+    """A queue whose connections are there before the clock starts."""
+    async with Database(table.url, max_size=sessions) as database:
+        async with AsyncExitStack() as stack:
+            for _ in range(sessions):
+                await stack.enter_async_context(database.connection())
+        yield Queue(database, Settings())
+
+
+# --- claims ----------------------------------------------------------------------------------
+
+
+async def claim_rate(table: Table, jobs: int, *, limit: int, claimers: int) -> float:
+    """Claims per second of so many workers that take up to `limit` jobs at a time."""
+    calls = jobs // limit // claimers
+    async with opened_queue(table, sessions=claimers) as queue:
+        start = time.perf_counter()
+        claimed = await asyncio.gather(*(_claim(queue, calls, limit) for _ in range(claimers)))
+        seconds = time.perf_counter() - start
+    ids = [job.id for part in claimed for job in part]
+    assert len(ids) == calls * limit * claimers, "a claim came back with too few jobs"
+    assert len(set(ids)) == len(ids), "a job was claimed twice"
+    _execute(table, GIVE_BACK)
+    return len(ids) / seconds
+
+
+async def _claim(queue: Queue, calls: int, limit: int) -> list[Job]:
+    worker = new_id()
+    claimed: list[Job] = []
+    for _ in range(calls):
+        claimed += await queue.claim(worker, kinds=[KIND], limit=limit)
+    return claimed
+
+
+# --- enqueues --------------------------------------------------------------------------------
+
+
+async def enqueue_rate(table: Table, jobs: int, *, batch: int) -> float:
+    """Jobs put in per second, with so many in each call."""
+    new = NewJob(kind=KIND, payload=PAYLOAD, user_id=BENCH_USER)
+    async with opened_queue(table) as queue:
+        start = time.perf_counter()
+        for _ in range(jobs // batch):
+            if batch == 1:
+                await queue.enqueue(new, actor="bench")
+            else:
+                await queue.enqueue_many([new] * batch, actor="bench")
+        seconds = time.perf_counter() - start
+    _execute(table, "DELETE FROM crawl_jobs WHERE user_id = %(user)s", {"user": BENCH_USER})
+    return jobs / seconds
+
+
+# --- heartbeats ------------------------------------------------------------------------------
+
+
+async def beat(table: Table, *, workers: int, rounds: int) -> Beats:
+    """Let workers that hold twenty jobs each renew them, round after round."""
+    async with opened_queue(table) as queue:
+        held = [await _claim_leases(queue) for _ in range(workers)]
+    before = await _update_counts(table)
+    async with opened_queue(table) as queue:
+        start = time.perf_counter()
+        for _ in range(rounds):
+            for leases in held:
+                renewed = await queue.heartbeat(leases)
+                assert len(renewed) == BATCH, "a heartbeat was refused"
+        seconds = time.perf_counter() - start
+    after = await _update_counts(table)
+    _execute(table, GIVE_BACK)
+    return Beats(after[0] - before[0], after[1] - before[1], seconds)
+
+
+async def _claim_leases(queue: Queue) -> list[Lease]:
+    worker = new_id()
+    jobs = await queue.claim(worker, kinds=[KIND], limit=BATCH)
+    return [Lease(job.id, job.lease, worker) for job in jobs]
+
+
+async def _update_counts(table: Table) -> tuple[int, int]:
+    """Updates and HOT updates so far. Sessions report theirs at the latest when they end."""
+    async with Database(table.url, max_size=1) as database, database.connection() as connection:
+        async with asyncio.timeout(10):
+            while await _other_sessions(connection):
+                await asyncio.sleep(0.05)
+        cursor = await connection.execute(
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'crawl_jobs'"
+        )
+        row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+async def _other_sessions(connection: psycopg.AsyncConnection[tuple[int, ...]]) -> int:
+    cursor = await connection.execute(
+        """
+        SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND backend_type = 'client backend'
+           AND pid <> pg_backend_pid()
+        """
+    )
+    row = await cursor.fetchone()
+    return row[0] if row else 0
+
+
+def _execute(
+    table: Table, statement: LiteralString, values: dict[str, object] | None = None
+) -> None:
+    with psycopg.connect(table.url, autocommit=True) as connection:
+        connection.execute(statement, values)
