@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forager.errors import InvalidInput
 from forager.extract.decode import EncodingSource
 from forager.extract.directives import Directives
 from forager.extract.kinds import ContentKind
@@ -40,7 +41,7 @@ def test_a_whole_page() -> None:
     assert facts.canonical == "https://docs.example.org/guide/"
     assert facts.directives == Directives(nofollow=True)
     assert links(facts) == ["https://docs.example.org/guide/next.html"]
-    assert facts.text_length == len("Guide Read on .")
+    assert facts.text_length == len("GuideReadon.")
     assert facts.content_hash is not None
     assert not facts.truncated
     assert not facts.needs_javascript
@@ -62,6 +63,13 @@ def test_links_in_order_each_once() -> None:
 def test_framesets_have_links_too() -> None:
     facts = read("<html><frameset><frame src=/a><frame src=/b></frameset></html>")
     assert links(facts) == ["https://docs.example.org/a", "https://docs.example.org/b"]
+
+
+def test_a_fragment_is_dropped_but_not_the_blank_before_it() -> None:
+    assert links(read("<a href='a #x'></a><a href=' b#x'></a>")) == [
+        "https://docs.example.org/guide/a%20",
+        "https://docs.example.org/guide/b",
+    ]
 
 
 def test_nofollow_needs_every_link_to_say_so() -> None:
@@ -126,6 +134,7 @@ def test_directives_of_header_and_page_add_up() -> None:
         ("5; url=#top", None),
         ("0; url=javascript:x()", None),
         ("soon", None),
+        ("; url=/new", None),
     ],
 )
 def test_refresh(content: str, expected: tuple[str, float] | None) -> None:
@@ -185,6 +194,7 @@ def test_the_content_hash_is_of_what_readers_see() -> None:
     )
     assert page != content_hash("<title>other</title><p>Hello world</p>")
     assert page != content_hash("<title>t</title><p>Hello, world</p>")
+    assert page == content_hash("<title>t</title><p>Hello <b>wor</b>ld</p>")
     assert content_hash("<title>t</title>") is None
 
 
@@ -272,6 +282,11 @@ def test_one_long_attribute_and_many_void_elements_are_no_attack() -> None:
     facts = read(f"<div data-state='{data}'>{'<input><br>' * 10_000}</div><a href=/a></a>")
     assert links(facts) == ["https://docs.example.org/a"]
     assert not facts.truncated
+
+
+def test_only_pages_with_a_web_address_can_be_read() -> None:
+    with pytest.raises(InvalidInput, match="neither http nor https"):
+        extract_page(b"", "file:///etc/passwd")
 
 
 def test_facts_travel_between_processes() -> None:

@@ -13,8 +13,6 @@ MAX_LINKS = 50_000
 
 
 class Link(NamedTuple):
-    """A tuple, because thousands of them travel between processes for every second of crawling."""
-
     url: NormalisedUrl
     nofollow: bool  # every link to this URL says nofollow, ugc or sponsored
 
@@ -27,6 +25,16 @@ class LinkSet:
     invalid: int = 0
     too_long: int = 0
     dropped: int = 0  # not looked at, beyond MAX_LINKS
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # thousands of links a second travel between processes, and columns pickle far faster
+        urls = tuple(link.url for link in self.links)
+        nofollow = bytes(link.nofollow for link in self.links)
+        return _unpickle, (urls, nofollow, self.invalid, self.too_long, self.dropped)
+
+
+def _unpickle(urls: tuple[NormalisedUrl, ...], nofollow: bytes, *counts: int) -> LinkSet:
+    return LinkSet(tuple(map(Link, urls, map(bool, nofollow))), *counts)
 
 
 NO_LINKS = LinkSet()
@@ -42,6 +50,10 @@ def add_href(hrefs: Hrefs, href: str | None, rel: str | None = None) -> None:
     """Note one link. A URL linked both ways may be followed."""
     if href is None:
         return
+    path, mark, _ = href.partition("#")
+    # pages link to many places of one page; but blanks before "#" belong to the path
+    if mark and path == path.rstrip():
+        href = path
     nofollow = bool(rel and _NOFOLLOW.search(rel))
     hrefs[href] = nofollow and hrefs.get(href, True)
 

@@ -30,13 +30,13 @@ def title_of(elements: Elements) -> tuple[str | None, bool]:
     return title or None, cut
 
 
-_FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+_FIRST_HEADING = re.compile(r"^#[ \t]+(.+)", re.MULTILINE)
 
 
 def markdown_title(text: str) -> tuple[str | None, bool]:
     """The first top heading of a markdown text, and whether it was cut."""
     found = _FIRST_HEADING.search(text)
-    title, cut = clip(collapse(found[1]), MAX_TITLE_LENGTH) if found else ("", False)
+    title, cut = clip(collapse(found[1].rstrip(" \t#")), MAX_TITLE_LENGTH) if found else ("", False)
     return title or None, cut
 
 
@@ -72,7 +72,7 @@ def header_canonicals(values: Iterable[str]) -> list[str]:
 
 
 _REFRESH = re.compile(
-    r"\s*(\d{0,9})(?:\.[\d.]*)?\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:\"([^\"]*).*|'([^']*).*|(.*))",
+    r"\s*(\d{1,9})(?:\.[\d.]*)?\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:\"([^\"]*).*|'([^']*).*|(.*))",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -84,7 +84,7 @@ def refresh_of(elements: Elements, resolver: Resolver, page: str) -> Refresh | N
         target = (parts[2] or parts[3] or parts[4] or "").strip() if parts else ""
         url = resolver.resolve(target) if target else Refusal.INVALID
         if parts and not isinstance(url, Refusal) and url != page:
-            return Refresh(url, float(parts[1] or 0))
+            return Refresh(url, float(parts[1]))
     return None
 
 

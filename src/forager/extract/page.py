@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from forager.errors import InvalidInput
 from forager.extract.appshell import needs_javascript
 from forager.extract.decode import Decoded, EncodingSource, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
@@ -26,7 +27,6 @@ from forager.extract.metadata import (
     title_of,
 )
 from forager.extract.softerror import soft_error
-from forager.extract.text import collapse
 from forager.extract.urls import NormalisedUrl, Refusal, Resolver, normalise
 
 Headers = Iterable[tuple[str, str]]
@@ -50,7 +50,7 @@ class PageFacts:
     outlinks: LinkSet = NO_LINKS
     needs_javascript: bool = False
     soft_error: str | None = None  # only meaningful where the status was 200
-    text_length: int = 0
+    text_length: int = 0  # visible characters, blanks not counted
     content_hash: bytes | None = None  # None where there is no content to compare
     truncated: tuple[str, ...] = field(default=())
 
@@ -62,10 +62,10 @@ def extract_page(
     headers: Headers = (),
     agent: str = DEFAULT_AGENT,
 ) -> PageFacts:
-    """The facts of one response. Never fails on a body; a URL that cannot be crawled is a bug."""
+    """The facts of one response. Never fails on a body; only on a URL that cannot be crawled."""
     page = normalise(url)
     if isinstance(page, Refusal):
-        raise ValueError(f"cannot extract from {url!r}: {page.value}")
+        raise InvalidInput(f"cannot extract from {url!r}: {page.value}")
     facts = _header_facts(page, kind_of(body, content_type, page), headers, agent)
     if facts.kind is ContentKind.OTHER:
         return facts
@@ -94,9 +94,9 @@ def _header_facts(
 
 
 def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
-    visible = collapse(decoded.text)
     outlinks = links_in_text(decoded.text, Resolver(facts.url), facts.url)
     title, cut = markdown_title(decoded.text)
+    text_length, content_hash = _weigh(title, decoded.text)
     return replace(
         facts,
         encoding=decoded.encoding,
@@ -104,8 +104,8 @@ def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
         damaged=decoded.damaged,
         title=title,
         outlinks=outlinks,
-        text_length=len(visible),
-        content_hash=_content_hash(title, visible),
+        text_length=text_length,
+        content_hash=content_hash,
         truncated=_truncated(cut, outlinks, None),
     )
 
@@ -122,8 +122,9 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
     outlinks = resolve_links(elements.hrefs, resolver, facts.url)
     canonical = canonical_of(elements.canonicals, resolver)
     noscript = " ".join(node.text() for node in elements.noscripts)
-    visible = _visible_text(tree)  # takes scripts out of the tree, so it comes after all reading
-    shell = needs_javascript(tree, len(visible), elements.scripts, noscript)
+    # takes scripts out of the tree, so it comes after all reading
+    text_length, content_hash = _weigh(title, _visible_text(tree))
+    shell = needs_javascript(tree, text_length, elements.scripts, noscript)
     return PageFacts(
         url=facts.url,
         kind=facts.kind,
@@ -138,10 +139,10 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,
-        soft_error=soft_error(title, elements.heading_texts(), len(visible)),
-        text_length=len(visible),
+        soft_error=soft_error(title, elements.heading_texts(), text_length),
+        text_length=text_length,
         # all shells of a site look alike, and none of them is a copy of another
-        content_hash=None if shell else _content_hash(title, visible),
+        content_hash=None if shell else content_hash,
         truncated=_truncated(cut_title, outlinks, cut_markup),
     )
 
@@ -151,7 +152,8 @@ def _resolver(page: NormalisedUrl, elements: Elements) -> Resolver:
     return Resolver(page if isinstance(base, Refusal) else base)
 
 
-_INVISIBLE = ["script", "style", "noscript", "template", "iframe", "svg"]
+# every name costs a walk of the tree; what stands in a template is not part of it anyway
+_INVISIBLE = ["script", "style", "noscript", "svg"]
 
 
 def _visible_text(tree: LexborHTMLParser) -> str:
@@ -159,17 +161,26 @@ def _visible_text(tree: LexborHTMLParser) -> str:
     if body is None:  # a frameset
         return ""
     body.strip_tags(_INVISIBLE, recursive=True)
-    return collapse(body.text(separator=" "))
+    return body.text()
 
 
 # --- both -----------------------------------------------------------------------------------
 
 
-def _content_hash(title: str | None, visible: str) -> bytes | None:
-    """Of what a reader sees, so that nonces and scripts do not make a page a new one."""
-    if not visible:
-        return None
-    return sha256(f"{title or ''}\n{visible}".encode()).digest()
+_BLANKS = b" \t\n\r\f\v"
+
+
+def _weigh(title: str | None, visible: str) -> tuple[int, bytes | None]:
+    """How many characters a reader sees, and a hash of them and the title.
+
+    Blanks count for neither, so that markup, nonces and line breaks do not make a page a new one.
+    """
+    encoded = visible.encode()
+    compact = encoded.translate(None, _BLANKS)
+    if not compact:
+        return 0, None
+    length = len(visible) - (len(encoded) - len(compact))
+    return length, sha256(b"%b\n%b" % ((title or "").encode(), compact)).digest()
 
 
 def _truncated(title: bool, outlinks: LinkSet, markup: str | None) -> tuple[str, ...]:
