@@ -91,7 +91,7 @@ def proxy_failure(error: Exception, address: str) -> RotateProxy:
 
 def _timeout_message(error: TimeoutError, limits: Limits) -> str:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return f"no connection within {limits.connect:g} s"
+        return f"no connection within {min(limits.connect, limits.total):g} s"
     if isinstance(error, aiohttp.SocketTimeoutError):
         return f"the server sent nothing for {limits.read:g} s"
     return f"the response was not complete within {limits.total:g} s"
