@@ -184,6 +184,11 @@ def test_soft_errors() -> None:
     assert facts.soft_error == "a heading says not found: Page not found"
 
 
+def test_headings_inside_what_is_taken_out_are_read_before() -> None:
+    facts = read("<body><p>x<noscript><h1>Page not found</h1></noscript>")
+    assert facts.soft_error == "a heading says not found: Page not found"
+
+
 def test_the_content_hash_is_of_what_readers_see() -> None:
     def content_hash(html: str) -> bytes | None:
         return read(html).content_hash

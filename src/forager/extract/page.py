@@ -121,8 +121,9 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
     title, cut_title = title_of(elements)
     outlinks = resolve_links(elements.hrefs, resolver, facts.url)
     canonical = canonical_of(elements.canonicals, resolver)
+    headings = elements.heading_texts()
     noscript = " ".join(node.text() for node in elements.noscripts)
-    # takes scripts out of the tree, so it comes after all reading
+    # frees scripts and all that is in them, so no element found before may be touched after it
     text_length, content_hash = _weigh(title, _visible_text(tree))
     shell = needs_javascript(tree, text_length, elements.scripts, noscript)
     return PageFacts(
@@ -139,7 +140,7 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
         directives=facts.directives | meta_robots(elements, agent),
         outlinks=outlinks,
         needs_javascript=shell,
-        soft_error=soft_error(title, elements.heading_texts(), text_length),
+        soft_error=soft_error(title, headings, text_length),
         text_length=text_length,
         # all shells of a site look alike, and none of them is a copy of another
         content_hash=None if shell else content_hash,
