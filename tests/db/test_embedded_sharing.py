@@ -150,6 +150,18 @@ def test_busy_backends_of_a_killed_server_do_not_block_its_successor(home: Path)
         assert numbers(use.url) == [1]
 
 
+def test_joining_while_the_server_recovers_from_a_killed_backend(home: Path) -> None:
+    with join_server(home) as use:
+        pid = use.pid
+        insert(use.url, 1)
+        with psycopg.connect(use.url) as connection:
+            kill(connection.info.backend_pid)
+            connection.close()
+        with join_server(home) as other:
+            assert other.pid == pid
+            assert numbers(other.url) == [1]
+
+
 def test_server_and_users_killed_lose_no_committed_row(home: Path) -> None:
     with User(home) as first, User(home) as second:
         state = first.heard()

@@ -17,19 +17,21 @@ from forager.errors import EmbeddedServerError
 
 DATABASE = "forager"
 _CONNECT_LIMIT = 30
+_DROPPED_LIMIT = 3.0
 
 
 def ensure_database(folder: ServerFolder, socket_folder: Path) -> str:
     """The URL of Forager's database, which is created if it is missing."""
     url = database_url(socket_folder, ROLE, DATABASE)
-    for _ in moments(START_LIMIT, "waiting for the embedded PostgreSQL to recover", folder):
+    for waited in moments(START_LIMIT, "waiting for the embedded PostgreSQL to recover", folder):
         try:
             if not _exists(url):
                 _create_database(socket_folder)
             return url
         except psycopg.Error as error:
-            # after the crash of a backend the server recovers, while its pid file says "ready"
-            if "the database system is" not in str(error):
+            # after the crash of a backend the server drops everybody, then recovers for as long
+            # as that takes, and its pid file says "ready" all the while
+            if waited > _DROPPED_LIMIT and "the database system is" not in str(error):
                 raise EmbeddedServerError(
                     f"the embedded PostgreSQL runs, but cannot be used: {error}",
                     hint=f"the server's log is {folder.log}",

@@ -24,6 +24,7 @@ from forager.db.embedded.server_log import last_words, open_log, trim_log
 from forager.db.embedded.sockets import (
     PORT,
     SOCKET_NAME,
+    accepts_connections,
     choose_socket_folder,
     clear_socket,
     remove_socket_folder,
@@ -35,8 +36,7 @@ from forager.logs import get_logger
 
 # crash recovery reads up to max_wal_size, which a slow disk may need minutes for
 START_LIMIT = 1800.0
-STOP_LIMIT = 60.0
-_QUIT_LIMIT = 10.0
+STOP_LIMIT = 45.0
 _SETTLE_LIMIT = 60.0
 # a server that was just started has no pid file yet, and one in another container never has
 _YOUNG_LIMIT = 5.0
@@ -82,16 +82,12 @@ def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
 
 def stop_server(folder: ServerFolder) -> None:
     """Stop the server and wait until its last process is gone; what it leaves is always valid."""
-    for number, limit in ((signal.SIGINT, STOP_LIMIT), (signal.SIGQUIT, _QUIT_LIMIT)):
-        postmaster = _wait_for_pid(folder)
-        if postmaster is None:
-            return
-        postmaster.signal(number)
-        for _ in moments(limit, "waiting for the embedded PostgreSQL to stop", folder):
-            if not server_lives(folder) and find_postmaster(folder.data) is None:
-                remove_socket_folder(postmaster.socket_folder)
-                return
-    log.warning("the embedded PostgreSQL does not stop", log=str(folder.log))
+    postmaster = _wait_for_pid(folder)
+    if postmaster is None or (_stops_fast(postmaster) and _signal_and_wait(folder, signal.SIGINT)):
+        return
+    # an end like that of a power cut: what was committed is there after the next recovery
+    if not _signal_and_wait(folder, signal.SIGQUIT):
+        log.warning("the embedded PostgreSQL does not stop", log=str(folder.log))
 
 
 def server_lives(folder: ServerFolder) -> bool:
@@ -109,6 +105,26 @@ def socket_exists(postmaster: Postmaster) -> bool:
     return (
         postmaster.socket_folder is not None and (postmaster.socket_folder / SOCKET_NAME).exists()
     )
+
+
+def _stops_fast(postmaster: Postmaster) -> bool:
+    """A server that recovers has nothing to lose, and may hang when asked to end in order."""
+    return postmaster.status == "stopping" or (
+        postmaster.socket_folder is not None
+        and (accepts_connections(postmaster.socket_folder) or not socket_exists(postmaster))
+    )
+
+
+def _signal_and_wait(folder: ServerFolder, number: signal.Signals) -> bool:
+    postmaster = find_postmaster(folder.data)
+    if postmaster is None:
+        return True
+    postmaster.signal(number)
+    for _ in moments(STOP_LIMIT, "waiting for the embedded PostgreSQL to stop", folder):
+        if not server_lives(folder) and find_postmaster(folder.data) is None:
+            remove_socket_folder(postmaster.socket_folder)
+            return True
+    return False
 
 
 def _wait_for_pid(folder: ServerFolder) -> Postmaster | None:

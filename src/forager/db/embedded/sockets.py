@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
+from psycopg.pq import PGconn, Ping
+
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.db.embedded.identity import Identity
 from forager.db.embedded.trouble import explain_os_error
@@ -28,6 +30,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/+@=~-]+")
 def database_url(folder: Path, role: str, database: str) -> str:
     """The libpq URL of a database behind the socket in this folder."""
     return f"postgresql://{role}@/{database}?host={quote(str(folder), safe='')}&port={PORT}"
+
+
+def accepts_connections(folder: Path) -> bool:
+    """Whether the server behind the socket works, and is neither starting nor recovering."""
+    address = f"host={folder} port={PORT} user=any dbname=any connect_timeout=5"
+    return PGconn.ping(address.encode()) == Ping.OK
 
 
 def choose_socket_folder(
