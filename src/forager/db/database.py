@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import copy
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from forager.db import schema
+from forager.db.pool import Connection, Pool, cut_after
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -24,21 +24,26 @@ log = get_logger("db")
 OLDEST_SERVER = 150000
 LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 
-Connection = AsyncConnection[TupleRow]
+# a listener that has heard nothing for so long asks whether anybody is still there
+SILENCE_LIMIT = 30.0
+
+__all__ = ["RUNNER_LIMITS", "Connection", "Database", "Server", "SessionLimits", "open_database"]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How long the server lets a session of ours wait, in milliseconds.
+    """How long a session of ours may wait, in milliseconds.
 
     A process that is frozen inside a transaction holds its rows until the server ends the
-    session, and everybody who skips locked rows would skip them until then.
+    session, and everybody who skips locked rows would skip them until then. The answer limit is
+    ours: after it, the line is cut from this side.
     """
 
     statement_ms: int = 60_000
     lock_ms: int = 10_000
     idle_in_transaction_ms: int = 10_000
     tcp_user_ms: int = 15_000
+    answer_ms: int = 75_000
 
     def options(self) -> str:
         return (
@@ -49,6 +54,15 @@ class SessionLimits:
 
 # Commits of a runner are one round trip, so an idle moment inside one means that it is frozen.
 RUNNER_LIMITS = SessionLimits(idle_in_transaction_ms=5_000)
+
+
+_UNAVAILABLE = (
+    psycopg.OperationalError,
+    # the server ended our session while this process was frozen: the next one works
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    # a standby that has not been promoted yet
+    psycopg.errors.ReadOnlySqlTransaction,
+)
 
 
 class Database:
@@ -67,16 +81,13 @@ class Database:
         self.name = name
         self._limits = limits or SessionLimits()
         self._revive = revive
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            url,
-            kwargs=self.connect_arguments(),
-            min_size=0,
-            max_size=max_size,
-            open=False,
-            timeout=10,
-            reconnect_timeout=5,
-            check=AsyncConnectionPool.check_connection,
-        )
+        self._pool = Pool(self._connect, max_size)
+
+    def answering_within(self, seconds: float) -> Database:
+        """The same database for somebody in a hurry: lines are cut after so many seconds."""
+        hurried = copy.copy(self)
+        hurried._limits = replace(self._limits, answer_ms=int(seconds * 1000))
+        return hurried
 
     def connect_arguments(self) -> dict[str, Any]:
         return {
@@ -91,17 +102,16 @@ class Database:
         }
 
     async def __aenter__(self) -> Self:
-        await self._pool.open(wait=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._pool.close(timeout=2)
+        await self._pool.close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection in autocommit mode; errors come out as Forager's own."""
         with translated_errors():
-            async with self._pool.connection() as connection:
+            async with self._pool.connection(self._limits.answer_ms / 1000) as connection:
                 yield connection
 
     @asynccontextmanager
@@ -109,14 +119,21 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
-    @asynccontextmanager
-    async def listening(self, channel: str) -> AsyncIterator[Connection]:
-        """A connection of its own that hears the notifications of one channel."""
+    async def notifications(self, channel: str) -> AsyncGenerator[None]:
+        """Yields when it starts to listen, and at every notification; ends when the line does."""
         with translated_errors():
-            connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
-            async with connection:
-                await connection.execute(psycopg.sql.SQL("LISTEN {}").format(_name(channel)))
-                yield connection
+            async with await self._connect() as connection:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                yield
+                while True:
+                    async for _ in connection.notifies(timeout=SILENCE_LIMIT):
+                        yield
+                    # a half-open line is as quiet as an idle one
+                    with cut_after(connection, self._limits.answer_ms / 1000):
+                        await connection.execute("")
+
+    async def _connect(self) -> Connection:
+        return await AsyncConnection.connect(self.url, **self.connect_arguments())
 
     async def revive(self) -> None:
         """Start the embedded server again if it is ours and has died; otherwise do nothing."""
@@ -172,7 +189,7 @@ def translated_errors() -> Iterator[None]:
         yield
     except psycopg.errors.DiskFull as error:
         raise DiskFull(f"PostgreSQL has no space left: {error}") from error
-    except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+    except _UNAVAILABLE as error:
         raise DatabaseUnavailable(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",
             hint="Check FORAGER_DATABASE_URL, or run `forager doctor`.",
@@ -203,7 +220,3 @@ def _refuse_old_server(url: str) -> None:
             f"PostgreSQL {version // 10000} is too old",
             hint="It must be 15 or newer; without FORAGER_DATABASE_URL Forager runs its own.",
         )
-
-
-def _name(identifier: str) -> psycopg.sql.Identifier:
-    return psycopg.sql.Identifier(identifier)

@@ -43,19 +43,27 @@ class JobContext:
         self.database = database
         self.settings = settings
         self.stopping = asyncio.Event()
-        self.stop_cause: StopCause | None = None
+        self.was_asked_to_stop = False
+        self._causes: list[StopCause] = []
         self._on_progress = on_progress
 
+    @property
+    def stop_cause(self) -> StopCause | None:
+        """Why the handler is to stop: the first cause that still stands."""
+        return self._causes[0] if self._causes else None
+
     def ask_to_stop(self, cause: StopCause) -> None:
-        """Tell the handler to commit what it has and return. The first cause stands."""
-        if self.stop_cause is None:
-            self.stop_cause = cause
+        """Tell the handler to commit what it has and return."""
+        if cause not in self._causes:
+            self._causes.append(cause)
+        self.was_asked_to_stop = True
         self.stopping.set()
 
     def carry_on(self) -> None:
-        """Take a pause back."""
-        if self.stop_cause is StopCause.PAUSE:
-            self.stop_cause = None
+        """Take a pause back. Any other cause stands."""
+        if StopCause.PAUSE in self._causes:
+            self._causes.remove(StopCause.PAUSE)
+        if not self._causes:
             self.stopping.clear()
 
     @asynccontextmanager
@@ -67,9 +75,7 @@ class JobContext:
         """
         async with self.database.connection() as connection:
             async with connection.pipeline(), connection.transaction():
-                fence = await connection.execute(
-                    "SELECT hold_lease(%s, %s)", (self.lease.job_id, self.lease.number)
-                )
+                fence = await store.hold_lease(connection, self.lease)
                 yield connection
             row = await fence.fetchone()
         self._on_progress()

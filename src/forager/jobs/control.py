@@ -1,8 +1,8 @@
 """The socket between a supervisor and one runner: JSON lines, in both directions.
 
 The supervisor sends first what to run, then renewals of the lease and requests to stop. The
-runner sends ticks (its event loop turns) and progress (it has committed). End of file means to
-the runner that its supervisor is dead.
+runner sends ticks (its event loop turns), progress (it has committed), and a last word if it ends
+itself. End of file means to the runner that its supervisor is dead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ class StopCause(StrEnum):
     PAUSE = "pause"
     SHUTDOWN = "shutdown"
     ORPHANED = "orphaned"
-    LEASE_LOST = "lease lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,14 @@ class Tick:
     progress: bool = False
 
 
-Message = Assignment | Renewed | Stop | Continue | Tick
+@dataclass(frozen=True, slots=True)
+class Unrenewed:
+    """The runner's last word: nobody renewed its lease in time, so it ends itself."""
 
-_TYPES = {t.__name__: t for t in (Assignment, Renewed, Stop, Continue, Tick)}
+
+Message = Assignment | Renewed | Stop | Continue | Tick | Unrenewed
+
+_TYPES = {t.__name__: t for t in (Assignment, Renewed, Stop, Continue, Tick, Unrenewed)}
 
 
 def encode(message: Message) -> bytes:

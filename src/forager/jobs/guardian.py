@@ -7,50 +7,73 @@ renews must be gone before its job can be given to somebody else.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
 import socket
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 from forager.jobs.clock import awake_and_asleep
-from forager.jobs.control import Continue, Message, Renewed, Stop, StopCause, decode
+from forager.jobs.control import (
+    Continue,
+    Message,
+    Renewed,
+    Stop,
+    StopCause,
+    Unrenewed,
+    decode,
+    encode,
+)
+from forager.jobs.family import RUN_MARK, end_descendants
+
+NAP = 1.0
 
 
 class Guardian:
-    """Reads the control socket; `deliver` is called on the event loop with stops and continues."""
+    """Reads the control socket from the first message on; an event loop joins when there is one."""
 
     def __init__(
-        self,
-        control: socket.socket,
-        *,
-        renewed_at: float,
-        lease_limit: float,
-        orphan_grace: float,
-        deliver: Callable[[Stop | Continue], None],
-        loop: asyncio.AbstractEventLoop,
+        self, control: socket.socket, *, renewed_at: float, lease_limit: float, orphan_grace: float
     ) -> None:
         self._control = control
         self._deadline = renewed_at + lease_limit
         self._lease_limit = lease_limit
         self._orphan_grace = orphan_grace
-        self._deliver = deliver
-        self._loop = loop
         self._buffer = b""
+        self._lock = threading.Lock()
+        self._early: list[Stop | Continue] = []
+        self._forward: Callable[[Stop | Continue], None] | None = None
 
     def start(self) -> None:
         threading.Thread(target=self._watch, name="guardian", daemon=True).start()
+
+    def attach(
+        self, loop: asyncio.AbstractEventLoop, deliver: Callable[[Stop | Continue], None]
+    ) -> None:
+        """From now on call `deliver` on the loop; first with what came before."""
+
+        def forward(message: Stop | Continue) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the runner leaves anyway
+                loop.call_soon_threadsafe(deliver, message)
+
+        with self._lock:
+            for message in self._early:
+                forward(message)
+            self._forward = forward
 
     def _watch(self) -> None:
         connected = True
         while True:
             remaining = self._deadline - awake_and_asleep()
             if remaining <= 0:
+                self._say_unrenewed()
                 end_process_group()
             readers = [self._control] if connected else []
             # short naps: the select timer stands still while the machine sleeps
-            ready, _, _ = select.select(readers, [], [], min(remaining, 1.0))
+            ready, _, _ = select.select(readers, [], [], min(remaining, NAP))
             if ready:
                 connected = self._read()
 
@@ -71,22 +94,30 @@ class Guardian:
         if isinstance(message, Renewed):
             self._deadline = message.at + self._lease_limit
         elif isinstance(message, Stop | Continue):
-            self._send_to_loop(message)
+            self._pass_on(message)
 
     def _orphaned(self) -> None:
         """Nobody renews the lease any more: leave soon, and cleanly if the loop still turns."""
         self._deadline = min(self._deadline, awake_and_asleep() + self._orphan_grace)
-        self._send_to_loop(Stop(StopCause.ORPHANED))
+        self._pass_on(Stop(StopCause.ORPHANED))
 
-    def _send_to_loop(self, message: Stop | Continue) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._deliver, message)
-        except RuntimeError:  # the loop is closed: the runner is leaving anyway
-            return
+    def _pass_on(self, message: Stop | Continue) -> None:
+        with self._lock:
+            if self._forward is None:
+                self._early.append(message)
+            else:
+                self._forward(message)
+
+    def _say_unrenewed(self) -> None:
+        # a machine that slept, or a database that was away: the supervisor must not count it
+        # against the job
+        with contextlib.suppress(OSError):
+            self._control.send(encode(Unrenewed()), socket.MSG_DONTWAIT)
 
 
-def end_process_group() -> None:
+def end_process_group() -> NoReturn:
     """End this runner and its children at once. What was not committed never happened."""
+    end_descendants(os.getpid(), os.environ.get(RUN_MARK, ""))
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import time
 
+from forager.jobs.control import Stop, StopCause
 from forager.jobs.process import RunnerProcess
 from forager.settings import Settings
+
+# the runner itself cancels a handler that does not stop; a frozen one cannot
+PAUSE = Stop(StopCause.PAUSE)
+PAUSE_LIMIT = 10.0
 
 
 def broken_limit(runner: RunnerProcess, settings: Settings) -> str | None:
@@ -20,6 +25,8 @@ def broken_limit(runner: RunnerProcess, settings: Settings) -> str | None:
     time_limit = settings.job_time_limit
     if time_limit is not None and now - runner.started > time_limit:
         return f"run took longer than {time_limit:g} s (job_time_limit)"
+    if runner.stop_sent == PAUSE and now - (runner.stop_sent_at or now) > PAUSE_LIMIT:
+        return f"runner did not pause within {PAUSE_LIMIT:g} s"
     memory = runner.memory_mb()
     if memory > settings.job_memory_limit_mb:
         return (

@@ -11,85 +11,103 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Self, TextIO
 
-import psutil
-
-from forager.jobs.control import Assignment, Continue, Message, Renewed, Stop, Tick, decode, encode
+from forager.jobs.control import (
+    Assignment,
+    Continue,
+    Message,
+    Renewed,
+    Stop,
+    Tick,
+    Unrenewed,
+    decode,
+    encode,
+)
+from forager.jobs.family import RUN_MARK, end_descendants, memory_mb
 from forager.jobs.lease import Lease
 
 
 class RunnerProcess:
     """A process group of its own, with a control socket to it."""
 
-    def __init__(self, lease: Lease, process: subprocess.Popen[bytes], control: socket.socket):
+    def __init__(
+        self,
+        lease: Lease,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        on_exit: Callable[[], None],
+    ) -> None:
         self.lease = lease
         self.pid = process.pid
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
         self.kill_reason: str | None = None
+        # it ended itself because nobody renewed its lease, which is not the job's fault
+        self.unrenewed = False
         self.stop_sent: Stop | None = None
+        self.stop_sent_at: float | None = None
         self.started = self.last_tick = self.last_progress = time.monotonic()
         self._process = process
         self._control = control
         self._loop = asyncio.get_running_loop()
-        self._buffer = b""
+        self._on_exit = on_exit
+        self._incoming = self._outgoing = b""
 
     @classmethod
-    def start(cls, lease: Lease, assignment: Assignment) -> Self:
+    def start(cls, lease: Lease, assignment: Assignment, on_exit: Callable[[], None]) -> Self:
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "forager.jobs.runner", str(theirs.fileno())],
+                [sys.executable, "-m", "forager.jobs", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # standard output belongs to the data of the command that started us
                 stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
+                env=os.environ | {RUN_MARK: _mark(lease)},
                 # its own group, so that Ctrl-C does not reach it and a kill reaches its children
                 start_new_session=True,
             )
         ours.setblocking(False)
-        runner = cls(lease, process, ours)
+        runner = cls(lease, process, ours, on_exit)
         runner.send(assignment)
         runner._loop.add_reader(ours.fileno(), runner._read)
         threading.Thread(target=runner._await_exit, name="runner exit", daemon=True).start()
         return runner
 
     def send(self, message: Message) -> None:
-        # A runner that does not read is frozen or dead; both are noticed elsewhere.
-        with contextlib.suppress(OSError):
-            self._control.sendall(encode(message))
+        self._outgoing += encode(message)
+        self._flush()
 
     def renewed(self, at: float) -> None:
         self.send(Renewed(at))
 
+    def shows_life(self, within: float) -> bool:
+        return not self.exited.is_set() and time.monotonic() - self.last_tick <= within
+
     def ask_to_stop(self, stop: Stop) -> None:
         if self.stop_sent != stop:
             self.stop_sent = stop
+            self.stop_sent_at = time.monotonic()
             self.send(stop)
 
     def carry_on(self) -> None:
         if self.stop_sent is not None:
-            self.stop_sent = None
+            self.stop_sent = self.stop_sent_at = None
             self.send(Continue())
 
     def kill(self, reason: str | None = None) -> None:
-        """End the whole process group at once; the reason is what the job's history will say."""
+        """End it and all it started at once; the reason is what the job's history will say."""
         if self.exited.is_set():
             return
         self.kill_reason = self.kill_reason or reason
-        for child in self._descendants():
-            with contextlib.suppress(psutil.Error):
-                child.kill()
+        end_descendants(self.pid, _mark(self.lease))
         self._kill_group()
 
     def memory_mb(self) -> float:
         """Resident memory of the runner and everything it started."""
-        total = 0
-        for process in self._descendants(include_self=True):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
-        return total / 2**20
+        return memory_mb(self.pid)
 
     def how_it_ended(self) -> str:
         """What the job's history says about this end."""
@@ -97,54 +115,81 @@ class RunnerProcess:
             return self.kill_reason
         code = self.exit_code or 0
         if code < 0:
-            return f"runner was killed by {signal.Signals(-code).name}"
+            return f"runner was killed by {_signal_name(-code)}"
         return f"runner exited with code {code} before the job was finished"
 
-    def _read(self) -> None:
+    def _flush(self) -> None:
+        """Send what the socket takes now, and the rest when it takes more."""
+        try:
+            sent = self._control.send(self._outgoing)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # it is gone, which is noticed elsewhere
+            sent = len(self._outgoing)
+        self._outgoing = self._outgoing[sent:]
+        if self._outgoing:
+            self._loop.add_writer(self._control.fileno(), self._flush)
+        elif self._control.fileno() >= 0:
+            self._loop.remove_writer(self._control.fileno())
+
+    def _read(self) -> bool:
+        """Take in what has arrived; whether there may be more."""
         try:
             data = self._control.recv(65536)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
         if not data:
             self._loop.remove_reader(self._control.fileno())
-            return
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
+            return False
+        *lines, self._incoming = (self._incoming + data).split(b"\n")
         for line in lines:
             self._note(decode(line))
+        return True
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Tick):
             self.last_tick = time.monotonic()
             if message.progress:
                 self.last_progress = self.last_tick
+        elif isinstance(message, Unrenewed):
+            self.unrenewed = True
 
     def _await_exit(self) -> None:
         # WNOWAIT leaves the dead leader in the table, so that its group's number cannot be given
         # to anybody else before the group's survivors have been killed.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._kill_group()
+        end_descendants(self.pid, _mark(self.lease))
         code = self._process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
             self._loop.call_soon_threadsafe(self._note_exit, code)
 
     def _note_exit(self, code: int) -> None:
+        while self._read():  # its last words
+            pass
         self._loop.remove_reader(self._control.fileno())
+        self._loop.remove_writer(self._control.fileno())
         self._control.close()
         self.exit_code = code
         self.exited.set()
+        self._on_exit()
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def _descendants(self, *, include_self: bool = False) -> list[psutil.Process]:
-        try:
-            leader = psutil.Process(self.pid)
-            return ([leader] if include_self else []) + leader.children(recursive=True)
-        except psutil.Error:
-            return []
+
+def _mark(lease: Lease) -> str:
+    return f"{lease.job_id} {lease.number}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"
 
 
 def _has_descriptor(stream: TextIO | None) -> bool:

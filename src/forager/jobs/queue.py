@@ -171,12 +171,13 @@ class Queue:
         if age < 0:
             raise InvalidInput("an age cannot be negative")
         total = 0
-        async with self._database.connection() as connection:
-            while deleted := await store.delete_finished(
-                connection, older_than=age, limit=PRUNE_BATCH
-            ):
-                total += deleted
+        while deleted := await self._prune_batch(age):
+            total += deleted
         return total
+
+    async def _prune_batch(self, age: float) -> int:
+        async with self._database.connection() as connection:
+            return await store.delete_finished(connection, older_than=age, limit=PRUNE_BATCH)
 
     # --- for workers -----------------------------------------------------------------------
 
@@ -217,6 +218,11 @@ class Queue:
             rows = await store.select_held(connection, [lease.job_id for lease in leases])
         number = {lease.job_id: lease.number for lease in leases}
         return {row.id: row.status for row in rows if row.lease == number[row.id]}
+
+    async def held_by(self, worker_id: UUID) -> list[Lease]:
+        """All leases of one worker, also those it was never told about."""
+        async with self._database.connection() as connection:
+            return await store.select_held_by(connection, worker_id)
 
     async def complete(
         self, connection: Connection, lease: Lease, *, stop_reason: str = "finished"

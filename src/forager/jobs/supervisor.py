@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import socket
 import time
-from collections.abc import Coroutine
+from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
-from forager import __version__
+import psycopg
+
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.schema import SCHEMA_VERSION
-from forager.errors import DatabaseUnavailable, DiskFull
-from forager.jobs import store, workers
+from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
+from forager.jobs import store
 from forager.jobs.clock import awake_and_asleep
 from forager.jobs.control import Assignment, Stop, StopCause
 from forager.jobs.job import Job
@@ -26,6 +23,7 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.limits import broken_limit
 from forager.jobs.process import RunnerProcess
 from forager.jobs.queue import Queue
+from forager.jobs.registration import Registration
 from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.logs import get_logger
@@ -33,32 +31,47 @@ from forager.settings import Settings
 
 log = get_logger("supervisor")
 
+# What the database can do to us. None of it may end a worker: runners go on under their own
+# deadline, and the next look starts from what the tables say. Anything else is a bug in Forager:
+# it ends the worker loudly, after the runners could commit, and whoever keeps services starts anew.
+TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
+
 # the database may be away or half open: no question to it takes longer than this
-ANSWER_LIMIT = 20.0
+ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
-# between two looks this long something stopped us too, and nobody's silence means anything
+PULSE_INTERVAL = 0.5
+# if our own loop stood still for this long, nobody's silence means anything
 OWN_GAP = 5.0
+# a runner's lease is renewed only while it showed life this lately (or since the last renewal)
+LIFE_SIGN = 5.0
+# of the time to stop, what is kept for giving back the jobs of killed runners
+FAREWELL = 2.0
+KILL_LIMIT = 5.0
+START_DELAY = 10.0
 
 
 class Supervisor:
     """Runs jobs until told to stop. `only` makes it run that one job and no other."""
 
     def __init__(self, database: Database, settings: Settings, *, only: UUID | None = None) -> None:
+        _check_limits(settings)
         self.worker_id = new_id()
         self.runners: dict[UUID, RunnerProcess] = {}
-        self._database = database
+        self._database = database.answering_within(ANSWER_LIMIT)
         self._settings = settings
         self._only = only
-        self._queue = Queue(database, settings)
+        self._queue = Queue(self._database, settings)
+        self._registration = Registration(
+            self._database, self.worker_id, capacity=settings.worker_capacity
+        )
         self._kinds = load_kinds(settings.job_modules)
         self._wake = asyncio.Event()
-        self._stopping = False
-        self._last_beat = self._last_look = -float("inf")
-        self._note: str | None = None
+        self._stopping = asyncio.Event()
+        self._last_beat = -float("inf")
 
     def stop(self) -> None:
         """Ask for a graceful stop: no new claims, runners commit and give their jobs back."""
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
 
     async def run(self) -> None:
@@ -66,43 +79,57 @@ class Supervisor:
             asyncio.ensure_future(task)
             for task in (
                 self._listen(),
+                self._watch_limits(),
                 Watchdog(self._database, self._settings).run(),
-                Upkeep(self._queue).run(),
+                Upkeep(self._database, self._settings).run(),
             )
         ]
         log.info("worker started", worker=str(self.worker_id), kinds=self._kinds)
         try:
-            while not self._stopping:
-                await self._look_safely(self.run_once())
+            while not self._stopping.is_set():
+                await self._look_safely()
+                for task in background:
+                    if task.done():
+                        task.result()  # none of them ends but by a bug
                 await self._nap()
-            await self._shut_down()
         finally:
+            self._stopping.set()
+            await self._shut_down()
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
-            for runner in self.runners.values():
-                runner.kill()
 
     async def run_once(self) -> None:
-        """One look at everything: ended runners, limits, heartbeats, states, new jobs."""
-        self._forgive_own_gap()
-        await self._settle_ended()
-        self._enforce_limits()
+        """One look at everything: heartbeats, ended runners, states, new jobs."""
         await self._beat_if_due()
+        await self._settle_ended()
         await self._follow_states()
         await self._claim()
 
     # --- the loop --------------------------------------------------------------------------
 
-    async def _look_safely(self, look: Coroutine[Any, Any, None]) -> None:
-        """Nothing the database does may end a worker; runners go on under their own deadline."""
+    async def _look_safely(self) -> None:
+        """Look, but do not let a database that is away hold up a stop."""
+        look = asyncio.ensure_future(self.run_once())
+        stop = asyncio.ensure_future(self._stopping.wait())
         try:
-            async with asyncio.timeout(ANSWER_LIMIT):
-                await look
-        except (DatabaseUnavailable, DiskFull, TimeoutError) as error:
-            reason = str(error) or f"no answer within {ANSWER_LIMIT:g} s"
-            log.warning("database away, will try again", reason=reason)
-            await self._revive()
+            await asyncio.wait({look, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not look.done():
+                await asyncio.wait({look}, timeout=self._farewell())
+            if look.done():
+                look.result()
+        except TROUBLE as error:
+            await self._wait_out(error)
+        finally:
+            stop.cancel()
+            look.cancel()
+
+    async def _wait_out(self, trouble: Exception) -> None:
+        log.warning(_what_happens(trouble), reason=str(trouble))
+        # renew first of all when it is back, and find claims whose answer was lost
+        self._last_beat = -float("inf")
+        revival = asyncio.ensure_future(self._revive())
+        await self._pause_unless_stopping(revival)
 
     async def _revive(self) -> None:
         try:
@@ -111,45 +138,60 @@ class Supervisor:
             log.error("the embedded database does not start", reason=str(error))
         await asyncio.sleep(RETRY_INTERVAL)
 
+    async def _pause_unless_stopping(self, pause: asyncio.Future[Any]) -> None:
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({pause, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        pause.cancel()
+
     async def _nap(self) -> None:
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(self._wake.wait(), self._settings.poll_interval)
+        except TimeoutError:
+            return
         self._wake.clear()
 
     async def _listen(self) -> None:
         """Wake the loop on every notification. Polling goes on all the same."""
         while True:
             try:
-                async with self._database.listening(store.CHANNEL) as connection:
-                    self._wake.set()  # what was sent while we did not listen is not lost
-                    async for _ in connection.notifies():
+                # the first one comes at once: what was sent while we did not listen is not lost
+                async with aclosing(self._database.notifications(store.CHANNEL)) as notifications:
+                    async for _ in notifications:
                         self._wake.set()
-            except (DatabaseUnavailable, DiskFull):
+            except TROUBLE:
                 await asyncio.sleep(RETRY_INTERVAL)
 
-    def _forgive_own_gap(self) -> None:
-        now = time.monotonic()
-        if now - self._last_look > OWN_GAP:
+    async def _watch_limits(self) -> None:
+        """Kill runners that break a limit. Asks nobody, so it works while the database is away."""
+        last_pulse = time.monotonic()
+        while True:
+            await asyncio.sleep(PULSE_INTERVAL)
+            now = time.monotonic()
             for runner in self.runners.values():
-                runner.last_tick = runner.last_progress = now
-        self._last_look = now
+                if now - last_pulse > OWN_GAP:
+                    runner.last_tick = runner.last_progress = now
+                reason = broken_limit(runner, self._settings)
+                if reason is not None:
+                    runner.kill(reason)
+            last_pulse = now
 
     # --- runners ---------------------------------------------------------------------------
 
     async def _claim(self) -> None:
         free = self._settings.worker_capacity - len(self.runners)
-        if free < 1 or self._stopping:
+        # one that lost its lease may still be dying, and its job must not run twice meanwhile
+        dying = any(runner.kill_reason for runner in self.runners.values())
+        if free < 1 or dying or self._stopping.is_set():
             return
         asked_at = awake_and_asleep()
         jobs = await self._queue.claim(
             self.worker_id, kinds=self._kinds, limit=free, only=self._only
         )
         for job in jobs:
-            self._start(job, asked_at)
-        if len(jobs) == free:
-            self._wake.set()
+            await self._start(job, asked_at)
 
-    def _start(self, job: Job, renewed_at: float) -> None:
+    async def _start(self, job: Job, renewed_at: float) -> None:
         lease = Lease(job.id, job.lease, self.worker_id)
         assignment = Assignment(
             job_id=str(job.id),
@@ -159,50 +201,60 @@ class Supervisor:
             renewed_at=renewed_at,
             settings=self._settings.model_dump(mode="json", exclude={"database_url"}),
         )
-        runner = RunnerProcess.start(lease, assignment)
+        try:
+            runner = RunnerProcess.start(lease, assignment, on_exit=self._wake.set)
+        except OSError as error:  # too many processes or files, or no memory: not the job's fault
+            reason = f"no runner could be started: {error}"
+            log.error("no runner could be started", job=str(job.id), reason=str(error))
+            await self._queue.release(lease, reason=reason, delay=START_DELAY)
+            return
         self.runners[job.id] = runner
-        asyncio.ensure_future(self._wake_on_exit(runner))  # noqa: RUF006 - ends with the runner
         log.info("job started", job=str(job.id), kind=job.kind, lease=job.lease, pid=runner.pid)
-
-    async def _wake_on_exit(self, runner: RunnerProcess) -> None:
-        await runner.exited.wait()
-        self._wake.set()
 
     async def _settle_ended(self) -> None:
         for job_id, runner in list(self.runners.items()):
             if runner.exited.is_set():
-                await self._settle(runner)
+                # forgotten only when recorded: if the database is away, the next look tries again
+                await self._settle(runner, self._queue)
                 del self.runners[job_id]
 
-    async def _settle(self, runner: RunnerProcess) -> None:
+    async def _settle(self, runner: RunnerProcess, queue: Queue) -> None:
         """A runner is gone. If its job is still under its lease, it did not finish: requeue."""
-        held = await self._queue.held([runner.lease])
-        status = held.get(runner.lease.job_id)
+        job_id = runner.lease.job_id
+        status = (await queue.held([runner.lease])).get(job_id)
         if status not in (Status.PROCESSING, Status.PAUSED):
-            log.info("runner left", job=str(runner.lease.job_id), status=status)
-            return
-        if self._stopping:
-            await self._queue.release(runner.lease, reason=StopCause.SHUTDOWN)
-            return
-        log.warning("runner lost", job=str(runner.lease.job_id), reason=runner.how_it_ended())
-        await self._queue.fail(runner.lease, runner.how_it_ended())
-
-    def _enforce_limits(self) -> None:
-        for runner in self.runners.values():
-            reason = broken_limit(runner, self._settings)
-            if reason is not None:
-                runner.kill(reason)
+            log.info("runner left", job=str(job_id), status=status)
+        elif self._stopping.is_set():
+            await queue.release(runner.lease, reason=StopCause.SHUTDOWN)
+        elif runner.unrenewed:
+            log.warning("runner ended itself: its lease was not renewed", job=str(job_id))
+            await queue.release(runner.lease, reason="the lease was not renewed in time")
+        else:
+            log.warning("runner lost", job=str(job_id), reason=runner.how_it_ended())
+            await queue.fail(runner.lease, runner.how_it_ended())
 
     async def _beat_if_due(self) -> None:
         now = time.monotonic()
         if now - self._last_beat < self._settings.heartbeat_interval:
             return
+        await self._renew_leases()
+        await self._release_unknown(self._queue)
+        await self._registration.renew()
+        self._last_beat = now
+
+    async def _renew_leases(self) -> None:
         asked_at = awake_and_asleep()
-        alive = [r.lease for r in self.runners.values() if not r.exited.is_set()]
+        within = max(LIFE_SIGN, self._settings.heartbeat_interval)
+        alive = [r.lease for r in self.runners.values() if r.shows_life(within)]
         for job_id in await self._queue.heartbeat(alive):
             self.runners[job_id].renewed(asked_at)
-        await self._register()
-        self._last_beat = now
+
+    async def _release_unknown(self, queue: Queue) -> None:
+        """Give back jobs that are ours by the table alone: the answer to the claim was lost."""
+        for lease in await queue.held_by(self.worker_id):
+            if lease.job_id not in self.runners:
+                log.warning("gives back a job it did not know of", job=str(lease.job_id))
+                await queue.release(lease, reason="the answer to the claim was lost")
 
     async def _follow_states(self) -> None:
         """Pass on what people did to running jobs, and end runners whose lease is lost."""
@@ -219,45 +271,59 @@ class Supervisor:
             elif status is None:
                 runner.kill("lease lost")
 
-    async def _register(self) -> None:
-        """Show this worker to others; a database of another schema is a reason to say so."""
-        async with self._database.connection() as connection:
-            version = await workers.register(
-                connection,
-                worker_id=self.worker_id,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                version=__version__,
-                capacity=self._settings.worker_capacity,
-                state="stopping" if self._stopping else "running",
-                note=self._note,
-            )
-        note = None
-        if version != SCHEMA_VERSION:
-            note = (
-                f"claims nothing: the database has schema {version}, this worker knows"
-                f" {SCHEMA_VERSION}; update and restart it"
-            )
-        if note and note != self._note:
-            log.error("worker of another schema version", reason=note)
-        self._note = note
-
     # --- stopping --------------------------------------------------------------------------
 
     async def _shut_down(self) -> None:
         """Let runners commit and give their jobs back; kill those that take too long."""
-        for runner in self.runners.values():
+        runners = list(self.runners.values())
+        log.info("worker stops", runners=len(runners))
+        for runner in runners:
             runner.ask_to_stop(Stop(StopCause.SHUTDOWN))
-        exits = [asyncio.ensure_future(r.exited.wait()) for r in self.runners.values()]
-        if exits:
-            log.info("worker stops, waiting for runners", runners=len(exits))
-            await asyncio.wait(exits, timeout=self._settings.shutdown_grace)
-        for runner in self.runners.values():
+        await _exits(runners, self._settings.shutdown_grace - self._farewell())
+        for runner in runners:
             runner.kill()
-        await asyncio.gather(*exits)
-        await self._look_safely(self._settle_ended())
-        async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(contextlib.suppress(DatabaseUnavailable, DiskFull))
-            connection = await stack.enter_async_context(self._database.connection())
-            await workers.unregister(connection, self.worker_id)
+        await _exits(runners, KILL_LIMIT)
+        try:
+            async with asyncio.timeout(self._farewell()):
+                await self._say_farewell()
+        except (*TROUBLE, TimeoutError) as error:
+            # a watchdog will find the jobs
+            log.warning("stopped without giving jobs back", reason=str(error))
         log.info("worker stopped", worker=str(self.worker_id))
+
+    async def _say_farewell(self) -> None:
+        queue = Queue(self._database.answering_within(self._farewell()), self._settings)
+        for job_id, runner in list(self.runners.items()):
+            await self._settle(runner, queue)
+            del self.runners[job_id]
+        await self._release_unknown(queue)
+        await self._registration.end()
+
+    def _farewell(self) -> float:
+        return max(0.5, min(FAREWELL, self._settings.shutdown_grace / 4))
+
+
+def _what_happens(trouble: Exception) -> str:
+    if isinstance(trouble, DiskFull):
+        return "disk full, work waits"
+    if isinstance(trouble, DatabaseUnavailable):
+        return "database away, will try again"
+    return "the database refuses a statement, will try again"
+
+
+def _check_limits(settings: Settings) -> None:
+    """A runner must be gone before its job can be taken, and be found frozen before that."""
+    if not settings.stall_limit < settings.lease_limit < settings.stale_after:
+        raise InvalidInput(
+            "the limits do not fit: stall_limit must be below lease_limit, and that below"
+            f" stale_after (now {settings.stall_limit:g}, {settings.lease_limit:g} and"
+            f" {settings.stale_after:g} s)"
+        )
+
+
+async def _exits(runners: list[RunnerProcess], timeout: float) -> None:
+    if runners:
+        exits = [asyncio.ensure_future(runner.exited.wait()) for runner in runners]
+        await asyncio.wait(exits, timeout=max(0.0, timeout))
+        for task in exits:
+            task.cancel()

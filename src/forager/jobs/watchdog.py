@@ -11,6 +11,8 @@ import asyncio
 from datetime import datetime
 from uuid import UUID
 
+import psycopg
+
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.jobs import store
@@ -32,8 +34,8 @@ class Watchdog:
         while True:
             try:
                 await self.run_once()
-            except (DatabaseUnavailable, DiskFull) as error:
-                log.warning("cannot look for stale jobs now", reason=error.message)
+            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
+                log.warning("cannot look for stale jobs now", reason=str(error))
             await asyncio.sleep(self._settings.watchdog_interval)
 
     async def run_once(self) -> list[Recovered]:

@@ -1,0 +1,114 @@
+"""A small pool of connections that fails at once, and with the true reason.
+
+Waiting for a database that is away belongs to those who know what they can wait with. The pool has
+no tasks of its own: who asks gets a living connection or the error that connecting gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow
+
+Connection = AsyncConnection[TupleRow]
+
+# a connection that was idle for longer may be dead, and is asked before it is given out
+IDLE_TRUST = 1.0
+CHECK_LIMIT = 3.0
+TURN_LIMIT = 30.0
+
+
+class Pool:
+    """Up to `size` connections; `connect` makes one."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int) -> None:
+        self._connect = connect
+        self._size = size
+        self._turns = asyncio.Semaphore(size)
+        self._idle: list[tuple[float, Connection]] = []
+
+    @asynccontextmanager
+    async def connection(self, limit: float) -> AsyncIterator[Connection]:
+        """A connection of one's own; after `limit` seconds its line is cut."""
+        await self._wait_for_turn()
+        try:
+            connection = await self._living()
+            try:
+                with cut_after(connection, limit):
+                    yield connection
+            finally:
+                await self._take_back(connection)
+        finally:
+            self._turns.release()
+
+    async def close(self) -> None:
+        """Close what is idle. What is in use is closed by its user's end."""
+        while self._idle:
+            await self._idle.pop()[1].close()
+
+    async def _wait_for_turn(self) -> None:
+        try:
+            await asyncio.wait_for(self._turns.acquire(), TURN_LIMIT)
+        except TimeoutError:
+            raise psycopg.OperationalError(
+                f"all {self._size} connections were in use for {TURN_LIMIT:g} s"
+            ) from None
+
+    async def _living(self) -> Connection:
+        if self._idle:
+            since, connection = self._idle.pop()
+            if time.monotonic() - since < IDLE_TRUST or await _answers(connection):
+                return connection
+            await self.close()  # they died together: the server restarted, or the line is gone
+        return await self._connect()
+
+    async def _take_back(self, connection: Connection) -> None:
+        if connection.closed:
+            await self.close()
+        elif connection.info.transaction_status is TransactionStatus.IDLE:
+            self._idle.append((time.monotonic(), connection))
+        else:
+            await connection.close()
+
+
+@contextmanager
+def cut_after(connection: Connection, seconds: float) -> Iterator[None]:
+    """Cut the line if the block takes longer: a half-open connection never answers.
+
+    Cancelling would not do, because the driver then waits for the server to confirm.
+    """
+    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _cut(connection: Connection) -> None:
+    with (
+        contextlib.suppress(OSError, psycopg.Error),
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+async def _answers(connection: Connection) -> bool:
+    try:
+        with cut_after(connection, CHECK_LIMIT):
+            await connection.execute("")
+    except psycopg.Error:
+        await connection.close()
+        return False
+    except BaseException:
+        await connection.close()
+        raise
+    return True

@@ -1,0 +1,113 @@
+"""Statements about leases: renewing them, looking at them, writing behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow, scalar_row
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+from forager.jobs.job import Held
+from forager.jobs.lease import Lease
+from forager.jobs.lifecycle import Status
+
+
+async def beat(
+    connection: Connection, *, worker_id: UUID, ids: Sequence[UUID], leases: Sequence[int]
+) -> list[UUID]:
+    """Renew leases; a row that its runner holds locked just now is skipped, not waited for."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH mine AS (
+            SELECT j.id
+              FROM crawl_jobs j
+              JOIN unnest(%(ids)s::uuid[], %(leases)s::bigint[]) AS held (id, lease)
+                ON j.id = held.id AND j.lease = held.lease
+             WHERE j.worker_id = %(worker_id)s AND j.status IN ('processing', 'paused')
+               FOR NO KEY UPDATE OF j SKIP LOCKED
+        )
+        UPDATE crawl_jobs j
+           SET last_heartbeat = now()
+          FROM mine
+         WHERE j.id = mine.id
+        RETURNING j.id
+        """,
+        {"ids": list(ids), "leases": list(leases), "worker_id": worker_id},
+    )
+    return await cursor.fetchall()
+
+
+async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[Held]:
+    cursor = await connection.execute(
+        "SELECT id, status, lease FROM crawl_jobs WHERE id = ANY(%s)", (list(ids),)
+    )
+    return [Held(row[0], Status(row[1]), row[2]) for row in await cursor.fetchall()]
+
+
+async def select_held_by(connection: Connection, worker_id: UUID) -> list[Lease]:
+    """The leases that a worker holds by the table, whether it knows of them or not."""
+    cursor = await connection.execute(
+        "SELECT id, lease FROM crawl_jobs WHERE worker_id = %s", (worker_id,)
+    )
+    return [Lease(row[0], row[1], worker_id) for row in await cursor.fetchall()]
+
+
+async def hold_lease(connection: Connection, lease: Lease) -> AsyncCursor[TupleRow]:
+    """Lock the job until the end of the transaction, or be refused.
+
+    The answer is the job's status; in a pipeline it can be read only after the round trip.
+    """
+    return await connection.execute("SELECT hold_lease(%s, %s)", (lease.job_id, lease.number))
+
+
+async def save_progress(
+    connection: Connection,
+    job_id: UUID,
+    *,
+    processed: int,
+    pending: int,
+    percentage: int,
+    checkpoint: dict[str, Any],
+) -> None:
+    """Write a job's counters and checkpoint; progress never goes back."""
+    await connection.execute(
+        """
+        INSERT INTO crawl_states (job_id, total_processed, total_pending, checkpoint)
+        VALUES (%(id)s, %(processed)s, %(pending)s, %(checkpoint)s)
+        ON CONFLICT (job_id) DO UPDATE
+           SET total_processed = excluded.total_processed,
+               total_pending = excluded.total_pending,
+               checkpoint = excluded.checkpoint,
+               updated_at = now()
+        """,
+        {
+            "id": job_id,
+            "processed": processed,
+            "pending": pending,
+            "checkpoint": Jsonb(checkpoint),
+        },
+    )
+    await connection.execute(
+        """
+        UPDATE crawl_jobs
+           SET progress_percentage = greatest(progress_percentage, %s)
+         WHERE id = %s
+        """,
+        (percentage, job_id),
+    )
+
+
+async def select_checkpoint(
+    connection: Connection, job_id: UUID
+) -> tuple[int, int, dict[str, Any]] | None:
+    cursor = await connection.execute(
+        "SELECT total_processed, total_pending, checkpoint FROM crawl_states WHERE job_id = %s",
+        (job_id,),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], row[1], row[2])

@@ -1,0 +1,208 @@
+"""Statements that move jobs: in, on, and out of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+from forager.jobs.job import Job, NewJob
+from forager.jobs.lifecycle import Move
+from forager.jobs.store.rows import CHANNEL, COLUMNS, job_cursor
+
+
+async def insert_jobs(
+    connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], *, actor: str
+) -> list[Job]:
+    """Insert jobs and wake the workers; a source that has an active job is passed over."""
+    cursor = job_cursor(connection)
+    await cursor.execute(
+        f"""
+        WITH inserted AS (
+            INSERT INTO crawl_jobs
+                (id, kind, payload, priority, max_retries, source_id, user_id, run_after)
+            SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
+                   now() + n.delay * interval '1 second'
+              FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
+                          %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
+                          %(users)s::uuid[], %(delays)s::float8[])
+                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, delay)
+            ON CONFLICT (source_id)
+                WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
+                DO NOTHING
+            RETURNING *
+        ), logged AS (
+            INSERT INTO job_events (job_id, move, from_status, to_status, actor, lease)
+            SELECT id, 'enqueue', NULL, status, %(actor)s, lease FROM inserted
+        ), woken AS (
+            SELECT pg_notify('{CHANNEL}', '') FROM inserted LIMIT 1
+        )
+        SELECT {COLUMNS} FROM inserted LEFT JOIN woken ON true
+        """,
+        {
+            "ids": [job_id for job_id, _ in jobs],
+            "kinds": [job.kind for _, job in jobs],
+            "payloads": [Jsonb(job.payload) for _, job in jobs],
+            "priorities": [job.priority for _, job in jobs],
+            "max_retries": [job.max_retries for _, job in jobs],
+            "sources": [job.source_id for _, job in jobs],
+            "users": [job.user_id for _, job in jobs],
+            "delays": [job.delay for _, job in jobs],
+            "actor": actor,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def claim_jobs(
+    connection: Connection,
+    *,
+    worker_id: UUID,
+    kinds: Sequence[str],
+    limit: int,
+    schema: str,
+    only: UUID | None = None,
+) -> list[Job]:
+    """Take the next due jobs. A worker of another schema version gets none.
+
+    The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
+    """
+    this_one: LiteralString = "AND id = %(only)s" if only else ""
+    cursor = job_cursor(connection)
+    await cursor.execute(
+        f"""
+        WITH next AS MATERIALIZED (
+            SELECT id
+              FROM crawl_jobs
+             WHERE status = 'pending'
+               AND run_after <= now()
+               AND kind = ANY(%(kinds)s)
+               AND (SELECT version_num FROM alembic_version) = %(schema)s
+               {this_one}
+             ORDER BY priority DESC, created_at, id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE SKIP LOCKED
+        ), moved AS (
+            UPDATE crawl_jobs j
+               SET status = 'processing',
+                   worker_id = %(worker_id)s,
+                   lease = lease + 1,
+                   started_at = coalesce(started_at, now()),
+                   last_heartbeat = now()
+              FROM next
+             WHERE j.id = next.id
+            RETURNING j.*
+        ), logged AS (
+            INSERT INTO job_events (job_id, move, from_status, to_status, actor, lease)
+            SELECT id, 'claim', 'pending', status, %(actor)s, lease FROM moved
+        )
+        SELECT {COLUMNS} FROM moved ORDER BY priority DESC, created_at, id
+        """,
+        {
+            "kinds": list(kinds),
+            "schema": schema,
+            "limit": limit,
+            "only": only,
+            "worker_id": worker_id,
+            "actor": f"worker {worker_id}",
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def apply_move(
+    connection: Connection,
+    job_id: UUID,
+    move: Move,
+    *,
+    actor: str,
+    lease: int | None = None,
+    reason: str | None = None,
+    stop_reason: str | None = None,
+    delay: float = 0.0,
+) -> Job | None:
+    """Make one move if the job's state, lease and worker allow it; None if they do not."""
+    cursor = job_cursor(connection)
+    await cursor.execute(
+        f"""
+        WITH before AS (
+            SELECT id, status
+              FROM crawl_jobs
+             WHERE id = %(id)s
+               AND status = ANY(%(sources)s::job_status[])
+               AND (%(lease)s::bigint IS NULL OR lease = %(lease)s)
+               AND (%(needs_worker)s::bool IS NULL
+                    OR (worker_id IS NOT NULL) = %(needs_worker)s)
+               FOR NO KEY UPDATE
+        ), moved AS (
+            UPDATE crawl_jobs j
+               SET status = %(target)s::job_status,
+                   worker_id = CASE WHEN %(keeps_worker)s THEN j.worker_id END,
+                   lease = j.lease + %(revokes)s::bool::int,
+                   run_after = CASE
+                       WHEN %(target)s::job_status = 'pending'
+                           THEN now() + %(delay)s * interval '1 second'
+                       ELSE j.run_after
+                   END,
+                   completed_at = CASE WHEN %(finishes)s THEN now() END,
+                   retry_count = CASE WHEN %(resets_retries)s THEN 0 ELSE j.retry_count END,
+                   progress_percentage = CASE
+                       WHEN %(target)s::job_status = 'completed' THEN 100 ELSE j.progress_percentage
+                   END,
+                   error_message = CASE
+                       WHEN %(target)s::job_status = 'completed' OR %(resets_retries)s THEN NULL
+                       ELSE j.error_message
+                   END,
+                   stop_reason = %(stop_reason)s
+              FROM before
+             WHERE j.id = before.id
+            RETURNING j.*, before.status AS from_status
+        ), logged AS (
+            INSERT INTO job_events (job_id, move, from_status, to_status, actor, reason, lease)
+            SELECT id, %(move)s, from_status, status, %(actor)s, %(reason)s, lease FROM moved
+        ), woken AS (
+            SELECT pg_notify('{CHANNEL}', id::text) FROM moved
+        )
+        SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true
+        """,
+        {
+            "id": job_id,
+            "sources": list(move.sources),
+            "lease": lease,
+            "needs_worker": move.needs_worker,
+            "target": move.target,
+            "keeps_worker": move.keeps_worker,
+            "revokes": move.revokes,
+            "finishes": move.finishes,
+            "resets_retries": move.resets_retries,
+            "delay": delay,
+            "stop_reason": stop_reason,
+            "move": move.name,
+            "actor": actor,
+            "reason": reason,
+        },
+    )
+    return await cursor.fetchone()
+
+
+async def delete_finished(connection: Connection, *, older_than: float, limit: int) -> int:
+    """Delete finished jobs of an age in seconds; everything below a job goes with it."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM crawl_jobs
+         WHERE id IN (
+            SELECT id
+              FROM crawl_jobs
+             WHERE status IN ('completed', 'failed', 'cancelled')
+               AND completed_at < now() - %s * interval '1 second'
+             ORDER BY completed_at
+             LIMIT %s
+               FOR UPDATE SKIP LOCKED
+         )
+        """,
+        (older_than, limit),
+    )
+    return cursor.rowcount

@@ -1,0 +1,111 @@
+"""Statements that read jobs and their history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+from forager.jobs.job import Job, JobEvent, StateCount
+from forager.jobs.lifecycle import Status
+from forager.jobs.store.rows import COLUMNS, job_cursor
+
+
+async def select_job(connection: Connection, job_id: UUID) -> Job | None:
+    cursor = job_cursor(connection)
+    await cursor.execute(f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = %s", (job_id,))
+    return await cursor.fetchone()
+
+
+async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
+    cursor = job_cursor(connection)
+    await cursor.execute(
+        f"""
+        SELECT {COLUMNS} FROM crawl_jobs
+         WHERE source_id = %s AND status IN ('pending', 'processing', 'paused')
+        """,
+        (source_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
+    """Up to two ids in a range: enough to know that a shortened id is not unique."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT id FROM crawl_jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT 2", (low, high)
+    )
+    return await cursor.fetchall()
+
+
+async def select_jobs(
+    connection: Connection,
+    *,
+    statuses: Sequence[Status] | None,
+    kind: str | None,
+    source_id: str | None,
+    user_id: UUID | None,
+    before: tuple[datetime, UUID] | None,
+    limit: int,
+) -> list[Job]:
+    """Jobs, newest first. Only conditions that are asked for are sent: each can use an index."""
+    conditions: dict[LiteralString, Any] = {
+        "status = ANY(%s::job_status[])": list(statuses) if statuses else None,
+        "kind = %s": kind,
+        "source_id = %s": source_id,
+        "user_id = %s": user_id,
+    }
+    used = {text: value for text, value in conditions.items() if value is not None}
+    where: list[LiteralString] = list(used)
+    values = list(used.values())
+    if before is not None:
+        where.append("(created_at, id) < (%s, %s)")
+        values += before
+    cursor = job_cursor(connection)
+    filters: LiteralString = "WHERE " + " AND ".join(where) if where else ""
+    await cursor.execute(
+        f"SELECT {COLUMNS} FROM crawl_jobs {filters} ORDER BY created_at DESC, id DESC LIMIT %s",
+        (*values, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_events(
+    connection: Connection, job_id: UUID, *, after: int, limit: int
+) -> list[JobEvent]:
+    cursor = connection.cursor(row_factory=class_row(JobEvent))
+    await cursor.execute(
+        """
+        SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
+          FROM job_events
+         WHERE job_id = %s AND id > %s
+         ORDER BY id
+         LIMIT %s
+        """,
+        (job_id, after, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def count_jobs(connection: Connection) -> list[tuple[Status, int]]:
+    cursor = await connection.execute("SELECT status, count(*) FROM crawl_jobs GROUP BY status")
+    return [(Status(status), count) for status, count in await cursor.fetchall()]
+
+
+async def sum_pending_work(connection: Connection) -> list[StateCount]:
+    """Jobs that are not finished, and the work their last commits left to do."""
+    cursor = await connection.execute(
+        """
+        SELECT j.status, count(*), coalesce(sum(s.total_pending), 0)::bigint, min(j.created_at)
+          FROM crawl_jobs j
+          LEFT JOIN crawl_states s ON s.job_id = j.id
+         WHERE j.status IN ('pending', 'processing', 'paused')
+         GROUP BY j.status
+         ORDER BY j.status
+        """
+    )
+    return [StateCount(Status(row[0]), *row[1:]) for row in await cursor.fetchall()]
