@@ -130,13 +130,16 @@ class Scope:
         """Judge a URL found `depth` links away from a seed."""
         if url in self._seeds:
             return _WANTED
-        outside = self._outside(url)
-        if outside:
+        outside = self.outside(url)
+        if outside is not None:
             return ScopeVerdict(in_scope=False, rule=outside)
         rule = self._excluded(url, depth)
         return ScopeVerdict(in_scope=True, rule=rule) if rule else _WANTED
 
-    def _outside(self, url: str) -> ScopeRule | None:
+    def outside(self, url: str) -> ScopeRule | None:
+        """Why a URL is somebody else's; None if the crawl has to account for it."""
+        if url in self._seeds:
+            return None
         host = host_of(url)
         if self.mode is ScopeMode.DOMAIN:
             if registrable_domain(host) in self._domains:

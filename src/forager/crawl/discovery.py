@@ -1,0 +1,176 @@
+"""Discovery: what becomes of a URL at the moment it is found for the first time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from forager.crawl.entry import Entry, Found
+from forager.crawl.ledger import Ledger
+from forager.crawl.links import PageLinks
+from forager.crawl.scope import Scope
+from forager.crawl.seen import SeenSet
+from forager.crawl.settlement import Outcome, Settlement
+from forager.extract.keys import key_fingerprint
+from forager.extract.traps import find_trap, path_shape, query_shape
+
+NOFOLLOW = "nofollow"
+TRAP = "trap"
+
+# How many URLs of one shape are crawled: few where every value of a parameter makes a new one,
+# many where numbers are simply how a site names its pages.
+MANY_PARAMETERS_LIMIT = 1_000
+TWO_PARAMETERS_LIMIT = 5_000
+ONE_PARAMETER_LIMIT = 50_000
+CALENDAR_LIMIT = 1_000
+NUMBERS_LIMIT = 20_000
+# shapes that are remembered; beyond that, those seen once are forgotten
+MAX_SHAPES = 200_000
+
+_CALENDAR = re.compile(
+    r"calend|event|agenda|termin|archive|month|week|day|date|year|schedule", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class Discovered:
+    """New entries for the frontier, and URLs that a rule refused on sight."""
+
+    entries: list[Entry] = field(default_factory=list)
+    excluded: list[Settlement] = field(default_factory=list)
+    # keys of URLs that had been refused as nofollow, and are wanted now
+    revived: list[bytes] = field(default_factory=list)
+
+
+class Discovery:
+    """Remembers every URL of a crawl (as hashes), and judges those it has not met before."""
+
+    def __init__(self, scope: Scope, ledger: Ledger, *, next_seq: int = 0) -> None:
+        self.scope = scope
+        self.next_seq = next_seq
+        self._ledger = ledger
+        self._seen = SeenSet()
+        # refused only because every link to them so far said nofollow
+        self._nofollowed: set[int] = set()
+        self._shapes: Counter[int] = Counter()
+
+    def remember(self, key: bytes, url: str, reason: str | None) -> None:
+        """Take in a URL of an earlier run."""
+        fingerprint = key_fingerprint(key)
+        self._seen.add(fingerprint)
+        if reason == NOFOLLOW:
+            self._nofollowed.add(fingerprint)
+        self._count_shape(url)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room at once for the URLs of an earlier run."""
+        self._seen = SeenSet(capacity)
+
+    def follow(self, page: Entry, links: PageLinks, into: Discovered) -> None:
+        """Judge the links of a page. Nearly all are known, and those cost next to nothing."""
+        fingerprints = links.fingerprints()
+        news = self._seen.add_many(fingerprints)
+        if True not in news and not self._nofollowed:
+            return
+        urls: list[str] = []
+        for place, new in enumerate(news):
+            if new or fingerprints[place] in self._nofollowed:
+                urls = urls or links.urls.decode().split("\n")
+                self.judge(links.found(page, place, urls[place]), new, into)
+
+    def meet(self, found: Sequence[Found], into: Discovered) -> None:
+        """Judge URLs, some of them known; what is new goes to the frontier or is refused."""
+        news = self._seen.add_many(key_fingerprint(item.key) for item in found)
+        for item, new in zip(found, news, strict=True):
+            self.judge(item, new, into)
+
+    def judge(self, item: Found, new: bool, into: Discovered) -> None:
+        """Decide about one URL; `new` says that it was never met before."""
+        if not new:
+            self._revive(item, into)
+            return
+        reason, words = self._refusal(item)
+        if reason is None:
+            into.entries.append(self._entry(item))
+            self._ledger.pending += 1
+            return
+        if reason == NOFOLLOW:
+            self._nofollowed.add(key_fingerprint(item.key))
+        into.excluded.append(_excluded(item, reason, words))
+        self._ledger.exclude(reason)
+
+    def _revive(self, item: Found, into: Discovered) -> None:
+        """A link without nofollow leads to a URL that was refused for its nofollow."""
+        fingerprint = key_fingerprint(item.key)
+        if item.nofollow or fingerprint not in self._nofollowed:
+            return
+        self._nofollowed.discard(fingerprint)
+        self._ledger.revive(NOFOLLOW)
+        into.revived.append(item.key)
+        into.entries.append(self._entry(item))
+
+    def _refusal(self, item: Found) -> tuple[str | None, str]:
+        rule = self.scope.verdict(item.url, item.depth).rule
+        if rule is not None:
+            return rule.reason, rule.words
+        trap = find_trap(item.url, _today())
+        if trap is not None:
+            return f"{TRAP}:{trap.rule}", trap.detail
+        if item.nofollow:
+            return NOFOLLOW, "every link to it says nofollow"
+        if self._count_shape(item.url):
+            return f"{TRAP}:query_explosion", "too many URLs of the same shape"
+        return None, ""
+
+    def _entry(self, item: Found) -> Entry:
+        seq, self.next_seq = self.next_seq, self.next_seq + 1
+        return Entry(
+            depth=item.depth,
+            seq=seq,
+            key=item.key,
+            url=item.url,
+            via=item.via,
+            parent=item.parent,
+            redirects=item.redirects,
+        )
+
+    def _count_shape(self, url: str) -> bool:
+        """Count a URL among those of its shape; True if there are too many of them."""
+        shape, limit = _shape(url)
+        if shape is None:
+            return False
+        number = hash(shape)
+        self._shapes[number] += 1
+        if len(self._shapes) > MAX_SHAPES:
+            self._shapes = Counter({k: n for k, n in self._shapes.items() if n > 1})
+        return self._shapes[number] > limit
+
+
+def _shape(url: str) -> tuple[str | None, int]:
+    """The shape by which a URL is counted, and how many of it there may be."""
+    if "?" in url:
+        shape = query_shape(url)
+        names = shape.count("&") + 1
+        limits = {1: ONE_PARAMETER_LIMIT, 2: TWO_PARAMETERS_LIMIT}
+        return shape, limits.get(names, MANY_PARAMETERS_LIMIT)
+    if not any(character.isdigit() for character in url):
+        return None, 0
+    shape = path_shape(url)
+    variables = shape.count("{")
+    if "{date}" in shape or (variables >= 2 and _CALENDAR.search(shape)):
+        return shape, CALENDAR_LIMIT
+    return (shape, NUMBERS_LIMIT) if variables >= 2 else (None, 0)
+
+
+def _excluded(item: Found, reason: str, words: str) -> Settlement:
+    entry = Entry(
+        depth=item.depth, seq=-1, key=item.key, url=item.url, via=item.via, parent=item.parent
+    )
+    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=words)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,290 @@
+"""The engine: keeps visits under way and commits what they bring, until a crawl is done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from forager.crawl import store
+from forager.crawl.batch import Committer
+from forager.crawl.discovery import Discovered
+from forager.crawl.entry import Entry
+from forager.crawl.loops import redirect_loops
+from forager.crawl.options import CrawlOptions
+from forager.crawl.scope import ScopeMode
+from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
+from forager.crawl.state import CrawlState
+from forager.crawl.visitor import Visitor
+from forager.crawl.window import Window
+from forager.extract.hosts import host_of
+from forager.jobs.context import JobContext
+from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+
+BATCH_SIZE = 50
+BATCH_SECONDS = 1.0
+DEFAULT_CONCURRENCY = 5
+# a crawl of many hosts may talk to several of them at once
+HOSTS_AT_ONCE = 8
+RETRY_LOOK = 0.5
+# if nothing can be done for longer than this, the job is given back until then
+PATIENCE = 60.0
+MAX_ASIDE = 5_000
+
+
+@dataclass(slots=True)
+class _Rest:
+    """A host that wants to be left alone, and the entries that wait for it."""
+
+    until: float
+    reason: str
+    entries: deque[Entry]
+
+
+class Engine:
+    """Runs one crawl from its last commit to its end, a pause, or a reason to wait."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        options: CrawlOptions,
+        state: CrawlState,
+        *,
+        window: Window,
+        visitor: Visitor,
+        committer: Committer,
+    ) -> None:
+        self._context = context
+        self._options = options
+        self._state = state
+        self._window = window
+        self._visitor = visitor
+        self._committer = committer
+        self._concurrency = _concurrency(options)
+        self._visits: set[asyncio.Task[Visit]] = set()
+        self._settled: list[Settlement | Postponed] = []
+        self._oldest = 0.0
+        self._committing: asyncio.Task[None] | None = None
+        self._committing_pages = 0
+        self._rests: dict[str, _Rest] = {}
+        self._retry_look = 0.0
+        self._changed = asyncio.Event()
+        self._started = time.monotonic() - state.seconds
+
+    async def run(self) -> Outcome:
+        stopping = asyncio.ensure_future(self._context.stopping.wait())
+        stopping.add_done_callback(lambda _: self._changed.set())
+        try:
+            return await self._run()
+        finally:
+            stopping.cancel()
+            await self._abandon_visits()
+            if self._committing is not None:
+                await asyncio.gather(self._committing, return_exceptions=True)
+
+    async def _run(self) -> Outcome:
+        while True:
+            self._state.seconds = time.monotonic() - self._started
+            if self._context.stopping.is_set():
+                return await self._leave(Stopped())
+            reached = self._limit_reached()
+            if reached is not None and not self._visits:
+                return await self._leave(Completed(reached))
+            await self._read_frontier()
+            if reached is None:
+                self._launch()
+            await self._commit_if_due()
+            if not self._busy():
+                outcome = await self._idle()
+                if outcome is not None:
+                    return await self._leave(outcome)
+            await self._nap()
+
+    # --- what comes next -----------------------------------------------------------------------
+
+    def _limit_reached(self) -> str | None:
+        options, ledger = self._options, self._state.ledger
+        if options.max_pages is not None and ledger.pages >= options.max_pages:
+            return "max pages"
+        if options.max_bytes is not None and ledger.bytes_fetched >= options.max_bytes:
+            return "max bytes"
+        if options.max_time is not None and self._state.seconds >= options.max_time:
+            return "max time"
+        return None
+
+    async def _read_frontier(self) -> None:
+        await self._window.refill()
+        now = time.monotonic()
+        if now >= self._retry_look:
+            self._retry_look = now + RETRY_LOOK
+            await self._window.add_retries()
+
+    def _launch(self) -> None:
+        while self._room() > 0:
+            entry = self._next_entry()
+            if entry is None:
+                return
+            task = asyncio.create_task(self._visitor.visit(entry))
+            self._visits.add(task)
+            task.add_done_callback(self._arrived)
+
+    def _room(self) -> int:
+        """Visits that may still be started: what a kill would cost stays bounded by this."""
+        taken = len(self._visits) + len(self._settled) + self._committing_pages
+        room = self._concurrency + BATCH_SIZE - taken
+        if self._options.max_pages is None:
+            return room
+        wanted = self._options.max_pages - self._state.ledger.pages - self._waiting_pages()
+        return min(room, wanted - len(self._visits))
+
+    def _waiting_pages(self) -> int:
+        """Fetched pages that the ledger does not count yet."""
+        return sum(isinstance(visit, Settlement) for visit in self._settled)
+
+    def _next_entry(self) -> Entry | None:
+        now = time.monotonic()
+        for host, rest in list(self._rests.items()):
+            if rest.until <= now:
+                if rest.entries:
+                    return rest.entries.popleft()
+                del self._rests[host]
+        while (entry := self._window.take()) is not None:
+            resting = self._rests.get(host_of(entry.url)) if self._rests else None
+            if resting is None or resting.until <= now:
+                return entry
+            if len(resting.entries) >= MAX_ASIDE:
+                self._window.put_back(entry)
+                return None
+            resting.entries.append(entry)
+        return None
+
+    # --- what comes back -------------------------------------------------------------------------
+
+    def _arrived(self, task: asyncio.Task[Visit]) -> None:
+        self._visits.discard(task)
+        self._changed.set()
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            # a bug, or the database is away: the loop must hear of it
+            self._failure = self._failure or error
+            return
+        self._take_in(task.result())
+
+    _failure: BaseException | None = None
+
+    def _take_in(self, visit: Visit) -> None:
+        if isinstance(visit, Resting):
+            self._rest(visit)
+            return
+        if not self._settled:
+            self._oldest = time.monotonic()
+        self._settled.append(visit)
+
+    def _rest(self, resting: Resting) -> None:
+        host = host_of(resting.entry.url)
+        until = time.monotonic() + resting.seconds
+        rest = self._rests.setdefault(host, _Rest(until, resting.reason, deque()))
+        rest.until, rest.reason = max(rest.until, until), resting.reason
+        rest.entries.append(resting.entry)
+
+    # --- commits -----------------------------------------------------------------------------------
+
+    async def _commit_if_due(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._committing is not None:
+            if not self._committing.done():
+                return
+            task, self._committing = self._committing, None
+            task.result()
+        if self._settled and self._due():
+            self._start_commit()
+
+    def _due(self) -> bool:
+        full = len(self._settled) >= BATCH_SIZE
+        # with nothing left to launch, the links of these pages are what everybody waits for
+        starving = not len(self._window)
+        return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
+
+    def _start_commit(self) -> None:
+        visits, self._settled = self._settled[:BATCH_SIZE], self._settled[BATCH_SIZE:]
+        self._oldest = time.monotonic()
+        self._committing_pages = len(visits)
+        self._committing = asyncio.create_task(self._commit(visits))
+        self._committing.add_done_callback(lambda _: self._changed.set())
+
+    async def _commit(self, visits: list[Settlement | Postponed]) -> None:
+        batch = self._committer.assemble(visits)
+        # what was found may be fetched at once: its own commit can only come after this one
+        self._window.append(batch.discovered.entries)
+        await self._committer.write(batch)
+        self._committing_pages = 0
+        for visit in visits:
+            self._window.forget(visit.entry)
+            if isinstance(visit, Settlement):
+                self._visitor.committed(visit)
+
+    # --- ends ----------------------------------------------------------------------------------------
+
+    def _busy(self) -> bool:
+        return bool(self._visits or self._settled or self._committing)
+
+    async def _idle(self) -> Outcome | None:
+        """Nothing is under way. Done, or waiting for a host or a retry?"""
+        if not self._window.exhausted:
+            return None
+        waits = [(rest.until - time.monotonic(), rest.reason) for rest in self._rests.values()]
+        async with self._context.database.connection() as connection:
+            retry = await store.select_next_retry(connection, self._context.lease.job_id)
+        if retry is not None:
+            waits.append((retry, "URLs are waiting to be tried again"))
+        if not waits:
+            return await self._finish()
+        seconds, reason = min(waits)
+        return Waiting(seconds, reason) if seconds > PATIENCE else None
+
+    async def _finish(self) -> Outcome:
+        async with self._context.database.connection() as connection:
+            redirects = await store.select_duplicates(
+                connection, self._context.lease.job_id, "redirect"
+            )
+        await self._committer.fail_redirect_loops(redirect_loops(redirects))
+        return Completed("finished")
+
+    async def _leave(self, outcome: Outcome) -> Outcome:
+        """Commit what is settled; what is under way was never begun."""
+        await self._abandon_visits()
+        while self._busy():
+            await self._commit_if_due()
+            if self._settled and self._committing is None:
+                self._start_commit()
+            if self._committing is not None:
+                await asyncio.wait({self._committing})
+        return outcome
+
+    async def _abandon_visits(self) -> None:
+        visits = list(self._visits)
+        for visit in visits:
+            visit.cancel()
+        await asyncio.gather(*visits, return_exceptions=True)
+
+    async def _nap(self) -> None:
+        """Until something arrives, or it is time to look at retries and the clock again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RETRY_LOOK):
+                await self._changed.wait()
+        self._changed.clear()
+
+
+def _concurrency(options: CrawlOptions) -> int:
+    if options.concurrency is not None:
+        return options.concurrency
+    many = options.scope is ScopeMode.DOMAIN or len(options.urls) > 1
+    return DEFAULT_CONCURRENCY * (HOSTS_AT_ONCE if many else 1)
+
+
+__all__ = ["Discovered", "Engine"]

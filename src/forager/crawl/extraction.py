@@ -1,0 +1,261 @@
+"""The runner's side of extraction: a few processes, each with a time and a memory limit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self
+
+import orjson
+
+from forager.crawl.frames import PREFIX, decode_frame, encode_frame, frame_lengths
+from forager.crawl.links import PageLinks
+from forager.errors import ErrorKind, GiveUp
+from forager.fetch.response import Response
+
+# pages that wait inside one process: enough to keep it busy while the loop does something else
+QUEUE_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionLimits:
+    processes: int = 1
+    seconds: float = 20.0
+    memory_mb: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What an extraction process says of one page."""
+
+    kind: str
+    title: str | None
+    canonical: str | None
+    refresh: tuple[str, float] | None
+    noindex: bool
+    needs_javascript: bool
+    soft_error: str | None
+    text_length: int
+    truncated: tuple[str, ...]
+    out_of_scope: Mapping[str, int]
+    content_hash: bytes | None
+    frame: bytes | None
+    links: PageLinks
+    outlinks: bytes | None
+
+
+class ExtractionPool:
+    """Pages in, facts out. A page that breaks a limit fails; its process is replaced."""
+
+    def __init__(
+        self, limits: ExtractionLimits, *, seeds: tuple[str, ...], scope: str, agent: str
+    ) -> None:
+        self._limits = limits
+        self._setup = {"scope": scope, "agent": agent, "memory_mb": limits.memory_mb}
+        self._seeds = seeds
+        self._numbers = count()
+        self._processes: list[_Process] = []
+
+    async def __aenter__(self) -> Self:
+        self._processes = [
+            await _Process.start(self._argument(), self._limits)
+            for _ in range(self._limits.processes)
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for process in self._processes:
+            await process.stop()
+
+    def add_seed(self, seed: str) -> None:
+        """A new seed widens the scope; processes learn of it when they start."""
+        self._seeds = (*self._seeds, seed)
+        for process in self._processes:
+            process.restart(self._argument())
+
+    async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
+        """Facts of one response; GiveUp if it cannot be read within the limits."""
+        header = {
+            "id": next(self._numbers),
+            "url": response.url,
+            "content_type": response.headers.get("Content-Type"),
+            "headers": list(response.headers.items()),
+            "status": response.status,
+            "reason": response.reason,
+            "peer": response.peer,
+            "protocol": f"http/{response.http_version}",
+            "at": time.time(),
+            "archive": archive,
+        }
+        process = min(self._processes, key=lambda p: p.load)
+        answer, blobs = await process.ask(header["id"], encode_frame(header, [response.body]))
+        if "error" in answer:
+            raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
+        return _extracted(answer, blobs)
+
+    def _argument(self) -> bytes:
+        return orjson.dumps({**self._setup, "seeds": self._seeds})
+
+
+def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
+    content_hash, frame, links, keys, outlinks = blobs
+    refresh = answer["refresh"]
+    return Extracted(
+        kind=answer["kind"],
+        title=answer["title"],
+        canonical=answer["canonical"],
+        refresh=(refresh[0], refresh[1]) if refresh else None,
+        noindex=answer["noindex"],
+        needs_javascript=answer["needs_javascript"],
+        soft_error=answer["soft_error"],
+        text_length=answer["text_length"],
+        truncated=tuple(answer["truncated"]),
+        out_of_scope=answer["out_of_scope"],
+        content_hash=content_hash or None,
+        frame=frame or None,
+        links=PageLinks(links, keys, answer["followed"]),
+        outlinks=outlinks or None,
+    )
+
+
+Answer = tuple[dict[str, Any], list[bytes]]
+
+
+@dataclass(slots=True)
+class _Question:
+    message: bytes
+    answer: asyncio.Future[Answer]
+
+
+class _Process:
+    """One extraction process and the pages it has been given, in order."""
+
+    def __init__(self, argument: bytes, limits: ExtractionLimits) -> None:
+        self._argument = argument
+        self._limits = limits
+        self._waiting: OrderedDict[int, _Question] = OrderedDict()
+        self._room = asyncio.Semaphore(QUEUE_LENGTH)
+        # when the process turned to the page it is working on
+        self._turned_at = time.monotonic()
+        self._child: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._restarting = False
+
+    @classmethod
+    async def start(cls, argument: bytes, limits: ExtractionLimits) -> Self:
+        process = cls(argument, limits)
+        await process._spawn()
+        process._tasks = [
+            asyncio.create_task(process._serve()),
+            asyncio.create_task(process._watch()),
+        ]
+        return process
+
+    @property
+    def load(self) -> int:
+        return len(self._waiting)
+
+    async def ask(self, number: int, message: bytes) -> Answer:
+        async with self._room:
+            question = _Question(message, asyncio.get_running_loop().create_future())
+            if not self._waiting:
+                self._turned_at = time.monotonic()
+            self._waiting[number] = question
+            self._send(message)
+            return await question.answer
+
+    def restart(self, argument: bytes) -> None:
+        self._argument = argument
+        self._restarting = True
+        self._kill()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._kill()
+        if self._child is not None:
+            await self._child.wait()
+
+    async def _spawn(self) -> None:
+        self._child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "forager.crawl.extractor",
+            self._argument,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=2**20,
+        )
+
+    def _send(self, message: bytes) -> None:
+        assert self._child is not None
+        assert self._child.stdin is not None
+        # a process that died is noticed by the reader, which sends everything again
+        with contextlib.suppress(OSError, RuntimeError):
+            self._child.stdin.write(message)
+
+    async def _serve(self) -> None:
+        """Read answers until the process dies; then blame its page, and go on with a new one."""
+        while True:
+            await self._read_answers()
+            assert self._child is not None
+            code = await self._child.wait()
+            if not self._restarting:
+                self._blame_current(_cause(code, self._limits))
+            self._restarting = False
+            await self._spawn()
+            self._turned_at = time.monotonic()
+            for question in self._waiting.values():
+                self._send(question.message)
+
+    async def _read_answers(self) -> None:
+        assert self._child is not None
+        assert self._child.stdout is not None
+        stream = self._child.stdout
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError, ValueError):
+            while True:
+                head, body = frame_lengths(await stream.readexactly(PREFIX))
+                header, blobs = decode_frame(
+                    await stream.readexactly(head), await stream.readexactly(body)
+                )
+                question = self._waiting.pop(header.pop("id"))
+                self._turned_at = time.monotonic()
+                if not question.answer.done():
+                    question.answer.set_result((header, blobs))
+        self._kill()
+
+    async def _watch(self) -> None:
+        """End a process that has been at one page for too long."""
+        while True:
+            await asyncio.sleep(min(1.0, self._limits.seconds / 4))
+            if self._waiting and time.monotonic() - self._turned_at > self._limits.seconds:
+                self._kill()
+
+    def _blame_current(self, cause: str) -> None:
+        if not self._waiting:
+            return
+        _, question = self._waiting.popitem(last=False)
+        if not question.answer.done():
+            question.answer.set_exception(
+                GiveUp(f"the page cannot be read: {cause}", kind=ErrorKind.PARSE)
+            )
+
+    def _kill(self) -> None:
+        if self._child is not None and self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.kill()
+
+
+def _cause(code: int, limits: ExtractionLimits) -> str:
+    if code == 3:
+        return f"it needs more than {limits.memory_mb} MB"
+    if code == -9:
+        return f"it takes longer than {limits.seconds:g} s, or more memory than there is"
+    return f"extraction ended with code {code}"

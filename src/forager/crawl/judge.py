@@ -1,0 +1,201 @@
+"""The judge: what a response, or the lack of one, means for a URL."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from forager.crawl.entry import Entry, Found, Via
+from forager.crawl.extraction import Extracted
+from forager.crawl.options import CrawlOptions, Strategy
+from forager.crawl.scope import Scope
+from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
+from forager.errors import Retry, SlowDown, WorkFailed
+from forager.extract.keys import url_key
+from forager.extract.kinds import ContentKind
+from forager.extract.text import clip
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.fetch.failure import classify_status
+from forager.fetch.response import REDIRECTS, Response
+
+MAX_REDIRECTS = 10
+# a refresh that takes longer is a page that reloads itself, not a redirect
+REFRESH_LIMIT = 10.0
+RETRY_DELAY_MAX = 300.0
+# pages with less text than this are alike without being copies
+LEAST_CONTENT = 100
+
+
+class Judge:
+    """Turns responses and failures into settlements. Decides; fetches and stores nothing."""
+
+    def __init__(self, options: CrawlOptions, scope: Scope) -> None:
+        self._options = options
+        self.scope = scope
+
+    # --- failures ----------------------------------------------------------------------------
+
+    def failure(self, entry: Entry, error: WorkFailed, status: int | None = None) -> Visit:
+        """A failed URL, or one that is tried again later."""
+        if isinstance(error, Retry) and entry.attempts < self._options.retries:
+            return Postponed(entry, self._retry_delay(entry, error), error.message)
+        reason = f"http_{status}" if status is not None else error.kind.value
+        return failed(entry, reason, error.message, status)
+
+    def _retry_delay(self, entry: Entry, error: Retry) -> float:
+        if isinstance(error, SlowDown) and error.retry_after is not None:
+            return error.retry_after
+        delay = self._options.retry_delay * 2**entry.attempts
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+        return min(RETRY_DELAY_MAX, delay) * jitter
+
+    # --- responses without a page ------------------------------------------------------------
+
+    def status(self, entry: Entry, response: Response) -> Visit | None:
+        """What the status alone decides; None if there is a page to read."""
+        if response.status in REDIRECTS:
+            return self._redirect(entry, response)
+        error = classify_status(response.status, response.headers)
+        if error is not None:
+            return self.failure(entry, error, response.status)
+        if response.status != 200 and not response.body:
+            return failed(
+                entry, f"http_{response.status}", "the answer has no content", response.status
+            )
+        return None
+
+    def _redirect(self, entry: Entry, response: Response) -> Settlement:
+        target = response.redirect and normalise(response.redirect)
+        if not target or isinstance(target, Refusal):
+            location = clip(response.headers.get("Location", ""), 200)[0]
+            return failed(
+                entry, "bad_redirect", f"redirects to {location!r}, which is no page",
+                response.status,
+            )  # fmt: skip
+        return self.moved(entry, target, response.status)
+
+    def moved(self, entry: Entry, target: NormalisedUrl, status: int) -> Settlement:
+        """The page is elsewhere: this URL repeats that one, if that one can be crawled."""
+        key = url_key(target)
+        if key == entry.key or key in entry.redirects:
+            return failed(entry, "redirect_loop", f"redirects in a loop, to {target}", status)
+        if len(entry.redirects) >= MAX_REDIRECTS:
+            words = f"redirects more than {MAX_REDIRECTS} times"
+            return failed(entry, "too_many_redirects", words, status)
+        rule = self.scope.outside(target)
+        if rule is not None:
+            return Settlement(
+                entry=entry,
+                outcome=Outcome.EXCLUDED,
+                reason="redirect_out_of_scope",
+                detail=f"redirects to {target}: {rule.words}",
+                duplicate_of=target,
+                http_status=status,
+            )
+        found = Found(
+            target, key, Via.REDIRECT, entry.depth, entry.key,
+            redirects=(*entry.redirects, entry.key),
+        )  # fmt: skip
+        return Settlement(
+            entry=entry,
+            outcome=Outcome.DUPLICATE,
+            reason="redirect",
+            detail=f"redirects to {target}",
+            duplicate_of=target,
+            http_status=status,
+            found=[found],
+        )
+
+    # --- pages -------------------------------------------------------------------------------
+
+    def page(self, entry: Entry, response: Response, facts: Extracted) -> Settlement:
+        """A page that was read. Whether it repeats another one is asked afterwards."""
+        content_type, _ = clip(response.headers.get("Content-Type", ""), 200)
+        settled = Settlement(
+            entry=entry,
+            outcome=Outcome.FETCHED,
+            http_status=response.status,
+            content_type=content_type or None,
+            title=facts.title,
+            size=len(response.body),
+            duration_ms=int(response.timing.total * 1000),
+            content_hash=facts.content_hash,
+            etag=_validator(response, "ETag"),
+            last_modified=_validator(response, "Last-Modified"),
+            outlinks=facts.outlinks,
+            frame=facts.frame,
+            links=facts.links,
+            out_of_scope=facts.out_of_scope,
+            remarks=_remarks(facts),
+        )
+        if facts.kind == ContentKind.OTHER:
+            words = f"{content_type or 'unknown content'} is not a page"
+            return replace(
+                settled, outcome=Outcome.EXCLUDED, reason="type", detail=words, frame=None
+            )
+        if facts.refresh is not None and facts.refresh[1] <= REFRESH_LIMIT:
+            return self.moved(entry, NormalisedUrl(facts.refresh[0]), response.status)
+        if facts.soft_error is not None:
+            return replace(
+                settled, outcome=Outcome.FAILED, reason="soft_404", detail=facts.soft_error
+            )
+        if facts.noindex:
+            return replace(
+                settled, outcome=Outcome.EXCLUDED, reason="noindex", detail="the page says noindex"
+            )
+        return settled
+
+    def canonical_of(self, entry: Entry, facts: Extracted) -> NormalisedUrl | None:
+        """The other URL under which this page wants to be known, if it is ours to crawl."""
+        named = facts.canonical
+        if named is None or named == entry.url or not self._options.follows_links:
+            return None
+        url = NormalisedUrl(named)
+        return url if self.scope.verdict(url, entry.depth).wanted else None
+
+    @property
+    def compares_content(self) -> bool:
+        """Whoever asks for pages by name gets each of them."""
+        return self._options.strategy in (Strategy.SITE, Strategy.SITEMAP, Strategy.LLMS)
+
+
+def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
+    """A page that repeats another one; its links still count."""
+    return replace(
+        settled,
+        outcome=Outcome.DUPLICATE,
+        reason=reason,
+        detail=f"repeats {of}",
+        duplicate_of=of,
+    )
+
+
+def with_canonical(settled: Settlement, canonical: NormalisedUrl) -> Settlement:
+    entry = settled.entry
+    found = Found(canonical, url_key(canonical), Via.CANONICAL, entry.depth, entry.key)
+    return replace(as_duplicate(settled, "canonical", canonical), found=[*settled.found, found])
+
+
+def excluded(entry: Entry, reason: str, detail: str) -> Settlement:
+    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=detail)
+
+
+def failed(
+    entry: Entry, reason: str, detail: str, status: int | None = None
+) -> Settlement:
+    return Settlement(
+        entry=entry, outcome=Outcome.FAILED, reason=reason, detail=detail, http_status=status
+    )
+
+
+def _validator(response: Response, name: str) -> str | None:
+    """A validator as it will be sent back; one that is odd or long is none."""
+    value = response.headers.get(name)
+    return value if value and len(value) <= 200 and value.isascii() else None
+
+
+def _remarks(facts: Extracted) -> tuple[str, ...]:
+    remarks = [cut.partition(":")[0] + "_cut" for cut in facts.truncated]
+    if facts.needs_javascript:
+        remarks.append("needs_javascript")
+    return tuple(remarks)

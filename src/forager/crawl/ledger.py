@@ -1,0 +1,95 @@
+"""The ledger: every discovered URL is in exactly one of six places, at every commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from forager.crawl.settlement import Outcome
+
+# reasons are counted in groups: of the outcome they belong to, and two of their own
+OUT_OF_SCOPE = "out_of_scope"
+REMARKS = "remarks"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """discovered = fetched + unchanged + duplicate + failed + excluded + pending."""
+
+    pending: int = 0
+    settled: Counter[Outcome] = field(default_factory=Counter)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+    bytes_fetched: int = 0
+
+    @property
+    def discovered(self) -> int:
+        return self.pending + sum(self.settled.values())
+
+    @property
+    def processed(self) -> int:
+        """What was tried; excluded URLs were not."""
+        return sum(self.settled.values()) - self.settled[Outcome.EXCLUDED]
+
+    @property
+    def pages(self) -> int:
+        return self.settled[Outcome.FETCHED] + self.settled[Outcome.UNCHANGED]
+
+    def percentage(self, max_pages: int | None) -> int:
+        """Of what is known to be there; 100 is only for jobs that are completed."""
+        settled = sum(self.settled.values())
+        share = settled / (settled + self.pending) if settled else 0.0
+        if max_pages is not None:
+            share = max(share, self.pages / max_pages)
+        return min(99, int(100 * share))
+
+    def settle(self, outcome: Outcome, reason: str | None) -> None:
+        """A URL that was pending has come to its end."""
+        self.pending -= 1
+        self.settled[outcome] += 1
+        self._count(outcome, reason, 1)
+
+    def exclude(self, reason: str) -> None:
+        """A URL was discovered and refused by a rule in the same moment."""
+        self.settled[Outcome.EXCLUDED] += 1
+        self._count(Outcome.EXCLUDED, reason, 1)
+
+    def revive(self, reason: str) -> None:
+        """A URL that a rule had refused turned out to be wanted after all."""
+        self.settled[Outcome.EXCLUDED] -= 1
+        self._count(Outcome.EXCLUDED, reason, -1)
+        self.pending += 1
+
+    def resettle(self, before: Outcome, after: Outcome, reason: str, new_reason: str) -> None:
+        """An outcome turned out to be another one."""
+        self.settled[before] -= 1
+        self._count(before, reason, -1)
+        self.settled[after] += 1
+        self._count(after, new_reason, 1)
+
+    def note(self, group: str, reason: str, times: int = 1) -> None:
+        """Count something that is no URL of its own."""
+        self._count(group, reason, times)
+
+    def _count(self, group: str, reason: str | None, times: int) -> None:
+        if reason is not None:
+            counts = self.reasons.setdefault(group, Counter())
+            counts[reason] += times
+            if not counts[reason]:
+                del counts[reason]
+
+    def summary(self) -> dict[str, Any]:
+        """As reports show it."""
+        return {
+            "discovered": self.discovered,
+            **{outcome.value: self.settled[outcome] for outcome in Outcome},
+            "pending": self.pending,
+            "failed_by_reason": self._by_reason(Outcome.FAILED),
+            "excluded_by_reason": self._by_reason(Outcome.EXCLUDED),
+            "duplicate_by_reason": self._by_reason(Outcome.DUPLICATE),
+            "out_of_scope_links": self._by_reason(OUT_OF_SCOPE),
+            "remarks": self._by_reason(REMARKS),
+        }
+
+    def _by_reason(self, group: str) -> dict[str, int]:
+        return dict(self.reasons.get(group, Counter()).most_common())

@@ -1,0 +1,111 @@
+"""What a crawl was asked to do: the payload of a crawl job."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from forager.crawl.scope import Pattern, ScopeMode
+from forager.errors import InvalidInput
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+
+MAX_SEEDS = 10_000
+
+
+class Strategy(StrEnum):
+    """Where the URLs of a crawl come from."""
+
+    SITE = "site"  # the start, everything it leads to, and the sitemaps robots.txt names
+    SITEMAP = "sitemap"  # the sitemaps alone
+    LIST = "list"  # the given URLs alone
+    SINGLE = "single"  # one page
+    LLMS = "llms"  # llms.txt and llms-full.txt, and what they link to
+
+
+class CrawlOptions(BaseModel):
+    """Checked once, when the crawl is asked for; stored with the job and read at every run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    urls: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_SEEDS)]
+    strategy: Strategy = Strategy.SITE
+    scope: ScopeMode = ScopeMode.HOST
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_pages: int | None = Field(default=None, ge=1)
+    max_depth: int | None = Field(default=None, ge=0, le=1000)
+    max_time: float | None = Field(default=None, gt=0)
+    max_bytes: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1, le=1000)
+    delay: float | None = Field(default=None, ge=0, le=3600)
+    retries: int = Field(default=3, ge=0, le=100)
+    retry_delay: float = Field(default=2.0, ge=0, le=3600)
+    user_agent: str | None = Field(default=None, min_length=1, max_length=500)
+    headers: dict[str, str] = Field(default_factory=dict)
+    proxy: str | None = None
+    allow_private: bool = False
+    ignore_robots: bool = False
+
+    @field_validator("urls")
+    @classmethod
+    def _normalised(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_start_url(url) for url in urls))
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                Pattern.compile(pattern)
+            except InvalidInput as error:
+                raise ValueError(str(error)) from None
+        return patterns
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not name or any(c in "\r\n\0" for c in name + value) or ":" in name:
+                raise ValueError(f"{name!r} is not a header that can be sent")
+        return headers
+
+    @property
+    def seeds(self) -> tuple[NormalisedUrl, ...]:
+        return tuple(NormalisedUrl(url) for url in self.urls)
+
+    @property
+    def follows_links(self) -> bool:
+        """Whether pages lead to further pages, rather than being asked for by name."""
+        return self.strategy is Strategy.SITE
+
+    def follows_links_at(self, depth: int) -> bool:
+        return self.follows_links or (self.strategy is Strategy.LLMS and depth == 0)
+
+
+def crawl_options(payload: dict[str, Any]) -> CrawlOptions:
+    """The options a payload asks for, or which of them are wrong."""
+    try:
+        return CrawlOptions.model_validate(payload)
+    except ValidationError as error:
+        raise InvalidInput("\n".join(_explain(problem) for problem in error.errors())) from None
+
+
+def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    return crawl_options(payload).model_dump(mode="json", exclude_defaults=True)
+
+
+def _start_url(text: str) -> str:
+    given = text.strip()
+    # people type example.com/docs; a scheme is never guessed for anything that has one
+    url = given if "://" in given else f"https://{given}"
+    result = normalise(url)
+    if isinstance(result, Refusal):
+        raise ValueError(f"{text!r} cannot be crawled: {result.value}")
+    return result
+
+
+def _explain(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    return f"{name}: {problem['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,67 @@
+"""What became of a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from forager.crawl.entry import Entry, Found
+from forager.crawl.links import NO_LINKS, PageLinks
+
+
+class Outcome(StrEnum):
+    FETCHED = "fetched"
+    UNCHANGED = "unchanged"
+    DUPLICATE = "duplicate"
+    FAILED = "failed"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """The end of one URL's way: an outcome, its reason, and everything the page led to."""
+
+    entry: Entry
+    outcome: Outcome
+    reason: str | None = None
+    detail: str | None = None
+    duplicate_of: str | None = None
+    http_status: int | None = None
+    content_type: str | None = None
+    title: str | None = None
+    size: int | None = None
+    duration_ms: int | None = None
+    content_hash: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    # in-scope links, compressed: what a later crawl follows if this page has not changed
+    outlinks: bytes | None = None
+    # the response as a packed archive record
+    frame: bytes | None = None
+    links: PageLinks = NO_LINKS
+    # where it redirects to, or what it calls its canonical URL
+    found: Sequence[Found] = ()
+    out_of_scope: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """Not now: the URL stays in the frontier and is tried again later."""
+
+    entry: Entry
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """The whole host wants to be left alone for a while; nothing is held against the URL."""
+
+    entry: Entry
+    seconds: float
+    reason: str
+
+
+Visit = Settlement | Postponed | Resting

@@ -1,0 +1,136 @@
+"""The visitor: takes one entry of the frontier all the way to what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forager.crawl import store
+from forager.crawl.entry import Entry
+from forager.crawl.extraction import Extracted, ExtractionPool
+from forager.crawl.judge import (
+    LEAST_CONTENT,
+    Judge,
+    as_duplicate,
+    excluded,
+    failed,
+    with_canonical,
+)
+from forager.crawl.seen import SeenSet
+from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
+from forager.errors import SlowDown, WorkFailed
+from forager.extract.hosts import host_of
+from forager.extract.keys import key_fingerprint, url_key
+from forager.fetch.budgets import Budgets, DomainInactive, HostResting
+from forager.fetch.client import Client
+from forager.fetch.response import Request, Response
+from forager.fetch.robots_gate import RobotsGate
+from forager.jobs.context import JobContext
+
+
+class Visitor:
+    def __init__(
+        self,
+        context: JobContext,
+        judge: Judge,
+        *,
+        client: Client,
+        budgets: Budgets,
+        robots: RobotsGate,
+        pool: ExtractionPool,
+        poisoned: Mapping[bytes, str],
+    ) -> None:
+        self._context = context
+        self._judge = judge
+        self._client = client
+        self._budgets = budgets
+        self._robots = robots
+        self._pool = pool
+        # pages that PostgreSQL refused when they were visited before
+        self._poisoned = poisoned
+        self._contents = SeenSet()
+        # contents of pages that are not committed yet, and whose they are
+        self._fresh: dict[bytes, str] = {}
+
+    def remember_content(self, content_hash: bytes) -> None:
+        self._contents.add(key_fingerprint(content_hash))
+
+    def committed(self, settled: Settlement) -> None:
+        """A page can be found in the database from now on."""
+        if settled.content_hash is not None:
+            self._fresh.pop(settled.content_hash, None)
+
+    async def visit(self, entry: Entry) -> Visit:
+        """Robots, budget, fetch, extraction, verdict. Failures come back as settlements."""
+        if entry.key in self._poisoned:
+            return failed(entry, "validation", self._poisoned[entry.key])
+        try:
+            verdict = await self._robots.verdict(entry.url)
+            if verdict.deferred_for is not None:
+                return Resting(entry, verdict.deferred_for, verdict.reason)
+            if not verdict.allowed:
+                return excluded(entry, "robots", verdict.reason)
+            response = await self._fetch(entry)
+            return self._judge.status(entry, response) or await self._read(entry, response)
+        except HostResting as rest:
+            return Resting(entry, rest.seconds, rest.reason)
+        except DomainInactive as error:
+            return excluded(entry, "domain_inactive", error.message)
+        except WorkFailed as error:
+            return self._judge.failure(entry, error)
+
+    async def _fetch(self, entry: Entry) -> Response:
+        delay = await self._robots.crawl_delay(entry.url)
+        slot = await self._budgets.acquire(host_of(entry.url), robots_delay=delay)
+        with slot:
+            try:
+                response = await self._client.fetch(Request(entry.url))
+            except SlowDown as error:
+                slot.slow_down(error.retry_after)
+                raise
+            except WorkFailed:
+                slot.failed()
+                raise
+            if response.status in (429, 503):
+                slot.slow_down(response.retry_after)
+            else:
+                slot.succeeded(response.timing.total)
+            return response
+
+    async def _read(self, entry: Entry, response: Response) -> Visit:
+        facts = await self._pool.extract(response)
+        settled = self._judge.page(entry, response, facts)
+        if settled.outcome is not Outcome.FETCHED:
+            return settled
+        return await self._as_duplicate(settled, facts) or self._as_new(settled)
+
+    async def _as_duplicate(self, settled: Settlement, facts: Extracted) -> Settlement | None:
+        canonical = self._judge.canonical_of(settled.entry, facts)
+        if canonical is not None and await self._can_stand_for_others(url_key(canonical)):
+            return with_canonical(settled, canonical)
+        known = await self._known_content(settled, facts)
+        return None if known is None else as_duplicate(settled, "content", known)
+
+    async def _can_stand_for_others(self, key: bytes) -> bool:
+        """Not a URL that is itself a duplicate, excluded or failed: then this page is needed."""
+        async with self._context.database.connection() as connection:
+            outcomes = await store.select_outcomes(connection, self._context.lease.job_id, [key])
+        return outcomes.get(key, Outcome.FETCHED) in (Outcome.FETCHED, Outcome.UNCHANGED)
+
+    async def _known_content(self, settled: Settlement, facts: Extracted) -> str | None:
+        content = settled.content_hash
+        if content is None or facts.text_length < LEAST_CONTENT:
+            return None
+        if not self._judge.compares_content or key_fingerprint(content) not in self._contents:
+            return None
+        if content in self._fresh:
+            return self._fresh[content]
+        async with self._context.database.connection() as connection:
+            return await store.select_url_of_content(
+                connection, self._context.lease.job_id, content
+            )
+
+    def _as_new(self, settled: Settlement) -> Settlement:
+        if settled.content_hash is not None:
+            self.remember_content(settled.content_hash)
+            self._fresh.setdefault(settled.content_hash, settled.entry.url)
+        return settled
