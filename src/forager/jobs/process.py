@@ -58,17 +58,13 @@ class RunnerProcess:
     @classmethod
     def start(cls, lease: Lease, assignment: Assignment, on_exit: Callable[[], None]) -> Self:
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "forager.jobs", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                # standard output belongs to the data of the command that started us
-                stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-                env=os.environ | {RUN_MARK: _mark(lease)},
-                # its own group, so that Ctrl-C does not reach it and a kill reaches its children
-                start_new_session=True,
-            )
+        try:
+            process = _spawn(lease, theirs)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         ours.setblocking(False)
         runner = cls(lease, process, ours, on_exit)
         runner.send(assignment)
@@ -179,6 +175,19 @@ class RunnerProcess:
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
+
+
+def _spawn(lease: Lease, control: socket.socket) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "forager.jobs", str(control.fileno())],
+        pass_fds=[control.fileno()],
+        stdin=subprocess.DEVNULL,
+        # standard output belongs to the data of the command that started us
+        stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
+        env=os.environ | {RUN_MARK: _mark(lease)},
+        # its own group, so that Ctrl-C does not reach it and a kill reaches its children
+        start_new_session=True,
+    )
 
 
 def _mark(lease: Lease) -> str:

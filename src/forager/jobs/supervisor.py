@@ -312,12 +312,11 @@ def _what_happens(trouble: Exception) -> str:
 
 
 def _check_limits(settings: Settings) -> None:
-    """A runner must be gone before its job can be taken, and be found frozen before that."""
-    if not settings.stall_limit < settings.lease_limit < settings.stale_after:
+    """A runner that ends itself costs no retry, so a frozen one must be found before that."""
+    if not settings.stall_limit < settings.lease_limit:
         raise InvalidInput(
-            "the limits do not fit: stall_limit must be below lease_limit, and that below"
-            f" stale_after (now {settings.stall_limit:g}, {settings.lease_limit:g} and"
-            f" {settings.stale_after:g} s)"
+            f"stall_limit ({settings.stall_limit:g} s) must be less than"
+            f" lease_limit ({settings.lease_limit:g} s)"
         )
 
 

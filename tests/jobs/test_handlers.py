@@ -1,0 +1,104 @@
+"""What becomes of a job whose handler misbehaves: one retry, and the reason in its history."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from workshop import at_work, gone, lives, open_shop
+
+from forager.jobs.lifecycle import Status
+from forager.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "limits", "reason"),
+    [
+        ("fail", {}, {}, "ValueError: the handler raised (in fail, line "),
+        ("stop unasked", {}, {}, "the handler stopped without being asked to"),
+        ("leave", {"code": 0}, {}, "runner exited with code 0 before the job was finished"),
+        ("leave", {"code": 7}, {}, "runner exited with code 7 before the job was finished"),
+        ("exit politely", {}, {}, "runner exited with code 5"),
+        ("be killed", {"signal": signal.SIGKILL}, {}, "runner was killed by SIGKILL"),
+        ("be killed", {"signal": signal.SIGRTMIN + 1}, {}, "runner was killed by signal"),
+        ("freeze", {}, {"stall_limit": 2.0}, "frozen: no sign of life for 2 s (stall_limit)"),
+        (
+            "wait for ever",
+            {},
+            {"stall_limit": 2.0, "progress_limit": 2.0},
+            "stuck: no progress for 2 s (progress_limit)",
+        ),
+        ("wait for ever", {}, {"job_time_limit": 1.5}, "longer than 1.5 s (job_time_limit)"),
+        ("swell", {}, {"job_memory_limit_mb": 200}, "more than 200 MB (job_memory_limit_mb)"),
+    ],
+)
+async def test_a_broken_run_costs_one_retry_and_says_why(
+    database_url: str,
+    settings: Settings,
+    kind: str,
+    payload: dict[str, Any],
+    limits: dict[str, Any],
+    reason: str,
+) -> None:
+    async with open_shop(database_url, settings, retry_delay=600.0, **limits) as shop:
+        async with at_work(shop) as supervisor:
+            job_id = await shop.enqueue(kind, **payload)
+            job = await shop.retried(job_id)
+            assert (job.status, job.retry_count, job.worker_id) == (Status.PENDING, 1, None)
+            assert reason in (job.error_message or "")
+            assert await shop.reasons(job_id, "retry later") == [job.error_message]
+            assert await shop.history(job_id) == ["enqueue", "claim", "retry later"]
+        assert not supervisor.runners
+
+
+async def test_retries_end(database_url: str, settings: Settings) -> None:
+    async with open_shop(database_url, settings, retry_delay=0.0) as shop, at_work(shop):
+        job_id = await shop.enqueue("fail", max_retries=1)
+        job = await shop.ended(job_id, Status.FAILED)
+        assert job.retry_count == 1
+        assert await shop.history(job_id) == ["enqueue", "claim", "retry later", "claim", "fail"]
+
+
+async def test_a_handler_that_gives_up_is_not_asked_again(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job = await shop.ended(await shop.enqueue("give up"), Status.FAILED)
+        assert (job.retry_count, job.error_message) == (0, "it will never work")
+
+
+async def test_a_job_that_must_wait_is_given_back(database_url: str, settings: Settings) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue("wait a while")
+        job = await shop.when(job_id, lambda job: job.lease == 2)
+        assert (job.status, job.retry_count) == (Status.PENDING, 0)
+        assert (job.run_after - job.created_at).total_seconds() > 3000
+        assert await shop.reasons(job_id, "release") == ["the host asks for an hour"]
+
+
+@pytest.mark.parametrize("crash", [True, False])
+async def test_children_do_not_outlive_their_runner(
+    database_url: str, settings: Settings, crash: bool
+) -> None:
+    async with open_shop(database_url, settings, retry_delay=600.0) as shop, at_work(shop):
+        job_id = await shop.enqueue("breed", crash=crash)
+        mark = await shop.first_mark(job_id)
+        children = [int(pid) for pid in mark.note.split()]
+        assert len(children) == 4
+        if not crash:
+            assert all(lives(pid) for pid in children)
+            await shop.queue.cancel(job_id)
+        await gone(mark.pid, *children)
+
+
+async def test_a_module_that_cannot_be_loaded_is_the_reason(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings, retry_delay=600.0) as shop:
+        async with at_work(shop) as supervisor:
+            # as if the module had been broken after the worker started
+            changes = {"job_modules": ("misbehaving", "no_such_module")}
+            supervisor._settings = shop.settings.model_copy(update=changes)
+            job = await shop.retried(await shop.enqueue("count", steps=1))
+            assert "no_such_module" in (job.error_message or "")

@@ -1,0 +1,412 @@
+"""Workers as processes: racing, killed, stopped, frozen, asleep."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from contextlib import ExitStack
+from uuid import UUID
+
+import pytest
+from workshop import (
+    Shop,
+    at_work,
+    eventually,
+    gone,
+    lives,
+    open_shop,
+    worker_process,
+)
+
+from forager.errors import InvalidInput
+from forager.jobs import workers
+from forager.jobs.job import NewJob
+from forager.jobs.lifecycle import Status
+from forager.jobs.supervisor import Supervisor
+from forager.jobs.upkeep import Upkeep
+from forager.jobs.watchdog import Watchdog
+from forager.settings import Settings
+
+QUICK = {"stall_limit": 1.5, "lease_limit": 2.0, "stale_after": 2.5, "watchdog_interval": 0.5}
+
+
+async def overlapping_runs(shop: Shop, job_id: UUID) -> int:
+    """Claims that came before the run before them had ended."""
+    moves = [m for m in await shop.history(job_id) if m not in ("pause", "resume", "enqueue")]
+    return sum(a == b == "claim" for a, b in zip(moves, moves[1:], strict=False))
+
+
+async def test_two_workers_race_and_every_job_runs_once(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings, worker_capacity=4) as shop:
+        jobs = await shop.queue.enqueue_many(
+            [NewJob(kind="count", payload={"steps": 1}) for _ in range(50)]
+        )
+        with worker_process(shop) as first, worker_process(shop) as second:
+
+            async def all_done() -> bool:
+                return (await shop.queue.counts())[Status.COMPLETED] == len(jobs)
+
+            await eventually(all_done)
+        runs = Counter(row[0] for row in await shop.sql("SELECT job_id FROM marks"))
+        assert runs == Counter(job.id for job in jobs)
+        claims = await shop.sql("SELECT actor FROM job_events WHERE move = 'claim'")
+        assert len(claims) == len(jobs)
+        assert {row[0] for row in claims} == {f"worker {w.worker_id}" for w in (first, second)}
+
+
+async def test_a_runner_whose_supervisor_is_killed_gives_its_job_back(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue("wait for word")
+            mark = await shop.first_mark(job_id)
+            worker.kill()
+            job = await shop.when(job_id, lambda job: job.status is Status.PENDING)
+            assert job.retry_count == 0
+            assert await shop.reasons(job_id, "release") == ["orphaned"]
+            await gone(mark.pid)
+        async with at_work(shop):
+            await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
+
+
+async def test_worker_and_runner_killed_together_cost_one_retry(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings, **QUICK) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue("wait for word")
+            await shop.first_mark(job_id)
+            for process in worker.tree():
+                process.kill()
+            watchdog = Watchdog(shop.database, shop.settings)
+            [recovered] = await eventually(watchdog.run_once)
+            assert (recovered.id, recovered.status) == (job_id, Status.PENDING)
+            assert recovered.retry_count == 1
+            assert "no heartbeat for more than 2.5 s" in (
+                (await shop.queue.get(job_id)).error_message or ""
+            )
+
+
+async def test_a_worker_that_is_asked_to_stop_gives_its_jobs_back(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        with worker_process(shop) as worker:
+            ids = [await shop.enqueue(kind) for kind in ("wait for word", "count")]
+            ids[1:] = [await shop.enqueue("wait for word")]
+            marks = [await shop.first_mark(job_id) for job_id in ids]
+            assert worker.stop() == 0
+        for job_id, mark in zip(ids, marks, strict=True):
+            job = await shop.queue.get(job_id)
+            assert (job.status, job.retry_count, job.worker_id) == (Status.PENDING, 0, None)
+            assert await shop.reasons(job_id, "release") == ["shutdown"]
+            assert not lives(mark.pid)
+        assert await shop.sql("SELECT * FROM workers") == []
+
+
+@pytest.mark.parametrize("kind", ["freeze", "refuse to stop"])
+async def test_runners_that_do_not_stop_in_time_are_killed_and_their_jobs_given_back(
+    database_url: str, settings: Settings, kind: str
+) -> None:
+    async with open_shop(database_url, settings, shutdown_grace=1.0) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue(kind)
+            mark = await shop.first_mark(job_id)
+            assert worker.stop() == 0
+        job = await shop.queue.get(job_id)
+        assert (job.status, job.retry_count) == (Status.PENDING, 0)
+        assert not lives(mark.pid)
+
+
+async def test_a_service_manager_may_stop_all_processes_at_once(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue("wait for word")
+            await shop.first_mark(job_id)
+            for process in worker.tree():
+                process.terminate()
+            job = await shop.when(job_id, lambda job: job.status is Status.PENDING)
+            assert (job.retry_count, await shop.reasons(job_id, "release")) == (0, ["shutdown"])
+
+
+async def test_a_frozen_runner_cannot_write_and_blocks_nobody(
+    database_url: str, settings: Settings
+) -> None:
+    """Stopped behind the fence, past its lease, then continued: everybody else went on."""
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue("freeze in transaction")
+        job = await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
+
+        async def stopped() -> int | None:
+            [*found] = await shop.sql(
+                "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'"
+                " AND application_name = %s",
+                f"forager runner {job_id}",
+            )
+            return len(found)
+
+        await eventually(stopped)
+        # waits for the row until the server ends the frozen session, and no longer
+        cancelled = await shop.queue.cancel(job_id)
+        assert cancelled.lease == job.lease + 1
+        assert await shop.marks(job_id) == []
+
+
+async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
+    database_url: str, settings: Settings
+) -> None:
+    """The whole worker is stopped inside a transaction; the job is taken, run, and then it wakes."""
+    async with open_shop(database_url, settings, **QUICK) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue("freeze in transaction")
+
+            async def frozen() -> bool:
+                rows = await shop.sql(
+                    "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+                )
+                return bool(rows)
+
+            await eventually(frozen)
+            tree = worker.tree()
+            for process in tree:
+                process.suspend()
+            watchdog = Watchdog(shop.database, shop.settings)
+            await eventually(watchdog.run_once)
+            job = await shop.queue.get(job_id)
+            assert (job.status, job.retry_count) == (Status.PENDING, 1)
+            await shop.queue.cancel(job_id)
+            for process in tree:
+                process.resume()
+            await gone(*(process.pid for process in tree[1:]))
+            assert worker.process.poll() is None
+        assert await shop.marks(job_id) == []
+        assert (await shop.queue.get(job_id)).status is Status.CANCELLED
+
+
+async def test_a_short_freeze_in_a_transaction_costs_nothing(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop) as supervisor:
+        job_id = await shop.enqueue("freeze in transaction")
+        await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
+
+        async def frozen() -> bool:
+            query = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            return bool(await shop.sql(query))
+
+        async def session_ended() -> bool:
+            return not await frozen()
+
+        await eventually(frozen)
+        await eventually(session_ended)
+        # it finds its session ended and starts again from what is committed
+        await shop.sql("INSERT INTO crawl_states (job_id, total_processed) VALUES (%s, 1)", job_id)
+        os.kill(supervisor.runners[job_id].pid, signal.SIGCONT)
+        job = await shop.ended(job_id)
+        assert job.retry_count == 0
+        assert await shop.marks(job_id) == []
+
+
+async def test_a_machine_that_slept_takes_no_jobs_from_the_living(
+    database_url: str, settings: Settings
+) -> None:
+    """An hour later every heartbeat is old: those who beat again keep their jobs."""
+    async with open_shop(database_url, settings) as shop:
+        with ExitStack() as stack:
+            workers_ = [stack.enter_context(worker_process(shop)) for _ in range(2)]
+            ids = [await shop.enqueue("wait for word") for _ in range(2)]
+            for job_id in ids:
+                await shop.first_mark(job_id)
+            tree = [process for worker in workers_ for process in worker.tree()]
+            for process in tree:
+                process.suspend()
+            await shop.sql("UPDATE crawl_jobs SET last_heartbeat = now() - interval '1 hour'")
+            watchdog = Watchdog(shop.database, shop.settings)
+            assert await watchdog.run_once() == []
+            assert watchdog.suspects == 2
+            for process in tree:
+                process.resume()
+
+            async def beaten() -> bool:
+                [row] = await shop.sql(
+                    "SELECT count(*) FROM crawl_jobs"
+                    " WHERE last_heartbeat > now() - interval '1 minute'"
+                )
+                return bool(row[0] == 2)
+
+            await eventually(beaten)
+            assert await watchdog.run_once() == []
+            jobs = [await shop.queue.get(job_id) for job_id in ids]
+            assert {(job.status, job.lease) for job in jobs} == {(Status.PROCESSING, 1)}
+
+
+async def test_a_runner_that_nobody_renewed_ends_itself_and_costs_no_retry(
+    database_url: str, settings: Settings
+) -> None:
+    """A supervisor stopped for longer than the lease: its runner is gone before anyone else."""
+    quick = QUICK | {"stale_after": 3600.0}
+    async with open_shop(database_url, settings, **quick) as shop:
+        with worker_process(shop) as worker:
+            job_id = await shop.enqueue("wait for word")
+            mark = await shop.first_mark(job_id)
+            worker.signal(signal.SIGSTOP)
+            await gone(mark.pid)
+            assert (await shop.queue.get(job_id)).status is Status.PROCESSING
+            worker.signal(signal.SIGCONT)
+            job = await shop.when(job_id, lambda job: job.lease > 1)
+            assert job.retry_count == 0
+            assert (await shop.reasons(job_id, "release"))[0] == "the lease was not renewed in time"
+
+
+@pytest.mark.parametrize("kind", ["wait for word", "wait for ever", "refuse to stop"])
+async def test_a_pause_takes_effect(database_url: str, settings: Settings, kind: str) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue(kind)
+        mark = await shop.first_mark(job_id)
+        assert (await shop.queue.pause(job_id)).shown_status == "pausing"
+        job = await shop.when(job_id, lambda job: job.worker_id is None)
+        assert (job.status, job.retry_count) == (Status.PAUSED, 0)
+        await gone(mark.pid)
+        assert await shop.history(job_id) == ["enqueue", "claim", "pause", "park"]
+        await shop.queue.resume(job_id)
+        await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
+
+
+async def test_a_frozen_runner_is_paused_by_force(
+    database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.jobs.limits.PAUSE_LIMIT", 1.0)
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue("freeze")
+        mark = await shop.first_mark(job_id)
+        await shop.queue.pause(job_id)
+        job = await shop.when(job_id, lambda job: job.worker_id is None)
+        assert (job.status, job.retry_count) == (Status.PAUSED, 0)
+        await gone(mark.pid)
+
+
+async def test_a_pause_taken_back_at_once_changes_nothing(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue("count", steps=200, seconds=0.005)
+        await shop.first_mark(job_id)
+        for _ in range(10):
+            await shop.queue.pause(job_id)
+            resumed = await shop.queue.resume(job_id)
+            if resumed.status is not Status.PROCESSING:
+                break  # it had parked already, and is claimed anew
+        job = await shop.ended(job_id)
+        assert job.retry_count == 0
+        assert [mark.step for mark in await shop.marks(job_id)] == list(range(200))
+        assert await overlapping_runs(shop, job_id) == 0
+
+
+async def test_resuming_a_pausing_job_goes_on_under_the_same_lease(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop) as supervisor:
+        job_id = await shop.enqueue("freeze")
+        mark = await shop.first_mark(job_id)
+        await shop.queue.pause(job_id)
+
+        async def told() -> bool:
+            return supervisor.runners[job_id].stop_sent is not None
+
+        await eventually(told)
+        resumed = await shop.queue.resume(job_id)
+        assert (resumed.status, resumed.lease) == (Status.PROCESSING, mark.lease)
+
+        async def told_to_go_on() -> bool:
+            return supervisor.runners[job_id].stop_sent is None
+
+        await eventually(told_to_go_on)
+        assert lives(mark.pid)
+        assert (await shop.queue.get(job_id)).lease == mark.lease
+
+
+async def test_cancelling_kills_the_runner(database_url: str, settings: Settings) -> None:
+    async with open_shop(database_url, settings) as shop, at_work(shop):
+        job_id = await shop.enqueue("freeze")
+        mark = await shop.first_mark(job_id)
+        await shop.queue.cancel(job_id)
+        await gone(mark.pid)
+        job = await shop.queue.get(job_id)
+        assert (job.status, job.retry_count) == (Status.CANCELLED, 0)
+        assert await shop.history(job_id) == ["enqueue", "claim", "cancel"]
+
+
+async def test_a_worker_of_another_schema_version_claims_nothing_and_says_why(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        await shop.sql("UPDATE alembic_version SET version_num = '9999'")
+        job_id = await shop.enqueue("count", steps=1)
+        async with at_work(shop) as supervisor:
+
+            async def note() -> str | None:
+                async with shop.database.connection() as connection:
+                    return next((w.note for w in await workers.select_workers(connection)), None)
+
+            assert "claims nothing: the database has schema 9999" in str(await eventually(note))
+            await supervisor.run_once()
+            assert (await shop.queue.get(job_id)).status is Status.PENDING
+
+
+async def test_a_runner_that_cannot_be_started_is_not_the_jobs_fault(
+    database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        monkeypatch.setattr("sys.executable", "/nonexistent/python")
+        job_id = await shop.enqueue("count", steps=1)
+        supervisor = Supervisor(shop.database, shop.settings)
+        await supervisor.run_once()
+        job = await shop.queue.get(job_id)
+        assert (job.status, job.retry_count) == (Status.PENDING, 0)
+        assert "no runner could be started" in (await shop.reasons(job_id, "release"))[0]
+
+
+async def test_a_bug_ends_the_worker_loudly_and_its_jobs_are_given_back(
+    database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        supervisor = Supervisor(shop.database, shop.settings)
+        task = asyncio.ensure_future(supervisor.run())
+        job_id = await shop.enqueue("wait for word")
+        await shop.first_mark(job_id)
+
+        async def bug() -> None:
+            raise ZeroDivisionError("a bug")
+
+        monkeypatch.setattr(supervisor, "_follow_states", bug)
+        with pytest.raises(ZeroDivisionError):
+            await task
+        job = await shop.queue.get(job_id)
+        assert (job.status, job.retry_count) == (Status.PENDING, 0)
+
+
+async def test_upkeep_forgets_workers_that_died(database_url: str, settings: Settings) -> None:
+    async with open_shop(database_url, settings) as shop:
+        await shop.sql(
+            "INSERT INTO workers (id, host, pid, version, capacity, last_seen)"
+            " SELECT gen_random_uuid(), 'here', 1, '1', 1, now() - days * interval '1 day'"
+            " FROM unnest(ARRAY[0, 3]) AS days"
+        )
+        await Upkeep(shop.database, shop.settings).run_once()
+        assert await shop.sql("SELECT count(*) FROM workers") == [(1,)]
+
+
+async def test_limits_that_would_forgive_a_frozen_runner_are_refused(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings) as shop:
+        unfit = shop.settings.model_copy(update={"stall_limit": 100.0})
+        with pytest.raises(InvalidInput, match="stall_limit"):
+            Supervisor(shop.database, unfit)

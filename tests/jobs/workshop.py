@@ -1,0 +1,195 @@
+"""A queue with a worker, in this process or in one of its own, and jobs that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest.mock import patch
+from uuid import UUID
+
+import psutil
+
+import misbehaving
+from forager.db.database import Database
+from forager.jobs.job import Job, NewJob
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
+from forager.settings import Settings
+
+LIMIT = 60.0
+FOLDER = Path(__file__).parent
+MODULES = (misbehaving.__name__, "impatient")
+
+Answer = TypeVar("Answer")
+
+
+async def eventually(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Ask until the answer is true; the answer."""
+    async with asyncio.timeout(LIMIT):
+        while not (answer := await ask()):
+            await asyncio.sleep(0.02)
+    return answer
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a handler has committed."""
+
+    job_id: UUID
+    lease: int
+    pid: int
+    step: int
+    note: str
+
+
+class Shop:
+    """What a test can do and see."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database = database
+        self.settings = settings
+        self.queue = Queue(database, settings)
+
+    async def sql(self, statement: Any, *values: object) -> list[Any]:
+        async with self.database.connection() as connection:
+            cursor = await connection.execute(statement, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def enqueue(self, kind: str, *, max_retries: int = 3, **payload: object) -> UUID:
+        job = NewJob(kind=kind, payload=payload, max_retries=max_retries)
+        return (await self.queue.enqueue(job)).job.id
+
+    async def marks(self, job_id: UUID) -> list[Mark]:
+        rows = await self.sql(
+            "SELECT job_id, lease, pid, step, note FROM marks WHERE job_id = %s ORDER BY n", job_id
+        )
+        return [Mark(*row) for row in rows]
+
+    async def first_mark(self, job_id: UUID) -> Mark:
+        async def look() -> list[Mark]:
+            return await self.marks(job_id)
+
+        return (await eventually(look))[-1]
+
+    async def when(self, job_id: UUID, fits: Callable[[Job], bool]) -> Job:
+        async def look() -> Job | None:
+            job = await self.queue.get(job_id)
+            return job if fits(job) else None
+
+        found = await eventually(look)
+        assert found is not None
+        return found
+
+    async def ended(self, job_id: UUID, status: Status = Status.COMPLETED) -> Job:
+        """The job once it is finished, which must be in this state."""
+        job = await self.when(job_id, lambda job: job.completed_at is not None)
+        assert job.status is status, job
+        return job
+
+    async def retried(self, job_id: UUID, count: int = 1) -> Job:
+        return await self.when(job_id, lambda job: job.retry_count >= count)
+
+    async def history(self, job_id: UUID) -> list[str]:
+        return [event.move for event in await self.queue.events(job_id)]
+
+    async def reasons(self, job_id: UUID, move: str) -> list[str]:
+        events = await self.queue.events(job_id)
+        return [event.reason or "" for event in events if event.move == move]
+
+
+@asynccontextmanager
+async def open_shop(url: str, settings: Settings, **changes: object) -> AsyncIterator[Shop]:
+    """A queue without a worker."""
+    given = {"job_modules": MODULES, "shutdown_grace": 5.0, **changes}
+    changed = Settings(**(settings.model_dump() | given))
+    path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
+    async with Database(url, name="forager test", max_size=8) as database:
+        shop = Shop(database, changed)
+        await shop.sql(
+            """
+            CREATE TABLE IF NOT EXISTS marks (
+                n bigint GENERATED ALWAYS AS IDENTITY, job_id uuid, lease bigint, pid int,
+                step int, note text
+            )
+            """
+        )
+        with patch.dict(os.environ, PYTHONPATH=path):
+            yield shop
+
+
+@asynccontextmanager
+async def at_work(shop: Shop) -> AsyncIterator[Supervisor]:
+    """A worker in this process."""
+    supervisor = Supervisor(shop.database, shop.settings)
+    task = asyncio.ensure_future(supervisor.run())
+    try:
+        yield supervisor
+    finally:
+        supervisor.stop()
+        await asyncio.wait_for(task, LIMIT)
+
+
+class WorkerProcess:
+    """A worker in a process of its own."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        text = settings.model_dump_json(exclude={"database_url"})
+        self.process = subprocess.Popen(
+            [sys.executable, str(FOLDER / "worker_process.py"), text, url], stdout=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        self.worker_id = UUID(self.process.stdout.readline().decode().strip())
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(LIMIT)
+
+    def tree(self) -> list[psutil.Process]:
+        leader = psutil.Process(self.process.pid)
+        return [leader, *leader.children(recursive=True)]
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(LIMIT)
+
+
+@contextmanager
+def worker_process(
+    shop: Shop, url: str | None = None, **changes: object
+) -> Iterator[WorkerProcess]:
+    settings = Settings(**(shop.settings.model_dump() | changes))
+    worker = WorkerProcess(settings, url or shop.database.url)
+    try:
+        yield worker
+    finally:
+        if worker.process.poll() is None:
+            worker.signal(signal.SIGCONT)
+            worker.stop()
+        assert worker.process.stdout is not None
+        worker.process.stdout.close()
+
+
+def lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def gone(*pids: int) -> None:
+    async def look() -> bool:
+        return not any(lives(pid) for pid in pids)
+
+    await eventually(look)
