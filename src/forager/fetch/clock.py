@@ -1,0 +1,50 @@
+"""Two clocks: this machine's for waiting, the database's for everything that is shared."""
+
+from __future__ import annotations
+
+import time
+
+# unlike the monotonic clock it also runs while the machine sleeps, as reservations do
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_clock_gettime = time.clock_gettime
+
+DRIFT = 1e-4
+"""How much faster one clock may run than the other."""
+
+
+def local_time() -> float:
+    """Seconds since boot, sleep included."""
+    return _clock_gettime(_CLOCK)
+
+
+class ServerClock:
+    """Translates the database's times into local ones, with both ends of the uncertainty.
+
+    A time that the server told between `sent` and `received` bounds the difference of the clocks.
+    The bounds of many round trips together are far tighter than a slow one alone, and a round trip
+    during which this process was frozen adds nothing wrong.
+    """
+
+    __slots__ = ("_high", "_low", "_seen")
+
+    def __init__(self) -> None:
+        self._low = float("-inf")
+        self._high = float("inf")
+        self._seen = 0.0
+
+    def observe(self, sent: float, received: float, said: float) -> None:
+        low, high = sent - said, received - said
+        slack = DRIFT * (received - self._seen)
+        self._low = max(self._low - slack, low)
+        self._high = min(self._high + slack, high)
+        self._seen = received
+        if self._low > self._high:  # one of the clocks was set
+            self._low, self._high = low, high
+
+    def earliest(self, at: float) -> float:
+        """The first local moment that may be the server's `at`."""
+        return at + self._low
+
+    def latest(self, at: float) -> float:
+        """The last local moment that may be the server's `at`."""
+        return at + self._high
