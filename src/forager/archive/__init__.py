@@ -2,7 +2,7 @@
 
 from forager.archive.codec import Codec
 from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists, StorageFull
-from forager.archive.export import ExportReport, export_warc
+from forager.archive.export import ExportReport, export_warc, write_warc
 from forager.archive.reader import (
     ArchivedRecord,
     ArchivedResponse,
@@ -22,7 +22,7 @@ from forager.archive.record import (
     pack,
 )
 from forager.archive.retention import Plan, Policy, SegmentState, plan_retention
-from forager.archive.segment import ArchiveRef, SegmentName, parse_segment_name
+from forager.archive.segment import ArchiveRef, SegmentName, parse_ref, parse_segment_name
 from forager.archive.storage import Storage, open_storage
 from forager.archive.writer import ArchiveWriter
 
@@ -53,9 +53,11 @@ __all__ = [
     "export_warc",
     "open_storage",
     "pack",
+    "parse_ref",
     "parse_segment_name",
     "plan_retention",
     "read_record",
     "read_response",
     "verify_segment",
+    "write_warc",
 ]

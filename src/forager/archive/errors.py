@@ -6,15 +6,15 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from forager.errors import ForagerError, NotFound
+from forager.errors import DiskFull, ForagerError, NotFound
 
 
 class ArchiveError(ForagerError):
     """The archive cannot be used."""
 
 
-class StorageFull(ArchiveError):
-    """The archive's storage is full."""
+class StorageFull(ArchiveError, DiskFull):
+    """The archive's storage is full; work waits until it is not."""
 
 
 class SegmentExists(ArchiveError):
@@ -25,7 +25,7 @@ class DamagedRecord(ArchiveError):
     """The bytes in the archive are not the record that was written."""
 
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -38,9 +38,9 @@ def disk_errors(segment: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise NotFound(f"there is no archive segment {segment}") from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise StorageFull(
                 f"no space to write archive segment {segment}: {error.strerror}",
-                hint="free some space, or delete old segments with `forager archive`",
+                hint="Free some space, or delete old segments with `forager archive prune`.",
             ) from error
         raise ArchiveError(f"archive segment {segment}: {error.strerror or error}") from error

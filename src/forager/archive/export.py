@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from forager.archive.codec import Codec, compress, decompress
-from forager.archive.errors import DamagedRecord, disk_errors
+from forager.archive.errors import DamagedRecord
 from forager.archive.record import InfoRecord
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
-from forager.archive.threads import in_thread
+from forager.archive.wholefile import whole_file
 from forager.errors import InvalidInput, NotFound
 
 _SUFFIXES = {".warc.zst": Codec.ZSTD, ".warc.gz": Codec.GZIP, ".warc": None}
+# so many failures are named; of more than that, the number says enough
+_NAMED_FAILURES = 100
 
 
 @dataclass(slots=True)
 class ExportReport:
-    """How many records were copied, and which could not be, with the reason."""
+    """How many records were copied and how many could not be, the first of those by name."""
 
     written: int = 0
+    missed: int = 0
     failed: list[tuple[ArchiveRef, str]] = field(default_factory=list)
+
+    def miss(self, ref: ArchiveRef, reason: str) -> None:
+        self.missed += 1
+        if len(self.failed) < _NAMED_FAILURES:
+            self.failed.append((ref, reason))
 
 
 async def export_warc(
@@ -32,26 +39,26 @@ async def export_warc(
     refs: AsyncIterable[ArchiveRef],
     target: Path,
     info: Mapping[str, str] | None = None,
+    *,
+    overwrite: bool = True,
 ) -> ExportReport:
     """Copy records to `target` (.warc.zst, .warc.gz or .warc), which appears only when complete."""
-    codec = _codec_for(target)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    with disk_errors(str(target)):
-        try:
-            with part.open("xb") as file:
-                file.write(_packed(codec, InfoRecord(info or {}, filename=target.name).encode()))
-                report = await _copy(storage, refs, file, codec)
-                file.flush()
-                await in_thread(os.fsync, file.fileno())
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    return report
+    codec = warc_codec(target.name)
+    with whole_file(target, overwrite=overwrite) as file:
+        return await write_warc(storage, refs, file, codec, info, filename=target.name)
 
 
-async def _copy(
-    storage: Storage, refs: AsyncIterable[ArchiveRef], file: BinaryIO, codec: Codec | None
+async def write_warc(
+    storage: Storage,
+    refs: AsyncIterable[ArchiveRef],
+    file: BinaryIO,
+    codec: Codec | None,
+    info: Mapping[str, str] | None = None,
+    *,
+    filename: str = "",
 ) -> ExportReport:
+    """Copy records to an open file; no codec means no compression."""
+    file.write(_packed(codec, InfoRecord(info or {}, filename=filename).encode()))
     report = ExportReport()
     async for ref in refs:
         try:
@@ -59,7 +66,7 @@ async def _copy(
             # unpacked even if it could be copied as it is: a damaged record is not passed on
             record = decompress(codec_of(ref.segment), frame)
         except (DamagedRecord, NotFound) as error:
-            report.failed.append((ref, error.message))
+            report.miss(ref, error.message)
             continue
         file.write(frame if codec is codec_of(ref.segment) else _packed(codec, record))
         report.written += 1
@@ -70,11 +77,12 @@ def _packed(codec: Codec | None, record: bytes) -> bytes:
     return compress(codec, record) if codec else record
 
 
-def _codec_for(target: Path) -> Codec | None:
+def warc_codec(name: str) -> Codec | None:
+    """How a file of this name is compressed."""
     for suffix, codec in _SUFFIXES.items():
-        if target.name.endswith(suffix):
+        if name.endswith(suffix):
             return codec
     raise InvalidInput(
-        f"{target.name!r} does not say which kind of WARC file it is to be",
-        hint="end the name in .warc.gz, .warc.zst or .warc",
+        f"{name!r} does not say which kind of WARC file it is to be",
+        hint="End the name in .warc.gz, .warc.zst or .warc.",
     )

@@ -13,6 +13,7 @@ from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case
 _OWNER = r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?"
+_COUNT = re.compile(r"[0-9]{1,15}")
 _OWNER_ONLY = re.compile(_OWNER)
 _NAME = re.compile(
     r"(?P<day>[0-9]{4}/[0-9]{2}/[0-9]{2})/"
@@ -32,6 +33,9 @@ class ArchiveRef:
     @property
     def end(self) -> int:
         return self.offset + self.length
+
+    def __str__(self) -> str:
+        return f"{self.segment}:{self.offset}:{self.length}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,18 @@ def parse_segment_name(name: str) -> SegmentName:
         raise InvalidInput(f"{name!r} names a day that does not exist") from None
     lease, seq = int(match["lease"]), int(match["seq"])
     return SegmentName(day, match["owner"], lease, seq, Codec(match["codec"]))
+
+
+def parse_ref(text: str) -> ArchiveRef:
+    """Read a reference back from `SEGMENT:OFFSET:LENGTH`."""
+    name, *numbers = text.split(":")
+    parse_segment_name(name)
+    if len(numbers) != 2 or not all(map(_COUNT.fullmatch, numbers)):
+        raise InvalidInput(
+            f"{text!r} is not a reference into the archive",
+            hint="A reference is SEGMENT:OFFSET:LENGTH.",
+        )
+    return ArchiveRef(name, *map(int, numbers))
 
 
 def codec_of(name: str) -> Codec:

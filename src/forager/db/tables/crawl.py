@@ -52,6 +52,12 @@ class VisitedUrl(Base):
             "content_hash",
             postgresql_where=text(FETCHED_WITH_CONTENT),
         ),
+        # who refers to a segment that is to be deleted
+        Index(
+            "crawl_visited_segment_idx",
+            "segment",
+            postgresql_where=text("segment IS NOT NULL"),
+        ),
     )
 
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -92,7 +98,12 @@ class ArchiveSegment(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     # who wrote it; a segment outlives its job while something refers to it
     job_id: Mapped[UUID | None]
+    # the lease it was written under: whoever holds a later one does not write here
+    lease: Mapped[int] = mapped_column(BigInteger)
     bytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     records: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    written_at: Mapped[datetime] = mapped_column(server_default=NOW)
     closed_at: Mapped[datetime | None]
+    # nothing refers to it any more, and nothing may again: its file is being deleted
+    going_at: Mapped[datetime | None]

@@ -55,6 +55,7 @@ CREATE TABLE domain_permits (
     domain_id  bigint NOT NULL REFERENCES domains (id) ON DELETE CASCADE,
     holder     uuid NOT NULL,
     permits    integer NOT NULL,
+    asked      integer NOT NULL,
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (domain_id, holder)
 );
@@ -76,8 +77,13 @@ CREATE TABLE proxies (
     proxy_password       bytea,
     is_active            boolean NOT NULL DEFAULT true,
     disabled_reason      text,
+    allow_private        boolean NOT NULL DEFAULT false,
     failure_count        integer NOT NULL DEFAULT 0,
     success_count        bigint NOT NULL DEFAULT 0,
+    consecutive_failures integer NOT NULL DEFAULT 0,
+    last_failure_reason  text,
+    next_probe_at        timestamptz,
+    probe_attempts       integer NOT NULL DEFAULT 0,
     last_used_at         timestamptz,
     last_success_at      timestamptz,
     last_failure_at      timestamptz,
@@ -146,14 +152,18 @@ CREATE TABLE crawl_visited (
 );
 CREATE INDEX crawl_visited_content_idx ON crawl_visited (job_id, content_hash)
     WHERE outcome = 'fetched' AND content_hash IS NOT NULL;
+CREATE INDEX crawl_visited_segment_idx ON crawl_visited (segment) WHERE segment IS NOT NULL;
 
 CREATE TABLE archive_segments (
     name       text PRIMARY KEY,
     job_id     uuid,
+    lease      bigint NOT NULL,
     bytes      bigint NOT NULL DEFAULT 0,
     records    bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
-    closed_at  timestamptz
+    written_at timestamptz NOT NULL DEFAULT now(),
+    closed_at  timestamptz,
+    going_at   timestamptz
 );
 CREATE INDEX archive_segments_job_idx ON archive_segments (job_id);
 """

@@ -1,0 +1,98 @@
+"""Deleting segments so that no row ever refers to bytes that are gone.
+
+The mark comes first, and commits only if nothing refers to the segment; then the file goes, then
+the row. Whoever dies in between leaves a marked row, and the next clean-up goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from forager.archive import store
+from forager.archive.inventory import SegmentRow
+from forager.archive.retention import Deletion, Plan, Policy, plan_retention
+from forager.archive.storage import Storage
+from forager.db.database import Database
+
+_PAGE = 1000
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What a clean-up did."""
+
+    deleted: list[Deletion] = field(default_factory=list)
+    # planned, but written to or referred to by the time they were locked
+    spared: list[Deletion] = field(default_factory=list)
+    # deletions of earlier clean-ups that died half-way
+    finished: list[str] = field(default_factory=list)
+
+    @property
+    def freed_bytes(self) -> int:
+        return sum(deletion.segment.size for deletion in self.deleted)
+
+
+async def all_segments(database: Database) -> list[SegmentRow]:
+    rows: list[SegmentRow] = []
+    while True:
+        async with database.connection() as connection:
+            after = rows[-1].name if rows else ""
+            page = await store.select_segments(connection, after=after, limit=_PAGE)
+        rows += page
+        if len(page) < _PAGE:
+            return rows
+
+
+async def plan_prune(database: Database, policy: Policy) -> Plan:
+    """What a policy would delete now, and why."""
+    async with database.connection() as connection:
+        now = await store.select_now(connection)
+    rows = await all_segments(database)
+    return plan_retention((row.state for row in rows if row.going_at is None), policy, now)
+
+
+async def prune(database: Database, storage: Storage, deletions: Iterable[Deletion]) -> Pruned:
+    """Delete what a plan says, as far as that is still right."""
+    pruned = Pruned(finished=await finish_deletions(database, storage))
+    for deletion in deletions:
+        gone = await delete_segment(
+            database, storage, deletion.segment.name, drop_references=deletion.drops_references
+        )
+        (pruned.deleted if gone else pruned.spared).append(deletion)
+    return pruned
+
+
+async def delete_segment(
+    database: Database, storage: Storage, name: str, *, drop_references: bool = False
+) -> bool:
+    """Delete one segment; not if it may still be written to, or is referred to."""
+    if not await _mark(database, name, drop_references):
+        return False
+    await finish_deletion(database, storage, name)
+    return True
+
+
+async def finish_deletions(database: Database, storage: Storage) -> list[str]:
+    """Go on where clean-ups that died have stopped."""
+    async with database.connection() as connection:
+        going = await store.select_going(connection)
+    for name in going:
+        await finish_deletion(database, storage, name)
+    return going
+
+
+async def finish_deletion(database: Database, storage: Storage, name: str) -> None:
+    """Delete the file and then the row of a segment that is marked as going."""
+    await storage.delete(name)
+    async with database.connection() as connection:
+        await store.delete_row(connection, name)
+
+
+async def _mark(database: Database, name: str, drop_references: bool) -> bool:
+    async with database.transaction() as connection:
+        if not await store.lock_closed_segment(connection, name):
+            return False
+        if drop_references:
+            await store.drop_references(connection, name)
+        return await store.mark_going(connection, name)

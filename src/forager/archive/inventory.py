@@ -1,0 +1,58 @@
+"""What the database knows of the archive: its segments, and how they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from forager.archive.retention import SegmentState
+from forager.archive.segment import ArchiveRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A segment's row, with what other rows say about it."""
+
+    name: str
+    job_id: UUID | None
+    lease: int
+    bytes: int
+    records: int
+    created_at: datetime
+    written_at: datetime
+    closed_at: datetime | None
+    going_at: datetime | None
+    references: int
+    # its lease may still write
+    open: bool
+
+    @property
+    def state(self) -> SegmentState:
+        return SegmentState(
+            name=self.name,
+            size=self.bytes,
+            created=self.created_at,
+            references=self.references,
+            open=self.open,
+            newest=self.written_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A segment's new end, and how many records one commit refers to."""
+
+    segment: str
+    end: int
+    records: int
+
+
+def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
+    """What a commit that refers to these records adds to their segments."""
+    growths: dict[str, Growth] = {}
+    for ref in refs:
+        before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
+        growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
+    return [growths[name] for name in sorted(growths)]

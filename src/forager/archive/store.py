@@ -1,0 +1,246 @@
+"""The archive's SQL: one statement per function, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.archive.inventory import Growth, SegmentRow
+from forager.archive.segment import ArchiveRef, parse_segment_name
+from forager.db.database import Connection
+
+# Every table that refers to segments; each does so by the columns segment, segment_offset and
+# segment_length, and has an index on segment. Whoever adds such a table adds it here.
+REFERRING_TABLES: tuple[LiteralString, ...] = ("crawl_visited",)
+
+# The fence of hold_lease(), seen from outside: whoever passes it may write, now or later. That a
+# segment was closed is not asked: the commit that refers to its last records may be yet to come.
+MAY_BE_WRITTEN: LiteralString = """
+    CASE WHEN s.job_id IS NULL THEN s.closed_at IS NULL
+         ELSE EXISTS (
+            SELECT FROM crawl_jobs j
+             WHERE j.id = s.job_id AND j.lease = s.lease AND j.status IN ('processing', 'paused')
+         )
+    END
+"""
+REFERENCE_COUNT: LiteralString = " + ".join(
+    f"(SELECT count(*) FROM {table} WHERE segment = s.name)" for table in REFERRING_TABLES
+)
+IS_REFERRED_TO: LiteralString = " OR ".join(
+    f"EXISTS (SELECT FROM {table} WHERE segment = s.name)" for table in REFERRING_TABLES
+)
+ALL_REFERENCES: LiteralString = " UNION ALL ".join(
+    f"SELECT segment, segment_offset, segment_length FROM {table} WHERE segment IS NOT NULL"
+    for table in REFERRING_TABLES
+)
+COLUMNS: LiteralString = f"""
+    s.name, s.job_id, s.lease, s.bytes, s.records, s.created_at, s.written_at, s.closed_at,
+    s.going_at, {REFERENCE_COUNT} AS "references", {MAY_BE_WRITTEN} AS open
+"""
+
+
+# --- for whoever writes segments; these fetch nothing, so they can be part of a pipeline --------
+
+
+async def register_segment(connection: Connection, name: str, job_id: UUID | None) -> None:
+    """Insert a segment's row; must be committed before the segment's first byte."""
+    await connection.execute(
+        """
+        INSERT INTO archive_segments (name, job_id, lease)
+        VALUES (%s, %s, %s)
+        ON CONFLICT (name) DO NOTHING
+        """,
+        (name, job_id, parse_segment_name(name).lease),
+    )
+
+
+async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> None:
+    """Say how long segments are now; part of the commit that refers to the new records."""
+    await connection.execute(
+        """
+        UPDATE archive_segments s
+           SET bytes = greatest(s.bytes, g.until),
+               records = s.records + g.added,
+               written_at = now()
+          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS g (name, until, added)
+         WHERE s.name = g.name
+        """,
+        (
+            [growth.segment for growth in growths],
+            [growth.end for growth in growths],
+            [growth.records for growth in growths],
+        ),
+    )
+
+
+async def close_segment(connection: Connection, name: str) -> None:
+    """Say that a segment is complete; not before the last commit that refers to it."""
+    await connection.execute(
+        "UPDATE archive_segments SET closed_at = coalesce(closed_at, now()) WHERE name = %s",
+        (name,),
+    )
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+async def select_segments(
+    connection: Connection, *, after: str = "", job_id: UUID | None = None, limit: int
+) -> list[SegmentRow]:
+    """Segments by name, and thereby by day."""
+    of_job: LiteralString = "AND s.job_id = %(job_id)s" if job_id else ""
+    cursor = connection.cursor(row_factory=class_row(SegmentRow))
+    await cursor.execute(
+        f"""
+        SELECT {COLUMNS}
+          FROM archive_segments s
+         WHERE s.name > %(after)s {of_job}
+         ORDER BY s.name
+         LIMIT %(limit)s
+        """,
+        {"after": after, "job_id": job_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_segment(connection: Connection, name: str) -> SegmentRow | None:
+    cursor = connection.cursor(row_factory=class_row(SegmentRow))
+    await cursor.execute(f"SELECT {COLUMNS} FROM archive_segments s WHERE s.name = %s", (name,))
+    return await cursor.fetchone()
+
+
+async def select_going(connection: Connection) -> list[str]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT name FROM archive_segments WHERE going_at IS NOT NULL ORDER BY name"
+    )
+    return await cursor.fetchall()
+
+
+async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
+    """Where in a segment somebody believes a record to be."""
+    cursor = await connection.execute(
+        f"""
+        SELECT segment_offset, segment_length
+          FROM ({ALL_REFERENCES}) AS r
+         WHERE segment = %s
+         ORDER BY segment_offset
+        """,
+        (segment,),
+    )
+    return [ArchiveRef(segment, *row) for row in await cursor.fetchall()]
+
+
+async def select_referred_names(connection: Connection) -> list[tuple[str, int]]:
+    """Segments that rows refer to although they have no row of their own, with how many do."""
+    cursor = await connection.execute(
+        f"""
+        SELECT segment, count(*)
+          FROM ({ALL_REFERENCES}) AS r
+         WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
+         GROUP BY segment
+         ORDER BY segment
+        """
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
+    cursor = await connection.execute(
+        """
+        SELECT FROM crawl_jobs
+         WHERE id = %s AND lease = %s AND status IN ('processing', 'paused')
+        """,
+        (job_id, lease),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_now(connection: Connection) -> datetime:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT now()")
+    now = await cursor.fetchone()
+    assert isinstance(now, datetime)
+    return now
+
+
+# --- deleting ------------------------------------------------------------------------------------
+
+
+async def lock_closed_segment(connection: Connection, name: str) -> bool:
+    """Lock a segment's row if nobody can write to the segment any more.
+
+    A lease that has ended never comes back, and whoever wrote under it has committed by then, so
+    the statements that follow see every reference there will ever be.
+    """
+    cursor = await connection.execute(
+        f"""
+        SELECT FROM archive_segments s
+         WHERE s.name = %s AND NOT ({MAY_BE_WRITTEN})
+           FOR UPDATE
+        """,
+        (name,),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def drop_references(connection: Connection, segment: str) -> int:
+    """Let rows forget a segment; the answer is how many did."""
+    dropped = 0
+    for table in REFERRING_TABLES:
+        cursor = await connection.execute(
+            f"""
+            UPDATE {table}
+               SET segment = NULL, segment_offset = NULL, segment_length = NULL
+             WHERE segment = %s
+            """,
+            (segment,),
+        )
+        dropped += cursor.rowcount
+    return dropped
+
+
+async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef]) -> int:
+    """Let rows forget single records."""
+    dropped = 0
+    for table in REFERRING_TABLES:
+        cursor = await connection.execute(
+            f"""
+            UPDATE {table} t
+               SET segment = NULL, segment_offset = NULL, segment_length = NULL
+              FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS r (name, place, size)
+             WHERE t.segment = r.name
+               AND t.segment_offset = r.place
+               AND t.segment_length = r.size
+            """,
+            (
+                [ref.segment for ref in refs],
+                [ref.offset for ref in refs],
+                [ref.length for ref in refs],
+            ),
+        )
+        dropped += cursor.rowcount
+    return dropped
+
+
+async def mark_going(connection: Connection, name: str) -> bool:
+    """Say that a locked segment is about to be deleted, unless something refers to it."""
+    cursor = await connection.execute(
+        f"""
+        UPDATE archive_segments s
+           SET going_at = coalesce(going_at, now())
+         WHERE s.name = %s AND NOT ({IS_REFERRED_TO})
+        """,
+        (name,),
+    )
+    return cursor.rowcount > 0
+
+
+async def delete_row(connection: Connection, name: str) -> None:
+    await connection.execute(
+        "DELETE FROM archive_segments WHERE name = %s AND going_at IS NOT NULL", (name,)
+    )

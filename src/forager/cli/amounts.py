@@ -1,0 +1,53 @@
+"""Lengths of time and sizes as people write them: 30d, 90min, 10GB, 512MiB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+
+from forager.errors import InvalidInput
+
+_AMOUNT = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]*)\s*", re.IGNORECASE)
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_BYTES = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_A_CENTURY = 100 * 366 * 86400.0
+
+
+def parse_age(text: str) -> timedelta:
+    """A length of time, such as 30d."""
+    seconds = _parse(text, _SECONDS, "a length of time", "30d, 12h or 90min")
+    if seconds > _A_CENTURY:
+        raise InvalidInput(f"{text} is longer than a century")
+    return timedelta(seconds=seconds)
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, such as 10GB."""
+    return int(_parse(text, _BYTES, "a size", "10GB, 500MB or 512MiB"))
+
+
+def size_in_words(size: int) -> str:
+    """Bytes in the largest unit that leaves a number above one."""
+    for unit in ("TB", "GB", "MB", "kB"):
+        if size >= _BYTES[unit.lower()]:
+            return f"{size / _BYTES[unit.lower()]:.1f} {unit}"
+    return f"{size} B"
+
+
+def _parse(text: str, units: Mapping[str, int], what: str, examples: str) -> float:
+    match = _AMOUNT.fullmatch(text)
+    factor = units.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise InvalidInput(f"{text!r} is not {what}", hint=f"Write it as {examples}.")
+    return float(match[1]) * factor

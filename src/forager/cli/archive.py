@@ -1,0 +1,215 @@
+"""`forager archive`: the raw responses that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from forager.cli import archive_views as views
+from forager.cli.amounts import parse_age, parse_size
+from forager.cli.asking import confirm
+from forager.cli.failures import FAILED
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, show_json, show_page
+from forager.cli.running import run
+from forager.errors import NotFound
+
+if TYPE_CHECKING:
+    from forager.archive.inventory import SegmentRow
+    from forager.archive.retention import Policy
+    from forager.archive.storage import Storage
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+app = typer.Typer(help="The raw responses of crawls: look at them, check them, delete old ones.")
+
+Answer = TypeVar("Answer")
+Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What the commands here work on."""
+
+    settings: Settings
+    database: Database
+    storage: Storage
+
+
+@app.command("list")
+def list_segments(
+    context: typer.Context,
+    job: Annotated[str | None, typer.Option(help="Only segments of this job.")] = None,
+    limit: Limit = 50,
+    cursor: Annotated[str, typer.Option(help="Go on after this segment.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List segments, oldest first: size, records, how many rows refer to them, age, job."""
+    from forager.archive import store
+    from forager.jobs.queue import Queue
+
+    async def ask(archive: Archive) -> list[SegmentRow]:
+        job_id = await Queue(archive.database, archive.settings).resolve(job) if job else None
+        async with archive.database.connection() as connection:
+            return await store.select_segments(
+                connection, after=cursor, job_id=job_id, limit=limit + 1
+            )
+
+    found = with_archive(context, ask)
+    rows, more = found[:limit], len(found) > limit
+    if as_json:
+        return show_page(rows, rows[-1].name if more else None)
+    views.show_segments(rows)
+    if more:
+        note(f"There are more: --cursor {rows[-1].name}")
+    return None
+
+
+@app.command()
+def show(context: typer.Context, segment: Segment, as_json: AsJson = False) -> None:
+    """Show one segment."""
+    from forager.archive import store
+
+    async def ask(archive: Archive) -> SegmentRow | None:
+        async with archive.database.connection() as connection:
+            return await store.select_segment(connection, segment)
+
+    row = with_archive(context, ask)
+    if row is None:
+        raise NotFound(
+            f"there is no archive segment {segment}", hint="`forager archive list` shows them."
+        )
+    if as_json:
+        return show_json(row)
+    return views.show_segment(row)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    segments: Annotated[
+        list[str] | None, typer.Argument(metavar="[SEGMENT]...", help="Only these segments.")
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read every record, and compare files, rows and references with each other."""
+    from forager.archive.audit import audit, mend
+
+    async def check(archive: Archive) -> views.Audit:
+        found = audit(archive.database, archive.storage, segments or ())
+        result = views.Audit([finding async for finding in found])
+        if fix and result.mendable:
+            if not as_json:
+                views.show_findings(result.mendable)
+            confirm(views.mending_question(result.mendable), yes=yes)
+            for finding in result.mendable:
+                done = await mend(archive.database, archive.storage, finding)
+                result.mended[finding.segment] = done
+        return result
+
+    result = with_archive(context, check)
+    if as_json:
+        show_json(result.as_json())
+    else:
+        views.show_audit(result)
+    if result.failed:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def prune(
+    context: typer.Context,
+    older_than: Annotated[
+        str | None, typer.Option(help="Delete what was last written before, as in 30d.")
+    ] = None,
+    max_size: Annotated[
+        str | None, typer.Option(help="Delete the oldest until so much is left, as in 10GB.")
+    ] = None,
+    keep_referenced: Annotated[
+        bool, typer.Option("--keep-referenced", help="Keep what rows refer to, over any limit.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be deleted, and why.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete segments that nothing refers to, and those past a limit.
+
+    Without limits given here, those of the settings hold. Segments of a job that is running are
+    never deleted.
+    """
+    from forager.archive import deletion
+
+    policy = _policy(context, older_than, max_size, keep_referenced=keep_referenced)
+
+    async def work(archive: Archive) -> views.Pruning:
+        pruning = views.Pruning(await deletion.plan_prune(archive.database, policy))
+        if dry_run:
+            return pruning
+        if pruning.losses:
+            if not as_json:
+                views.show_deletions(pruning.plan.delete)
+            confirm(views.loss_question(pruning.losses), yes=yes)
+        pruning.done = await deletion.prune(archive.database, archive.storage, pruning.plan.delete)
+        return pruning
+
+    pruning = with_archive(context, work)
+    if as_json:
+        return show_json(pruning.as_json())
+    return views.show_pruning(pruning)
+
+
+@app.command()
+def read(
+    context: typer.Context,
+    ref: Annotated[str, typer.Argument(metavar="REF", help="SEGMENT:OFFSET:LENGTH")],
+    only_body: Annotated[bool, typer.Option("--body", help="Print the body alone.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print one archived response: its status, its headers and its body."""
+    from forager.archive.options import archive_options
+    from forager.archive.reader import read_response
+    from forager.archive.segment import parse_ref
+
+    # the database is not asked, so that the archive can be read when that cannot
+    storage = archive_options(flags_of(context).load()).open()
+    response = run(read_response(storage, parse_ref(ref)))
+    if as_json:
+        return show_json(views.response_as_json(response))
+    return views.show_response(response, only_body=only_body)
+
+
+def with_archive(context: typer.Context, ask: Callable[[Archive], Awaitable[Answer]]) -> Answer:
+    """The archive's answer to one question."""
+    from forager.archive.options import archive_options
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(Archive(settings, database, archive_options(settings).open()))
+
+    return run(answer())
+
+
+def _policy(
+    context: typer.Context, older_than: str | None, max_size: str | None, *, keep_referenced: bool
+) -> Policy:
+    from forager.archive.options import archive_options
+
+    policy = archive_options(flags_of(context).load()).policy
+    if older_than is not None or max_size is not None:
+        policy = replace(
+            policy,
+            max_age=None if older_than is None else parse_age(older_than),
+            max_bytes=None if max_size is None else parse_size(max_size),
+        )
+    return replace(policy, drop_references=not keep_referenced)

@@ -1,0 +1,267 @@
+"""How the archive's answers look, to people and to programs."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from forager.cli.amounts import size_in_words
+from forager.cli.output import note, plain, say, show_table, write
+from forager.cli.words import clean, counted, duration, long_time
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.archive.audit import Finding
+    from forager.archive.deletion import Pruned
+    from forager.archive.inventory import SegmentRow
+    from forager.archive.reader import ArchivedResponse
+    from forager.archive.retention import Deletion, Plan
+
+
+# --- segments ------------------------------------------------------------------------------------
+
+
+def show_segments(rows: Sequence[SegmentRow]) -> None:
+    right = {"justify": "right"}
+    show_table(
+        {
+            "segment": {"min_width": 20},
+            "size": right,
+            "records": right,
+            "references": right,
+            "age": {},
+            "state": {},
+            "job": {},
+        },
+        [
+            (
+                row.name,
+                size_in_words(row.bytes),
+                row.records,
+                row.references,
+                _age(row),
+                _state(row),
+                row.job_id,
+            )
+            for row in rows
+        ],
+    )
+
+
+def show_segment(row: SegmentRow) -> None:
+    described = {
+        "segment": row.name,
+        "state": _state(row),
+        "size": size_in_words(row.bytes),
+        "records": row.records,
+        "references": row.references,
+        "job": row.job_id or "",
+        "lease": row.lease,
+        "created": long_time(row.created_at),
+        "written": long_time(row.written_at),
+        "closed": long_time(row.closed_at),
+    }
+    for name, value in described.items():
+        say(f"{name:<12}{value}".rstrip())
+
+
+def _state(row: SegmentRow) -> str:
+    if row.going_at is not None:
+        return "going"
+    return "open" if row.open else "closed"
+
+
+def _age(row: SegmentRow) -> str:
+    return duration(max(0.0, (datetime.now(UTC) - row.written_at).total_seconds()))
+
+
+# --- verify --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Audit:
+    """What was found, and what was done about it."""
+
+    findings: list[Finding]
+    mended: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def mendable(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.can_be_mended]
+
+    @property
+    def failed(self) -> bool:
+        """Something that was promised is lost, whether or not rows still promise it."""
+        return any(not finding.ok for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        items = [
+            {
+                **plain(finding),
+                "troubles": [trouble.name.lower() for trouble in finding.troubles],
+                "broken": [str(ref) for ref in finding.broken],
+                "ok": finding.ok,
+                "mended": self.mended.get(finding.segment, []),
+            }
+            for finding in self.findings
+        ]
+        return {"ok": not self.failed, "segments": items}
+
+
+def show_audit(result: Audit) -> None:
+    troubled = [finding for finding in result.findings if finding.troubles]
+    if result.mended:
+        for segment, done in result.mended.items():
+            say(f"{segment}: {', '.join(done)}")
+    show_findings([finding for finding in troubled if finding.segment not in result.mended])
+    records = sum(finding.records for finding in result.findings)
+    segments = counted(len(result.findings), "segment")
+    note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with troubles.")
+    if result.mendable and not result.mended:
+        note("`forager archive verify --fix` mends what can be mended.")
+
+
+def show_findings(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        for trouble in finding.troubles:
+            detail = f" ({finding.detail})" if finding.detail and trouble.name == "TORN" else ""
+            say(f"{finding.segment}: {trouble.value}{detail}", "" if trouble.harmless else "red")
+
+
+def mending_question(findings: Sequence[Finding]) -> str:
+    lost = sum(len(finding.broken) or finding.references for finding in findings if not finding.ok)
+    files = [finding for finding in findings if finding.troubles[0].name == "ORPHAN"]
+    size = size_in_words(sum(finding.bytes for finding in files))
+    return (
+        f"Mend {counted(len(findings), 'segment')}, and thereby delete"
+        f" {counted(len(files), 'file')} ({size}) and {counted(lost, 'reference')}?"
+    )
+
+
+# --- prune ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Pruning:
+    """What was planned, and what was done unless it was only asked for."""
+
+    plan: Plan
+    done: Pruned | None = None
+
+    @property
+    def losses(self) -> list[Deletion]:
+        return [deletion for deletion in self.plan.delete if deletion.drops_references]
+
+    def as_json(self) -> dict[str, Any]:
+        planned = self.plan.delete if self.done is None else self.done.deleted
+        return {
+            "dry_run": self.done is None,
+            "deleted": [_deletion_as_json(deletion) for deletion in planned],
+            "kept": [_deletion_as_json(deletion) for deletion in self.plan.kept],
+            "spared": [d.segment.name for d in self.done.spared] if self.done else [],
+            "freed_bytes": sum(deletion.segment.size for deletion in planned),
+        }
+
+
+def show_pruning(pruning: Pruning) -> None:
+    done = pruning.done
+    deleted = pruning.plan.delete if done is None else done.deleted
+    show_deletions(deleted)
+    for deletion in pruning.plan.kept:
+        note(f"kept, though {deletion.reason.value}: {_deletion_in_words(deletion)}")
+    for deletion in done.spared if done else []:
+        note(f"spared, as it is in use now: {deletion.segment.name}")
+    size = size_in_words(sum(deletion.segment.size for deletion in deleted))
+    verb = "would be deleted" if done is None else "deleted"
+    note(f"{counted(len(deleted), 'segment')} ({size}) {verb}.")
+
+
+def show_deletions(deletions: Sequence[Deletion]) -> None:
+    for deletion in deletions:
+        say(f"{_deletion_in_words(deletion)}: {deletion.reason.value}")
+
+
+def loss_question(losses: Sequence[Deletion]) -> str:
+    responses = sum(deletion.segment.references for deletion in losses)
+    return (
+        f"Delete {counted(len(losses), 'segment')} although rows refer to"
+        f" {counted(responses, 'response')} in there?"
+    )
+
+
+def _deletion_in_words(deletion: Deletion) -> str:
+    segment = deletion.segment
+    references = counted(segment.references, "reference")
+    return f"{segment.name} ({size_in_words(segment.size)}, {references})"
+
+
+def _deletion_as_json(deletion: Deletion) -> dict[str, Any]:
+    segment = deletion.segment
+    return {
+        "name": segment.name,
+        "bytes": segment.size,
+        "references": segment.references,
+        "written_at": segment.last_used,
+        "reason": deletion.reason.name.lower(),
+    }
+
+
+# --- read ----------------------------------------------------------------------------------------
+
+
+def show_response(response: ArchivedResponse, *, only_body: bool) -> None:
+    """As it came; on a terminal, without what would steer it."""
+    on_terminal = sys.stdout.isatty()
+    text = _text(response)
+    if on_terminal and text is None:
+        raise InvalidInput("the body is not text", hint="Send it to a file: … --body > FILE")
+    if not only_body:
+        head = "\n".join([f"# {response.url}", f"# {response.date.isoformat()}", *_head(response)])
+        write(clean(head).encode() + b"\n\n")
+    write(clean(text).encode() if on_terminal and text is not None else response.body)
+
+
+def response_as_json(response: ArchivedResponse) -> dict[str, Any]:
+    text = _text(response)
+    body = (
+        {"body_base64": base64.b64encode(response.body).decode()}
+        if text is None
+        else {"body": text}
+    )
+    return {
+        "url": _valid(response.url),
+        "date": response.date,
+        "status": response.status,
+        "reason": _valid(response.reason),
+        "headers": [[_valid(name), _valid(value)] for name, value in response.headers],
+        "ip": response.ip,
+        "protocol": response.protocol,
+        "truncated": response.truncated,
+        "revisits_url": response.revisits_url,
+        "revisits_date": response.revisits_date,
+        **body,
+    }
+
+
+def _head(response: ArchivedResponse) -> list[str]:
+    status = f"HTTP {response.status} {response.reason}".rstrip()
+    return [status, *(f"{_valid(name)}: {_valid(value)}" for name, value in response.headers)]
+
+
+def _text(response: ArchivedResponse) -> str | None:
+    from forager.extract.decode import decode
+    from forager.extract.kinds import ContentKind, kind_of
+
+    content_type = next((v for n, v in response.headers if n.lower() == "content-type"), None)
+    if kind_of(response.body, content_type, response.url) is ContentKind.OTHER:
+        return None
+    return decode(response.body, content_type).text
+
+
+def _valid(text: str) -> str:
+    """Header bytes that were no UTF-8 are kept as lone surrogates, which no output takes."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,209 @@
+"""What a job found, as one file: every archived response, or one row for every settled URL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+from uuid import UUID
+
+import orjson
+
+from forager.archive import ArchiveError, ArchiveRef, Codec, Storage, read_response, write_warc
+from forager.crawl import export_store as store
+from forager.crawl.export_format import ExportFormat
+from forager.crawl.export_store import SettledUrl
+from forager.crawl.settlement import Outcome
+from forager.db.database import Database
+from forager.errors import NotFound
+from forager.extract.decode import decode
+from forager.extract.kinds import ContentKind, kind_of
+
+# bodies are read so many at a time: an object store answers each only after a while
+_READ_AHEAD = 16
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What is wanted of a job. `codec` is for WARC, `body` for the other formats."""
+
+    format: ExportFormat
+    outcomes: tuple[Outcome, ...] = tuple(Outcome)
+    body: bool = False
+    codec: Codec | None = Codec.GZIP
+
+
+@dataclass(slots=True)
+class Exported:
+    """What was written; `missed` responses could not be read from the archive."""
+
+    written: int = 0
+    missed: int = 0
+
+
+class RowSink(Protocol):
+    """Takes rows in portions, and is told when there are no more."""
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None: ...
+    def finish(self) -> None: ...
+
+
+class JsonLines:
+    """One JSON object per line."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        options = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+        self._file.write(b"".join(orjson.dumps(row, option=options) for row in rows))
+
+    def finish(self) -> None:
+        self._file.flush()
+
+
+async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
+    """How many rows or responses an export will have."""
+    async with database.connection() as connection:
+        return await store.count_settled(
+            connection,
+            job_id,
+            wanted.outcomes,
+            archived=wanted.format is ExportFormat.WARC,
+        )
+
+
+async def export_job(
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    file: BinaryIO,
+    progress: Progress = lambda _: None,
+) -> Exported:
+    """Write an export. Memory does not grow with the job."""
+    if wanted.format is ExportFormat.WARC:
+        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
+        info = {"isPartOf": str(job_id)}
+        report = await write_warc(storage, refs, file, wanted.codec, info)
+        return Exported(report.written, report.missed)
+    pages = _settled_urls(database, job_id, wanted.outcomes)
+    return await _export_rows(storage, pages, _sink(wanted, file), progress, body=wanted.body)
+
+
+async def _export_rows(
+    storage: Storage,
+    pages: AsyncIterator[list[SettledUrl]],
+    sink: RowSink,
+    progress: Progress,
+    *,
+    body: bool,
+) -> Exported:
+    exported = Exported()
+    async for page in pages:
+        step = _READ_AHEAD if body else len(page)
+        for start in range(0, len(page), step):
+            part = page[start : start + step]
+            rows = [_row(settled) for settled in part]
+            if body:
+                exported.missed += await _add_bodies(storage, part, rows)
+            sink.write(rows)
+            exported.written += len(rows)
+            progress(len(rows))
+    sink.finish()
+    return exported
+
+
+async def _settled_urls(
+    database: Database, job_id: UUID, outcomes: Sequence[Outcome]
+) -> AsyncIterator[list[SettledUrl]]:
+    """All settled URLs of a job, a page at a time, always in the same order."""
+    after = b""
+    while True:
+        async with database.connection() as connection:
+            page = await store.select_settled(connection, job_id, outcomes, after=after)
+        if page:
+            yield page
+            after = page[-1].url_hash
+        if len(page) < store.PAGE_ROWS:
+            return
+
+
+async def _archived_responses(
+    database: Database, job_id: UUID, outcomes: Sequence[Outcome]
+) -> AsyncIterator[ArchiveRef]:
+    """Where the responses of a job are, in the order in which they were written."""
+    async with database.connection() as connection:
+        segments = await store.select_segment_names(connection, job_id)
+    for segment in segments:
+        async with database.connection() as connection:
+            refs = await store.select_refs(connection, job_id, outcomes, segment)
+        for ref in refs:
+            yield ref
+
+
+def _sink(wanted: Export, file: BinaryIO) -> RowSink:
+    if wanted.format is ExportFormat.JSONL:
+        return JsonLines(file)
+    from forager.crawl.export_parquet import ParquetRows
+
+    return ParquetRows(file, body=wanted.body)
+
+
+def _row(settled: SettledUrl) -> dict[str, Any]:
+    return {
+        "url": settled.url,
+        "outcome": settled.outcome,
+        "reason": settled.reason,
+        "detail": settled.detail,
+        "duplicate_of": settled.duplicate_of,
+        "http_status": settled.http_status,
+        "depth": settled.depth,
+        "parent_url": settled.parent_url,
+        "via": settled.via,
+        "content_type": settled.content_type,
+        "title": settled.title,
+        "size": settled.size,
+        "settled_at": settled.settled_at,
+        "content_hash": settled.content_hash.hex() if settled.content_hash else None,
+        "archive": str(settled.ref) if settled.ref else None,
+    }
+
+
+async def _add_bodies(
+    storage: Storage, page: Sequence[SettledUrl], rows: Sequence[dict[str, Any]]
+) -> int:
+    """Add the text of each page; the answer is how many could not be read."""
+    missed = 0
+    readings = (_text_of(storage, settled) for settled in page)
+    texts = await asyncio.gather(*readings, return_exceptions=True)
+    for row, text in zip(rows, texts, strict=True):
+        if isinstance(text, ArchiveError | NotFound):
+            missed += 1
+        elif isinstance(text, BaseException):
+            raise text
+        row["body"] = text if isinstance(text, str) else None
+    return missed
+
+
+async def _text_of(storage: Storage, settled: SettledUrl) -> str | None:
+    """The page as text; nothing for what is not text, and for what was not stored again."""
+    if settled.ref is None:
+        return None
+    response = await read_response(storage, settled.ref)
+    if response.is_revisit:
+        return None
+    if kind_of(response.body, settled.content_type, settled.url) is ContentKind.OTHER:
+        return None
+    return decode(response.body, settled.content_type).text
+
+
+async def _counted(
+    refs: AsyncIterator[ArchiveRef], progress: Progress
+) -> AsyncIterator[ArchiveRef]:
+    async for ref in refs:
+        yield ref
+        progress(1)

@@ -1,0 +1,110 @@
+"""The SQL of exports: pages by key, so that no snapshot is held while bytes are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.archive import ArchiveRef
+from forager.db.database import Connection
+
+PAGE_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledUrl:
+    """A row of `crawl_visited` as an export needs it."""
+
+    url_hash: bytes
+    url: str
+    outcome: str
+    reason: str | None
+    detail: str | None
+    duplicate_of: str | None
+    http_status: int | None
+    depth: int
+    parent_url: str | None
+    via: str
+    content_type: str | None
+    title: str | None
+    size: int | None
+    settled_at: datetime
+    content_hash: bytes | None
+    segment: str | None
+    segment_offset: int | None
+    segment_length: int | None
+
+    @property
+    def ref(self) -> ArchiveRef | None:
+        if self.segment is None or self.segment_offset is None or self.segment_length is None:
+            return None
+        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
+
+
+async def count_settled(
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
+) -> int:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT count(*)
+          FROM crawl_visited
+         WHERE job_id = %s AND outcome = ANY(%s) AND (segment IS NOT NULL OR NOT %s)
+        """,
+        (job_id, list(outcomes), archived),
+    )
+    return await cursor.fetchone() or 0
+
+
+async def select_settled(
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], *, after: bytes
+) -> list[SettledUrl]:
+    cursor = connection.cursor(row_factory=class_row(SettledUrl))
+    await cursor.execute(
+        """
+        SELECT v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status,
+               v.depth, p.url AS parent_url, v.via, v.content_type, v.title, v.size, v.settled_at,
+               v.content_hash, v.segment, v.segment_offset, v.segment_length
+          FROM crawl_visited v
+          LEFT JOIN crawl_visited p ON p.job_id = v.job_id AND p.url_hash = v.parent
+         WHERE v.job_id = %s AND v.url_hash > %s AND v.outcome = ANY(%s)
+         ORDER BY v.url_hash
+         LIMIT %s
+        """,
+        (job_id, after, list(outcomes), PAGE_ROWS),
+    )
+    return await cursor.fetchall()
+
+
+async def select_segment_names(connection: Connection, job_id: UUID) -> list[str]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT DISTINCT segment
+          FROM crawl_visited
+         WHERE job_id = %s AND segment IS NOT NULL
+         ORDER BY segment
+        """,
+        (job_id,),
+    )
+    return await cursor.fetchall()
+
+
+async def select_refs(
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], segment: str
+) -> list[ArchiveRef]:
+    """A segment is of a bounded size, and so is this list."""
+    cursor = await connection.execute(
+        """
+        SELECT DISTINCT segment, segment_offset, segment_length
+          FROM crawl_visited
+         WHERE segment = %s AND job_id = %s AND outcome = ANY(%s)
+         ORDER BY segment_offset
+        """,
+        (segment, job_id, list(outcomes)),
+    )
+    return [ArchiveRef(*row) for row in await cursor.fetchall()]
