@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from forager import __version__
+
 SYNCS = 200
 
 
@@ -26,6 +28,7 @@ def describe_machine(folder: Path) -> list[tuple[str, str]]:
         ("disk", f"one 8 kB write + fdatasync takes {_sync_ms(folder):.2f} ms (median of {SYNCS})"),
         ("load average at the start", f"{load:.1f}"),
         ("system", f"{platform.system()} {platform.release()}"),
+        ("Forager", __version__),
         ("Python", platform.python_version()),
         ("psycopg", version("psycopg")),
     ]

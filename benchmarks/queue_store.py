@@ -55,6 +55,7 @@ class Beats:
 
     updates: int
     hot: int
+    cleanups: int
     seconds: float
 
 
@@ -64,6 +65,8 @@ def load_table(server: str, rows: int) -> Table:
     schema.upgrade(table.url)
     _execute(table, LOAD, {"rows": rows})
     _execute(table, "VACUUM (ANALYZE)")
+    # what loading left to write must not be written while something is measured
+    _execute(table, "CHECKPOINT")
     return table
 
 
@@ -145,7 +148,7 @@ async def beat(table: Table, *, workers: int, rounds: int) -> Beats:
     """Let workers that hold twenty jobs each renew them, round after round."""
     async with opened_queue(table) as queue:
         held = [await _claim_leases(queue) for _ in range(workers)]
-    before = await _update_counts(table)
+    before = await _counts(table)
     async with opened_queue(table) as queue:
         start = time.perf_counter()
         for _ in range(rounds):
@@ -153,9 +156,10 @@ async def beat(table: Table, *, workers: int, rounds: int) -> Beats:
                 renewed = await queue.heartbeat(leases)
                 assert len(renewed) == BATCH, "a heartbeat was refused"
         seconds = time.perf_counter() - start
-    after = await _update_counts(table)
+    after = await _counts(table)
     _execute(table, GIVE_BACK)
-    return Beats(after[0] - before[0], after[1] - before[1], seconds)
+    updates, hot, cleanups = (late - early for early, late in zip(before, after, strict=True))
+    return Beats(updates, hot, cleanups, seconds)
 
 
 async def _claim_leases(queue: Queue) -> list[Lease]:
@@ -164,18 +168,22 @@ async def _claim_leases(queue: Queue) -> list[Lease]:
     return [Lease(job.id, job.lease, worker) for job in jobs]
 
 
-async def _update_counts(table: Table) -> tuple[int, int]:
-    """Updates and HOT updates so far. Sessions report theirs at the latest when they end."""
+async def _counts(table: Table) -> tuple[int, int, int]:
+    """Updates, HOT updates, cleanups. Sessions report theirs at the latest when they end."""
     async with Database(table.url, max_size=1) as database, database.connection() as connection:
         async with asyncio.timeout(10):
             while await _other_sessions(connection):
                 await asyncio.sleep(0.05)
         cursor = await connection.execute(
-            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'crawl_jobs'"
+            """
+            SELECT n_tup_upd, n_tup_hot_upd, autovacuum_count + autoanalyze_count
+              FROM pg_stat_user_tables
+             WHERE relname = 'crawl_jobs'
+            """
         )
         row = await cursor.fetchone()
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 async def _other_sessions(connection: psycopg.AsyncConnection[tuple[int, ...]]) -> int:
