@@ -64,6 +64,8 @@ class DomainPermit(Base):
     )
     holder: Mapped[UUID] = mapped_column(primary_key=True)
     permits: Mapped[int]
+    # connections its crawl was started with: the limit of a domain that has none of its own
+    asked: Mapped[int]
     expires_at: Mapped[datetime]
 
 
