@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -25,6 +26,24 @@ ENV_PREFIX = "FORAGER_"
 # names with the prefix that are not settings: where the file is, and what only the tests read
 ENV_OTHER = {"FORAGER_CONFIG"}
 ENV_TEST_PREFIX = "FORAGER_TEST_"
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
+A_YEAR = 365 * 86400.0
+
+# Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
+Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
+
+# Pairs that only work in this order, with what goes wrong otherwise.
+LESS = (
+    ("heartbeat_interval", "lease_limit", "a runner would stop before its lease could be renewed"),
+    ("lease_limit", "stale_after", "a job could be given away while its runner still writes"),
+)
+AT_MOST = (
+    ("poll_interval", "heartbeat_interval", "a worker beats only when it looks for jobs"),
+    ("heartbeat_interval", "watchdog_interval", "the living need time to beat between two looks"),
+    ("stall_limit", "progress_limit", "a runner that is frozen makes no progress either"),
+    ("retry_delay", "retry_delay_max", "the first wait cannot be longer than the longest"),
+)
 
 
 class LogFormat(StrEnum):
@@ -37,7 +56,11 @@ class Settings(BaseSettings):
     """Everything that can be set. Times are seconds unless the name says otherwise."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, extra="forbid", frozen=True, validate_default=True
+        env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,  # an empty variable is how many tools say "not set"
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
     )
 
     home: Path = Field(
@@ -62,58 +85,113 @@ class Settings(BaseSettings):
     worker_capacity: int = Field(
         default=2, ge=1, le=1000, description="Jobs one worker runs at the same time."
     )
-    poll_interval: float = Field(
-        default=1.0, gt=0, description="How often a worker looks for jobs when nothing wakes it."
+    poll_interval: Seconds = Field(
+        default=1.0, description="How often a worker looks for jobs when nothing wakes it."
     )
-    heartbeat_interval: float = Field(
-        default=10.0, gt=0, description="How often a worker renews the leases of its jobs."
+    heartbeat_interval: Seconds = Field(
+        default=10.0, description="How often a worker renews the leases of its jobs."
     )
-    lease_limit: float = Field(
+    lease_limit: Seconds = Field(
         default=90.0,
-        gt=0,
         description="A runner whose lease was not renewed for this long stops itself.",
     )
-    stall_limit: float = Field(
+    stall_limit: Seconds = Field(
         default=60.0,
-        gt=0,
+        gt=1,  # a sign of life comes once per second
         description="A runner without a sign of life for this long is frozen, and killed.",
     )
-    progress_limit: float = Field(
+    progress_limit: Seconds = Field(
         default=900.0,
-        gt=0,
         description="A runner that lives but commits nothing for this long is stuck, and killed.",
     )
     job_modules: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Python modules, separated by commas, that register job kinds of your own.",
     )
-    job_time_limit: float | None = Field(
-        default=None, gt=0, description="Longest time one run of a job may take; none by default."
+    job_time_limit: Seconds | None = Field(
+        default=None, description="Longest time one run of a job may take; none by default."
     )
     job_memory_limit_mb: int = Field(
         default=2048, ge=64, description="Memory a runner and its children may use together."
     )
-    shutdown_grace: float = Field(
-        default=20.0, ge=0, description="Time runners get to commit and leave when a worker stops."
+    shutdown_grace: SecondsOrZero = Field(
+        default=20.0, description="Time runners get to commit and leave when a worker stops."
     )
 
     # --- recovery --------------------------------------------------------------------------
-    watchdog_interval: float = Field(
-        default=60.0, gt=0, description="How often a worker looks for jobs of dead workers."
+    watchdog_interval: Seconds = Field(
+        default=60.0, description="How often a worker looks for jobs of dead workers."
     )
-    stale_after: float = Field(
-        default=120.0, gt=0, description="Age of a heartbeat after which its worker counts as dead."
+    stale_after: Seconds = Field(
+        default=120.0, description="Age of a heartbeat after which its worker counts as dead."
     )
     max_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a job after its first run."
     )
-    retry_delay: float = Field(
-        default=1.0, ge=0, description="Wait before the first retry; doubles with each one."
+    retry_delay: SecondsOrZero = Field(
+        default=1.0, description="Wait before the first retry; doubles with each one."
     )
-    retry_delay_max: float = Field(default=600.0, ge=0, description="Longest wait before a retry.")
+    retry_delay_max: SecondsOrZero = Field(
+        default=600.0, description="Longest wait before a retry."
+    )
     prune_after_days: float = Field(
-        default=30.0, gt=0, description="Finished jobs older than this are deleted."
+        default=30.0, gt=0, le=36500, description="Finished jobs older than this are deleted."
     )
+
+    # --- crawling --------------------------------------------------------------------------
+    user_agent: str = Field(
+        default="Forager/{version}",
+        min_length=1,
+        description="How Forager names itself to servers; `{version}` becomes its version.",
+    )
+    extraction_processes: int = Field(
+        default=1, ge=1, le=64, description="Processes of a crawl that read pages."
+    )
+    extraction_time_limit: Seconds = Field(
+        default=20.0, description="Longest time one page may take to be read."
+    )
+    extraction_memory_mb: int = Field(
+        default=1024, ge=256, description="Memory a process that reads pages may use."
+    )
+    secret_key: SecretStr | None = Field(
+        default=None,
+        description="Key of stored secrets; by default a file in the home folder.",
+    )
+
+    # --- archive ---------------------------------------------------------------------------
+    archive_url: str | None = Field(
+        default=None,
+        description="Where raw responses are kept; by default the folder `archive` in the home.",
+    )
+    archive_segment_mb: int = Field(
+        default=256, ge=1, description="Size at which a new archive segment is begun."
+    )
+    archive_max_age_days: float | None = Field(
+        default=None, gt=0, description="Archived responses older than this are deleted."
+    )
+    archive_max_mb: int | None = Field(
+        default=None, ge=1, description="Size of the archive; the oldest responses go first."
+    )
+
+    @field_validator("home", mode="after")
+    @classmethod
+    def _absolute(cls, home: Path) -> Path:
+        """Whatever was written, one spelling: processes meet in this folder by its name."""
+        if home == Path():
+            raise ValueError("the home folder must be named; use an absolute path")
+        try:
+            return home.expanduser().resolve()
+        except (RuntimeError, OSError) as error:
+            raise ValueError(
+                f"this folder cannot be found: {error}; use an absolute path"
+            ) from None
+
+    @field_validator("database_url", mode="after")
+    @classmethod
+    def _postgresql_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(DATABASE_SCHEMES):
+            raise ValueError("expected postgresql://user:password@host:5432/database")
+        return url
 
     @field_validator("job_modules", mode="before")
     @classmethod
@@ -121,6 +199,20 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for smaller, larger, reason in LESS:
+            if not getattr(self, smaller) < getattr(self, larger):
+                raise ValueError(self._disorder(smaller, "less than", larger, reason))
+        for smaller, larger, reason in AT_MOST:
+            if not getattr(self, smaller) <= getattr(self, larger):
+                raise ValueError(self._disorder(smaller, "at most", larger, reason))
+        return self
+
+    def _disorder(self, smaller: str, relation: str, larger: str, reason: str) -> str:
+        low, high = getattr(self, smaller), getattr(self, larger)
+        return f"{smaller} ({low:g} s) must be {relation} {larger} ({high:g} s): {reason}"
 
     @classmethod
     def settings_customise_sources(
@@ -135,6 +227,15 @@ class Settings(BaseSettings):
         return init_settings, env_settings, file
 
 
+class Origin(StrEnum):
+    """Where a setting's value came from."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
 def config_file() -> Path:
     """The file settings are read from; it need not exist unless FORAGER_CONFIG names it."""
     return Path(os.environ.get("FORAGER_CONFIG") or "forager.toml")
@@ -142,30 +243,57 @@ def config_file() -> Path:
 
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings, or say which key is wrong, where, and what was probably meant."""
-    _check_config_file()
+    in_file = _read_config_file()
     _check_environment()
+    given = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings(**{k: v for k, v in overrides.items() if v is not None})
+        return Settings(**given)
     except ValidationError as error:
         raise InvalidInput(
-            _explain(error), hint="`forager config show` lists every setting."
+            _explain(error, _origins(given, in_file)),
+            hint="`docs/reference/settings.md` lists every setting.",
         ) from None
 
 
-def _check_config_file() -> None:
+def origins(flags: Collection[str] = ()) -> dict[str, Origin]:
+    """Where each setting's value comes from, given the names of those set by flags."""
+    return _origins(flags, _read_config_file())
+
+
+def env_name(setting: str) -> str:
+    return ENV_PREFIX + setting.upper()
+
+
+def _origins(flags: Collection[str], in_file: Collection[str]) -> dict[str, Origin]:
+    environment = {name.upper() for name, value in os.environ.items() if value}
+
+    def origin(name: str) -> Origin:
+        if name in flags:
+            return Origin.FLAG
+        if env_name(name) in environment:
+            return Origin.ENVIRONMENT
+        return Origin.FILE if name in in_file else Origin.DEFAULT
+
+    return {name: origin(name) for name in Settings.model_fields}
+
+
+def _read_config_file() -> dict[str, Any]:
     path = config_file()
-    if not path.exists():
-        if "FORAGER_CONFIG" in os.environ:
-            raise InvalidInput(f"FORAGER_CONFIG names {path}, which does not exist")
-        return
     try:
-        tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if os.environ.get("FORAGER_CONFIG"):
+            raise InvalidInput(
+                f"the configuration file {path} does not exist",
+                hint="It is named by --config or FORAGER_CONFIG.",
+            ) from None
+        return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
 
 
 def _check_environment() -> None:
-    known = {ENV_PREFIX + name.upper() for name in Settings.model_fields} | ENV_OTHER
+    known = {env_name(name) for name in Settings.model_fields} | ENV_OTHER
     for name in sorted(os.environ):
         if name.startswith(ENV_PREFIX) and name not in known:
             if name.startswith(ENV_TEST_PREFIX):
@@ -173,18 +301,33 @@ def _check_environment() -> None:
             raise InvalidInput(f"{name} is set, but is not a setting{_closest(name, known)}")
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, origin: dict[str, Origin]) -> str:
     lines = []
     for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
+        key = str(problem["loc"][0]) if problem["loc"] else ""
+        message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             near = _closest(key, Settings.model_fields)
             lines.append(f"unknown setting {key!r} in {config_file()}{near}")
+        elif key in Settings.model_fields:
+            got = "" if _is_secret(key) else f" (got {problem['input']!r})"
+            lines.append(f"setting {_as_written(key, origin[key])}: {message}{got}")
         else:
-            lines.append(f"setting {key!r}: {problem['msg']} (got {problem['input']!r})")
+            lines.append(f"settings do not fit together: {message}")
     return "\n".join(lines)
 
 
-def _closest(name: str, known: Any) -> str:
+def _as_written(name: str, origin: Origin) -> str:
+    """A setting's name where it was set, so that the reader knows what to change."""
+    if origin is Origin.FLAG:
+        return f"--{name.replace('_', '-')}"
+    return env_name(name) if origin is Origin.ENVIRONMENT else f"{name!r} in {config_file()}"
+
+
+def _is_secret(name: str) -> bool:
+    return "SecretStr" in str(Settings.model_fields[name].annotation)
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {match[0]}?)" if match else ""

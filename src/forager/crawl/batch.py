@@ -24,7 +24,7 @@ from forager.jobs.context import JobContext
 
 
 class BatchRefused(ForagerError):
-    """PostgreSQL refused something in a batch; `culprits` are the keys of the pages it came with."""
+    """PostgreSQL refused something in a batch; `culprits` are the keys of its pages."""
 
     def __init__(self, culprits: dict[bytes, str]) -> None:
         super().__init__(f"PostgreSQL refused {len(culprits)} pages")

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 
 from forager.crawl import store
 from forager.crawl.batch import Committer
-from forager.crawl.discovery import Discovered
 from forager.crawl.entry import Entry
 from forager.crawl.loops import redirect_loops
 from forager.crawl.options import CrawlOptions
 from forager.crawl.scope import ScopeMode
+from forager.crawl.seeding import first_urls
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
 from forager.crawl.window import Window
+from forager.errors import GiveUp
 from forager.extract.hosts import host_of
+from forager.extract.keys import url_key
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 
@@ -102,7 +104,7 @@ class Engine:
                     return await self._leave(outcome)
             await self._nap()
 
-    # --- what comes next -----------------------------------------------------------------------
+    # --- what comes next ------------------------------------------------------------------
 
     def _limit_reached(self) -> str | None:
         options, ledger = self._options, self._state.ledger
@@ -160,7 +162,7 @@ class Engine:
             resting.entries.append(entry)
         return None
 
-    # --- what comes back -------------------------------------------------------------------------
+    # --- what comes back --------------------------------------------------------------------
 
     def _arrived(self, task: asyncio.Task[Visit]) -> None:
         self._visits.discard(task)
@@ -191,7 +193,7 @@ class Engine:
         rest.until, rest.reason = max(rest.until, until), resting.reason
         rest.entries.append(resting.entry)
 
-    # --- commits -----------------------------------------------------------------------------------
+    # --- commits ------------------------------------------------------------------------------
 
     async def _commit_if_due(self) -> None:
         if self._failure is not None:
@@ -228,7 +230,7 @@ class Engine:
             if isinstance(visit, Settlement):
                 self._visitor.committed(visit)
 
-    # --- ends ----------------------------------------------------------------------------------------
+    # --- ends -----------------------------------------------------------------------------------
 
     def _busy(self) -> bool:
         return bool(self._visits or self._settled or self._committing)
@@ -253,7 +255,16 @@ class Engine:
                 connection, self._context.lease.job_id, "redirect"
             )
         await self._committer.fail_redirect_loops(redirect_loops(redirects))
+        if not self._state.ledger.pages:
+            await self._explain_nothing()
         return Completed("finished")
+
+    async def _explain_nothing(self) -> None:
+        """A crawl that got no page at all has failed, and its start says why."""
+        seeds = [url_key(url) for url in first_urls(self._options)]
+        async with self._context.database.connection() as connection:
+            reasons = await store.select_details(connection, self._context.lease.job_id, seeds)
+        raise GiveUp("no page could be fetched: " + ("; ".join(reasons) or "nothing was found"))
 
     async def _leave(self, outcome: Outcome) -> Outcome:
         """Commit what is settled; what is under way was never begun."""
@@ -285,6 +296,3 @@ def _concurrency(options: CrawlOptions) -> int:
         return options.concurrency
     many = options.scope is ScopeMode.DOMAIN or len(options.urls) > 1
     return DEFAULT_CONCURRENCY * (HOSTS_AT_ONCE if many else 1)
-
-
-__all__ = ["Discovered", "Engine"]

@@ -81,8 +81,9 @@ class ExtractionPool:
 
     async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits."""
+        number = next(self._numbers)
         header = {
-            "id": next(self._numbers),
+            "id": number,
             "url": response.url,
             "content_type": response.headers.get("Content-Type"),
             "headers": list(response.headers.items()),
@@ -94,7 +95,7 @@ class ExtractionPool:
             "archive": archive,
         }
         process = min(self._processes, key=lambda p: p.load)
-        answer, blobs = await process.ask(header["id"], encode_frame(header, [response.body]))
+        answer, blobs = await process.ask(number, encode_frame(header, [response.body]))
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         return _extracted(answer, blobs)

@@ -54,7 +54,7 @@ class Extractor:
         for link in facts.outlinks.links:
             rule = self._scope.outside(link.url)
             if rule is not None:
-                outside[rule.reason] += 1
+                outside[rule.reason.value] += 1
             elif link.nofollow or facts.directives.nofollow:
                 nofollow.append(link.url)
             else:
@@ -79,9 +79,7 @@ def _header(facts: PageFacts, *, followed: int, outside: Counter[str]) -> dict[s
     }
 
 
-def _record(
-    request: dict[str, Any], headers: list[tuple[str, str]], body: bytes
-) -> ResponseRecord:
+def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes) -> ResponseRecord:
     return ResponseRecord(
         url=request["url"],
         date=datetime.fromtimestamp(request["at"], UTC),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from secrets import token_hex
 from uuid import UUID
 
 from forager import __version__
@@ -173,7 +174,8 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
     job_id = context.lease.job_id
     return ArchiveWriter(
         options.open(),
-        owner=f"job-{job_id.hex}",
+        # a handler may be called again under the same lease, and segments are never reopened
+        owner=f"job-{job_id.hex}-{token_hex(4)}",
         lease=context.lease.number,
         register=partial(_register_segment, context.database, job_id),
         info={"http-header-user-agent": agent},

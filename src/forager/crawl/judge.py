@@ -45,7 +45,7 @@ class Judge:
     def _retry_delay(self, entry: Entry, error: Retry) -> float:
         if isinstance(error, SlowDown) and error.retry_after is not None:
             return error.retry_after
-        delay = self._options.retry_delay * 2**entry.attempts
+        delay: float = self._options.retry_delay * 2**entry.attempts
         jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
         return min(RETRY_DELAY_MAX, delay) * jitter
 
@@ -180,9 +180,7 @@ def excluded(entry: Entry, reason: str, detail: str) -> Settlement:
     return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=detail)
 
 
-def failed(
-    entry: Entry, reason: str, detail: str, status: int | None = None
-) -> Settlement:
+def failed(entry: Entry, reason: str, detail: str, status: int | None = None) -> Settlement:
     return Settlement(
         entry=entry, outcome=Outcome.FAILED, reason=reason, detail=detail, http_status=status
     )

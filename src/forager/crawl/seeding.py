@@ -148,9 +148,8 @@ class Seeding:
 def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
     if options.strategy is not Strategy.LLMS:
         return list(options.seeds)
-    urls = [
-        urljoin(seed, f"/{name}") for seed in options.seeds for name in ("llms.txt", "llms-full.txt")
-    ]
+    files = ("/llms.txt", "/llms-full.txt")
+    urls = [urljoin(seed, file) for seed in options.seeds for file in files]
     named = [seed for seed in options.seeds if seed.endswith(".txt")]
     return list(dict.fromkeys(NormalisedUrl(url) for url in named or urls))
 

@@ -14,7 +14,7 @@ from forager.crawl.settlement import Postponed, Settlement
 from forager.db.database import Connection
 from forager.extract.urls import NormalisedUrl
 
-# --- the state of a crawl ----------------------------------------------------------------------
+# --- the state of a crawl --------------------------------------------------------------
 
 
 async def insert_state(connection: Connection, job_id: UUID) -> None:
@@ -83,7 +83,7 @@ async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] |
     return dict(zip((column.name for column in cursor.description), row, strict=True))
 
 
-# --- the frontier ------------------------------------------------------------------------------
+# --- the frontier ----------------------------------------------------------------------
 
 
 async def insert_entries(connection: Connection, job_id: UUID, entries: Sequence[Entry]) -> None:
@@ -298,6 +298,21 @@ async def select_outcomes(
     return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
 
 
+async def select_details(connection: Connection, job_id: UUID, keys: Sequence[bytes]) -> list[str]:
+    """Why some URLs were not fetched, in words."""
+    cursor = await connection.execute(
+        """
+        SELECT url || ': ' || coalesce(detail, reason, outcome)
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash = ANY(%s)
+         ORDER BY url
+         LIMIT 5
+        """,
+        (job_id, list(keys)),
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
 async def select_duplicates(
     connection: Connection, job_id: UUID, reason: str
 ) -> list[tuple[bytes, str]]:
@@ -327,7 +342,7 @@ async def fail_visited(
     )
 
 
-# --- refilling the memory of a resumed crawl --------------------------------------------------------
+# --- refilling the memory of a resumed crawl ------------------------------------------------
 
 CHUNK = 20_000
 

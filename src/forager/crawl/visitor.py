@@ -20,10 +20,11 @@ from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.errors import SlowDown, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import key_fingerprint, url_key
-from forager.fetch.budgets import Budgets, DomainInactive, HostResting
+from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client
 from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
+from forager.fetch.slots import DomainInactive, HostResting
 from forager.jobs.context import JobContext
 
 

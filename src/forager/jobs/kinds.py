@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forager.jobs.context import JobContext
     from forager.jobs.outcome import Outcome
 
-BUILTIN_MODULES = ("forager.jobs.selftest",)
+BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.job")
 
 
 def any_payload(payload: dict[str, Any]) -> dict[str, Any]:

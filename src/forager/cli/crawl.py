@@ -1,0 +1,258 @@
+"""`forager crawl` and `forager resume`: a job in the foreground, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.failures import FAILED, INTERRUPTED, OK
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, JobId
+from forager.cli.output import note, say, show_json
+from forager.cli.words import counted, duration
+
+if TYPE_CHECKING:
+    from forager.crawl.options import CrawlOptions
+    from forager.crawl.report import CrawlReport
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+Urls = Annotated[
+    list[str] | None, typer.Argument(metavar="URL...", help="Where to start; several with list.")
+]
+
+
+def crawl(
+    context: typer.Context,
+    urls: Urls = None,
+    *,
+    file: Annotated[
+        Path | None, typer.Option(help="Read start URLs from a file, one per line (- for stdin).")
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option(help="site, sitemap, list, single or llms: where URLs come from.")
+    ] = "site",
+    scope: Annotated[
+        str, typer.Option(help="host, domain or prefix: how far to go from the start.")
+    ] = "host",
+    include: Annotated[
+        list[str] | None, typer.Option(help="Only URLs like this: /docs/* or re:… (repeatable).")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="No URLs like this; beats --include (repeatable).")
+    ] = None,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="Stop after so many pages.")] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, help="Follow at most so many links from the start.")
+    ] = None,
+    max_time: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    max_bytes: Annotated[int | None, typer.Option(min=1, help="Stop after so many bytes.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Connections to a host.", show_default="5")
+    ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds between requests.", show_default="1; 0 on loopback"),
+    ] = None,
+    retries: Annotated[int, typer.Option(min=0, max=100, help="Tries more for each URL.")] = 3,
+    user_agent: Annotated[
+        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
+    ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    ] = False,
+    ignore_robots: Annotated[
+        bool, typer.Option("--ignore-robots", help="Do not obey robots.txt (your own site?).")
+    ] = False,
+    source: Annotated[
+        str | None, typer.Option(help="Name of what is crawled.", show_default="the host")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Leave it to a worker and return at once.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl a site, and account for every URL.
+
+    Ctrl-C pauses cleanly; `forager resume` goes on from there.
+    """
+    from forager.crawl.options import crawl_options
+
+    given = {
+        "urls": [*(urls or []), *_lines(file)],
+        "strategy": strategy,
+        "scope": scope,
+        "include": include or [],
+        "exclude": exclude or [],
+        "max_pages": max_pages,
+        "max_depth": max_depth,
+        "max_time": max_time,
+        "max_bytes": max_bytes,
+        "concurrency": concurrency,
+        "delay": delay,
+        "retries": retries,
+        "user_agent": user_agent,
+        "headers": _headers(header or []),
+        "proxy": proxy,
+        "allow_private": allow_private,
+        "ignore_robots": ignore_robots,
+    }
+    options = crawl_options(given)
+    settings = flags_of(context).load()
+    raise typer.Exit(
+        asyncio.run(_crawl(settings, options, source, priority, detach=detach, as_json=as_json))
+    )
+
+
+def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
+    """Go on with a paused crawl in the foreground, from its last commit."""
+    settings = flags_of(context).load()
+    raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
+
+
+async def _crawl(
+    settings: Settings,
+    options: CrawlOptions,
+    source: str | None,
+    priority: int,
+    *,
+    detach: bool,
+    as_json: bool,
+) -> int:
+    from forager.crawl.report import crawl_report
+    from forager.crawl.service import request_crawl
+    from forager.db.database import open_database
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.queue import Queue
+
+    load_kinds(settings.job_modules)
+    async with open_database(settings, name="forager crawl") as database:
+        queue = Queue(database, settings)
+        asked = await request_crawl(
+            queue, options, source=source, priority=priority, max_retries=settings.max_retries
+        )
+        job = asked.job
+        if not asked.created:
+            note(f"{job.source_id} is being crawled already by job {job.id}")
+        if detach:
+            report = await crawl_report(database, queue, job.id)
+            _show(report, as_json=as_json)
+            if not as_json:
+                say(f"a worker will run it: forager worker · forager jobs show {job.id}")
+            return OK
+        if not asked.created:
+            note("this is its progress; its own options hold, not those given now")
+        return await _watch(database, settings, job.id, as_json=as_json)
+
+
+async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
+    from forager.db.database import open_database
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.lifecycle import Status
+    from forager.jobs.queue import Queue
+
+    load_kinds(settings.job_modules)
+    async with open_database(settings, name="forager resume") as database:
+        queue = Queue(database, settings)
+        job_id = await queue.resolve(text)
+        job = await queue.get(job_id)
+        if job.status is Status.FAILED:
+            await queue.retry(job_id)
+        elif job.status not in (Status.PENDING, Status.PROCESSING):
+            await queue.resume(job_id)
+        return await _watch(database, settings, job_id, as_json=as_json)
+
+
+async def _watch(database: Database, settings: Settings, job_id: Any, *, as_json: bool) -> int:
+    from forager.cli.crawl_progress import CrawlProgress
+    from forager.crawl.foreground import Foreground
+
+    with CrawlProgress() as progress:
+        foreground = Foreground(database, settings, job_id, progress.show)
+        _pause_on_interrupt(foreground, progress)
+        report = await foreground.run()
+    _show(report, as_json=as_json)
+    return _exit_code(report)
+
+
+def _pause_on_interrupt(foreground: Any, progress: Any) -> None:
+    """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def on_signal() -> None:
+        nonlocal asked
+        if asked:
+            foreground.stop_at_once()
+            return
+        asked = True
+        progress.say("pausing; Ctrl-C again stops at once")
+        foreground.pause()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+
+
+def _exit_code(report: CrawlReport) -> int:
+    from forager.jobs.lifecycle import Status
+
+    if report.job.status is Status.COMPLETED:
+        return OK
+    return INTERRUPTED if report.job.status is Status.PAUSED else FAILED
+
+
+def _show(report: CrawlReport, *, as_json: bool) -> None:
+    if as_json:
+        show_json(report.as_json())
+        return
+    job, ledger = report.job, report.ledger.summary()
+    why = job.stop_reason or job.error_message or ""
+    say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
+    rate = f"{report.pages_per_second:.1f} pages/s"
+    say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
+    counts = ("fetched", "unchanged", "duplicate", "failed", "excluded", "pending")
+    say(
+        f"{counted(ledger['discovered'], 'URL')} discovered = "
+        + " + ".join(
+            f"{ledger[name]} {name}" for name in counts if ledger[name] or name == "fetched"
+        )
+    )
+    for group in ("failed", "excluded", "duplicate"):
+        for reason, number in ledger[f"{group}_by_reason"].items():
+            say(f"  {group}: {number} {reason}")
+    for remark, number in ledger["remarks"].items():
+        say(f"  note: {number} {remark}")
+    if job.shown_status == "paused":
+        say(f"go on with: forager resume {job.id}")
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise typer.BadParameter(f"{line!r} is not 'Name: value'", param_hint="--header")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _lines(file: Path | None) -> list[str]:
+    if file is None:
+        return []
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint="--file") from None
+    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]

@@ -1,0 +1,78 @@
+"""A crawl in the foreground: the same queue, supervisor and runner, watched until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from uuid import UUID
+
+from forager.crawl.report import CrawlReport, crawl_report
+from forager.db.database import Database
+from forager.errors import DatabaseUnavailable
+from forager.jobs.lifecycle import FINISHED, IllegalMove, Status
+from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
+from forager.settings import Settings
+
+LOOK_INTERVAL = 0.25
+
+
+class Foreground:
+    """Runs one job here, unless a worker elsewhere has it, and reports until it ends or pauses."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        job_id: UUID,
+        show: Callable[[CrawlReport], None] = lambda _: None,
+    ) -> None:
+        self._database = database
+        self._queue = Queue(database, settings)
+        self._job_id = job_id
+        self._show = show
+        self._supervisor = Supervisor(database, settings, only=job_id)
+        self._pausing: asyncio.Task[None] | None = None
+
+    async def run(self) -> CrawlReport:
+        supervising = asyncio.create_task(self._supervisor.run())
+        try:
+            return await self._watch()
+        finally:
+            self._supervisor.stop()
+            await asyncio.wait({supervising})
+
+    def pause(self) -> None:
+        """Ask for a clean pause; `run` returns when the job is paused."""
+        self._pausing = asyncio.ensure_future(self._pause())
+
+    def stop_at_once(self) -> None:
+        """Do not wait for the runner: what it has not committed goes back to the frontier."""
+        for runner in self._supervisor.runners.values():
+            runner.kill("stopped by the user")
+
+    async def _pause(self) -> None:
+        try:
+            await self._queue.pause(self._job_id, reason="interrupted at the terminal")
+        except IllegalMove:
+            return  # it ended just now
+
+    async def _watch(self) -> CrawlReport:
+        while True:
+            report = await self._look()
+            if report is not None:
+                self._show(report)
+                if _has_ended(report):
+                    return report
+            await asyncio.sleep(LOOK_INTERVAL)
+
+    async def _look(self) -> CrawlReport | None:
+        try:
+            return await crawl_report(self._database, self._queue, self._job_id)
+        except DatabaseUnavailable:
+            return None  # the supervisor says so, and brings it back if it can
+
+
+def _has_ended(report: CrawlReport) -> bool:
+    job = report.job
+    return job.status in FINISHED or (job.status is Status.PAUSED and job.worker_id is None)

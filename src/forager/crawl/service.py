@@ -1,0 +1,39 @@
+"""Asking for crawls: what every adapter (command line, API, library) calls."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from forager.crawl.options import CrawlOptions
+from forager.extract.hosts import host_of
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Enqueued, Queue
+
+KIND = "crawl"
+
+
+async def request_crawl(
+    queue: Queue,
+    options: CrawlOptions,
+    *,
+    source: str | None = None,
+    priority: int = 0,
+    max_retries: int = 3,
+    user_id: UUID | None = None,
+    actor: str = "user",
+) -> Enqueued:
+    """Enqueue a crawl; a source that is being crawled already answers with that job."""
+    job = NewJob(
+        kind=KIND,
+        payload=options.model_dump(mode="json", exclude_defaults=True),
+        priority=priority,
+        max_retries=max_retries,
+        source_id=source or default_source(options),
+        user_id=user_id,
+    )
+    return await queue.enqueue(job, actor=actor)
+
+
+def default_source(options: CrawlOptions) -> str:
+    """The host; what a user wants crawled as one unit is usually a whole site."""
+    return host_of(options.seeds[0])
