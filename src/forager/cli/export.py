@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from forager.archive.codec import Codec
-    from forager.crawl.export import Exported, Progress
+    from forager.crawl.export import Export, Exported, Progress
     from forager.settings import Settings
 
 STDOUT = "-"
