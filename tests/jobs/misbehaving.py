@@ -9,9 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NoReturn
 
-from forager.errors import GiveUp
+from forager.db.database import Connection
+from forager.errors import DatabaseUnavailable, GiveUp
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
@@ -45,7 +48,7 @@ async def count(context: JobContext) -> Outcome:
             return Stopped()
         await asyncio.sleep(context.job.payload.get("seconds", 0))
         await mark(context, step)
-    return Completed(finish=None)
+    return Completed()
 
 
 async def wait_for_ever(context: JobContext) -> Outcome:
@@ -155,12 +158,20 @@ async def fill_the_disk(context: JobContext) -> Outcome:
 
 
 async def lose_answers(context: JobContext) -> Outcome:
-    """Commit, and lose the line before the answer: nobody knows whether it worked."""
+    """After every commit the line is dead before the answer: nobody knows whether it worked."""
     step = await next_step(context)
     if step < context.job.payload["steps"]:
         await mark(context, step)
-        async with context.database.connection() as connection:
-            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        raise DatabaseUnavailable("the line went dead after the commit")
+    real = context.database.transaction
+
+    @asynccontextmanager
+    async def complete_and_lose() -> AsyncIterator[Connection]:
+        async with real() as connection:
+            yield connection
+        raise DatabaseUnavailable("the line went dead after the completion")
+
+    context.database.transaction = complete_and_lose  # type: ignore[method-assign]
     return Completed()
 
 

@@ -95,10 +95,12 @@ async def test_children_do_not_outlive_their_runner(
 async def test_a_module_that_cannot_be_loaded_is_the_reason(
     database_url: str, settings: Settings
 ) -> None:
-    async with open_shop(database_url, settings, retry_delay=600.0) as shop:
-        async with at_work(shop) as supervisor:
-            # as if the module had been broken after the worker started
-            changes = {"job_modules": ("misbehaving", "no_such_module")}
-            supervisor._settings = shop.settings.model_copy(update=changes)
-            job = await shop.retried(await shop.enqueue("count", steps=1))
-            assert "no_such_module" in (job.error_message or "")
+    async with (
+        open_shop(database_url, settings, retry_delay=600.0) as shop,
+        at_work(shop) as supervisor,
+    ):
+        # as if the module had been broken after the worker started
+        changes = {"job_modules": ("misbehaving", "no_such_module")}
+        supervisor._settings = shop.settings.model_copy(update=changes)
+        job = await shop.retried(await shop.enqueue("count", steps=1))
+        assert "no_such_module" in (job.error_message or "")

@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from contextlib import ExitStack
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -35,7 +36,7 @@ QUICK = {"stall_limit": 1.5, "lease_limit": 2.0, "stale_after": 2.5, "watchdog_i
 async def overlapping_runs(shop: Shop, job_id: UUID) -> int:
     """Claims that came before the run before them had ended."""
     moves = [m for m in await shop.history(job_id) if m not in ("pause", "resume", "enqueue")]
-    return sum(a == b == "claim" for a, b in zip(moves, moves[1:], strict=False))
+    return sum(a == b == "claim" for a, b in pairwise(moves))
 
 
 async def test_two_workers_race_and_every_job_runs_once(
@@ -162,7 +163,7 @@ async def test_a_frozen_runner_cannot_write_and_blocks_nobody(
 async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
     database_url: str, settings: Settings
 ) -> None:
-    """The whole worker is stopped inside a transaction; the job is taken, run, and then it wakes."""
+    """The whole worker stops inside a transaction, loses its job, and wakes up."""
     async with open_shop(database_url, settings, **QUICK) as shop:
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("freeze in transaction")

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 from uuid import UUID
 
+import misbehaving
 import psutil
 
-import misbehaving
 from forager.db.database import Database
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
 from forager.db.pool import Connection, Pool, cut_after
-from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
+from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, InvalidInput, LeaseLost
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -23,6 +24,9 @@ log = get_logger("db")
 
 OLDEST_SERVER = 150000
 LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
+
+# the driver's own words about lost lines; Forager's errors say the same, once
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 # a listener that has heard nothing for so long asks whether anybody is still there
 SILENCE_LIMIT = 30.0
@@ -187,17 +191,25 @@ def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into Forager's: what to do differs, not what broke where."""
     try:
         yield
-    except psycopg.errors.DiskFull as error:
-        raise DiskFull(f"PostgreSQL has no space left: {error}") from error
-    except _UNAVAILABLE as error:
-        raise DatabaseUnavailable(
+    except psycopg.Error as error:
+        translated = _translation(error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def _translation(error: psycopg.Error) -> ForagerError | None:
+    # asked first: the driver takes a code it does not know for an operational error
+    if error.sqlstate == LEASE_NOT_CURRENT:
+        return LeaseLost(error.diag.message_primary)
+    if isinstance(error, psycopg.errors.DiskFull):
+        return DiskFull(f"PostgreSQL has no space left: {error}")
+    if isinstance(error, _UNAVAILABLE):
+        return DatabaseUnavailable(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",
             hint="Check FORAGER_DATABASE_URL, or run `forager doctor`.",
-        ) from error
-    except psycopg.Error as error:
-        if error.sqlstate == LEASE_NOT_CURRENT:
-            raise LeaseLost(error.diag.message_primary) from error
-        raise
+        )
+    return None
 
 
 def _checked_url(url: str) -> str:
