@@ -52,7 +52,7 @@ def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     finally:
         os.umask(previous)
     assert stat.S_IMODE((tmp_path / "home" / KEY_FILE).stat().st_mode) == 0o600
-    assert os.listdir(tmp_path / "home") == [KEY_FILE]
+    assert [file.name for file in (tmp_path / "home").iterdir()] == [KEY_FILE]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
@@ -165,4 +165,4 @@ def test_processes_that_start_at_once_get_the_same_key(tmp_path: Path) -> None:
     sealed = [bytes.fromhex(starter.communicate(timeout=60)[0]) for starter in starters]
     vault = vault_at(home)
     assert [vault.open(one, "here") for one in sealed] == [f"text {n}" for n in range(4)]
-    assert os.listdir(home) == [KEY_FILE]
+    assert [file.name for file in home.iterdir()] == [KEY_FILE]

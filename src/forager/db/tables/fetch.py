@@ -111,8 +111,16 @@ class Proxy(Base):
     is_active: Mapped[bool] = mapped_column(server_default=text("true"))
     # None while a person wants it used; else why it is off
     disabled_reason: Mapped[str | None]
+    # whether a person allowed it to be at a private address
+    allow_private: Mapped[bool] = mapped_column(server_default=text("false"))
     failure_count: Mapped[int] = mapped_column(server_default=text("0"))
     success_count: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    consecutive_failures: Mapped[int] = mapped_column(server_default=text("0"))
+    last_failure_reason: Mapped[str | None]
+    # set while failures keep it off: when to look whether it has recovered
+    next_probe_at: Mapped[datetime | None]
+    # probes since the last success of a real request; each one waits longer
+    probe_attempts: Mapped[int] = mapped_column(server_default=text("0"))
     last_used_at: Mapped[datetime | None]
     last_success_at: Mapped[datetime | None]
     last_failure_at: Mapped[datetime | None]
