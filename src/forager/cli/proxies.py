@@ -1,0 +1,332 @@
+"""`forager proxies`: add, list, test, enable, disable, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from forager.cli.failures import FAILED, complain
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit
+from forager.cli.output import note, say, show_json, show_page, show_table
+from forager.cli.running import run
+from forager.cli.words import short_time
+from forager.errors import ForagerError, InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from forager.fetch.proxies import Proxies
+    from forager.fetch.proxy import ProxySpec
+    from forager.fetch.proxy_probe import ProbeResult
+    from forager.fetch.proxy_record import PickedProxy, ProxyRecord
+
+Answer = TypeVar("Answer")
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+AT_ONCE = 10
+
+app = typer.Typer(
+    name="proxies",
+    help="Proxies that crawls can go through, and how they do.",
+    no_args_is_help=True,
+)
+
+ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ADDRESS]...",
+            help="http, https or socks5://user:password@host:port.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="A file with one address per line; - reads standard input."),
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add proxies. Passwords are stored encrypted; a known proxy gets the new password."""
+    given = [*_given(addresses or []), *(_lines(file) if file is not None else [])]
+    if not given:
+        raise InvalidInput("no proxy was given", hint="Give an address, or --file.")
+    added, failures = with_proxies(context, lambda proxies: _add(proxies, given, allow_private))
+    if as_json:
+        show_json({"added": added, "failed": len(failures)})
+    else:
+        for proxy in added:
+            say(f"{'added' if proxy['is_new'] else 'updated'} proxy {proxy['id']}: {proxy['url']}")
+    if failures:
+        raise typer.Exit(failures[0].exit_code)
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    limit: Limit = 100,
+    cursor: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Go on after this id.", show_default=False)
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List proxies with their health."""
+    page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
+    if as_json:
+        show_page([_shown(record) for record in page.items], page.next_cursor)
+        return
+    if page.items:
+        _show_records(page.items)
+    else:
+        note("There are no proxies. `forager proxies add` adds one.")
+    if page.next_cursor is not None:
+        note(f"There are more: --cursor {page.next_cursor}")
+
+
+@app.command("test")
+def check(
+    context: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="ID|all", help="A proxy's id, or all of them.")],
+    url: Annotated[
+        str | None,
+        typer.Option(help="Fetch this through the proxy; without it, see whether it answers."),
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow the URL to be at a private address.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go through proxies and show how long it took. A failing one that works is used again."""
+    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, allow_private))
+    if as_json:
+        show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
+    else:
+        _show_tests(tested)
+    if not all(result.ok for _, result in tested):
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def enable(context: typer.Context, ids: ProxyIds) -> None:
+    """Use proxies again, with no failure remembered against them."""
+    _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
+
+
+@app.command()
+def disable(
+    context: typer.Context,
+    ids: ProxyIds,
+    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+) -> None:
+    """Stop using proxies until they are enabled again."""
+    _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))
+
+
+@app.command()
+def remove(context: typer.Context, ids: ProxyIds) -> None:
+    """Forget proxies, with their passwords and counts."""
+    _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
+
+
+def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
+    """The answer to one question about proxies."""
+    from forager.db.database import open_database
+    from forager.fetch.proxies import Proxies
+    from forager.secrets import Vault
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(Proxies(database, Vault(settings)))
+
+    return run(answer())
+
+
+def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for number, address in enumerate(addresses, 1):
+        yield f"address {number}", address
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str | None]]:
+    """Where each address stands, and the address; None where a line is no text."""
+    data = _read(file).removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            try:
+                yield f"line {number}", line.decode()
+            except UnicodeDecodeError:
+                yield f"line {number}", None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidInput(f"{file} is larger than {MAX_FILE_BYTES // 1024**2} MB")
+    return data
+
+
+async def _add(
+    proxies: Proxies, given: Sequence[tuple[str, str | None]], allow_private: bool
+) -> tuple[list[dict[str, Any]], list[ForagerError]]:
+    """Add what can be added, and say of the rest where it stands and what is wrong."""
+    added: list[dict[str, Any]] = []
+    failures: list[ForagerError] = []
+    for where, address in given:
+        try:
+            added.append(await _add_one(proxies, address, allow_private))
+        except (InvalidInput, NotAllowed) as error:
+            complain(f"{where}: {error.message}", error.hint)
+            failures.append(error)
+    return added, failures
+
+
+async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -> dict[str, Any]:
+    from forager.fetch.proxies import parse_address
+
+    if address is None:
+        raise InvalidInput("the proxy address is not text in UTF-8")
+    spec = parse_address(address)
+    added = await proxies.add(spec, allow_private=allow_private)
+    return {"id": added.id, "is_new": added.is_new, "url": _spec_url(spec)}
+
+
+async def _test(
+    proxies: Proxies, which: str, url: str | None, allow_private: bool
+) -> list[tuple[PickedProxy, ProbeResult]]:
+    from forager import __version__
+    from forager.fetch.client import ClientOptions
+    from forager.fetch.guard import GuardPolicy
+    from forager.fetch.proxy_probe import probe
+
+    options = ClientOptions(
+        user_agent=f"Forager/{__version__}", guard=GuardPolicy(allow_private=allow_private)
+    )
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def test_one(proxy: PickedProxy) -> tuple[PickedProxy, ProbeResult]:
+        async with turn:
+            result = await probe(proxy, options, url)
+        if result.ok and await proxies.recovered(proxy.id):
+            note(f"proxy {proxy.id} has recovered and is used again")
+        return proxy, result
+
+    ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
+    opened = [await proxies.open(proxy_id) for proxy_id in ids]
+    return await asyncio.gather(*map(test_one, opened))
+
+
+def _proxy_id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidInput(f"{text!r} is not the id of a proxy", hint="Give a number, or all.")
+    return int(text)
+
+
+def _each(
+    context: typer.Context,
+    ids: Sequence[int],
+    done: str,
+    change: Callable[[Proxies, int], Awaitable[ProxyRecord]],
+) -> None:
+    async def change_all(proxies: Proxies) -> None:
+        for proxy_id in ids:
+            record = await change(proxies, proxy_id)
+            say(f"{done} proxy {record.id}: {_record_url(record)}")
+
+    with_proxies(context, change_all)
+
+
+def _record_url(record: ProxyRecord) -> str:
+    from forager.fetch.proxy_record import shown_address
+
+    return shown_address(
+        record.scheme, record.host, record.port, record.username, record.has_password
+    )
+
+
+def _spec_url(spec: ProxySpec) -> str:
+    from forager.fetch.proxy_record import shown_address
+
+    return shown_address(
+        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
+    )
+
+
+def _shown(record: ProxyRecord) -> dict[str, Any]:
+    return {"url": _record_url(record), "state": record.state, **asdict(record)}
+
+
+def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
+    return {"url": _spec_url(proxy.spec), **asdict(result)}
+
+
+_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
+
+
+def _show_records(records: Sequence[ProxyRecord]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "ID": {"justify": "right"},
+        "PROXY": {},
+        "STATE": {},
+        "OK": {"justify": "right"},
+        "FAILED": {"justify": "right"},
+        "AVERAGE": {"justify": "right"},
+        "LAST USED": {},
+        "WHY OFF": {},
+    }
+    rows = [
+        (
+            record.id,
+            _record_url(record),
+            (record.state.value, _STYLES[record.state]),
+            record.success_count,
+            record.failure_count,
+            "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms",
+            short_time(record.last_used_at),
+            record.disabled_reason,
+        )
+        for record in records
+    ]
+    show_table(columns, rows)
+
+
+def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "ID": {"justify": "right"},
+        "PROXY": {},
+        "RESULT": {},
+        "TIME": {"justify": "right"},
+        "STATUS": {},
+        "ERROR": {},
+    }
+    rows = [
+        (
+            result.proxy_id,
+            _spec_url(proxy.spec),
+            ("ok", "green") if result.ok else ("failed", "red"),
+            f"{result.seconds * 1000:.0f} ms",
+            result.status,
+            result.error,
+        )
+        for proxy, result in tested
+    ]
+    show_table(columns, rows)

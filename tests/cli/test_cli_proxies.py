@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.cli.proxies import app
+from servers.hostile import HostileServer
+from servers.proxies import HttpProxy, Socks5Proxy
+
+PASSWORD = "tr0ub4dor&3"
+
+root = typer.Typer()
+root.add_typer(app, name="proxies")
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> Path:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a command answered; whatever it was, it held no password."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str, given: bytes = b"") -> Answered:
+    with CliRunner().isolation(given) as (out, err, _):
+        try:
+            code = root(["proxies", *arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        answered = Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+    for secret in (PASSWORD, b64encode(f"ann:{PASSWORD}".encode()).decode()):
+        assert secret not in answered.out + answered.err
+    return answered
+
+
+async def forager_meanwhile(*arguments: str) -> Answered:
+    """The same, while servers of this loop can answer it."""
+    return await asyncio.to_thread(forager, *arguments)
+
+
+def test_a_proxy_is_added_listed_and_removed() -> None:
+    added = forager("add", f"socks5://ann:{PASSWORD}@proxy.example:1080")
+    assert (added.code, added.err) == (0, "")
+    assert added.out == "added proxy 1: socks5://ann:***@proxy.example:1080\n"
+    again = forager("add", f"socks5://ann:{PASSWORD}@proxy.example")
+    assert again.out == "updated proxy 1: socks5://ann:***@proxy.example:1080\n"
+
+    (listed,) = forager("list", "--json").json["items"]
+    assert listed["url"] == "socks5://ann:***@proxy.example:1080"
+    assert (listed["state"], listed["has_password"]) == ("active", True)
+    assert (listed["success_count"], listed["avg_response_time_ms"]) == (0, None)
+    assert "active" in forager("list").out
+
+    assert forager("remove", "1").out.startswith("removed proxy 1: ")
+    assert forager("list", "--json").json == {"items": [], "next_cursor": None}
+    assert "There are no proxies" in forager("list").err
+
+
+def test_disable_and_enable() -> None:
+    forager("add", "http://a.example", "http://b.example")
+    assert forager("disable", "1", "2", "--reason", "too slow").code == 0
+    states = [(p["state"], p["disabled_reason"]) for p in forager("list", "--json").json["items"]]
+    assert states == [("disabled", "too slow")] * 2
+    assert "too slow" in forager("list").out
+    assert forager("enable", "2").out == "enabled proxy 2: http://b.example:80\n"
+    assert [p["state"] for p in forager("list", "--json").json["items"]] == ["disabled", "active"]
+
+
+@pytest.mark.parametrize("command", ["enable", "disable", "remove", "test"])
+def test_a_proxy_that_does_not_exist(command: str) -> None:
+    answered = forager(command, "77")
+    assert (answered.code, answered.out) == (2, "")
+    assert "there is no proxy 77" in answered.err
+
+
+def test_the_list_says_when_it_goes_on() -> None:
+    forager("add", *(f"http://p{number}.example" for number in range(3)))
+    first = forager("list", "--limit", "2", "--json").json
+    assert first["next_cursor"] == "2"
+    rest = forager("list", "--limit", "2", "--cursor", "2", "--json").json
+    assert [p["id"] for p in first["items"] + rest["items"]] == [1, 2, 3]
+    assert "--cursor 2" in forager("list", "--limit", "2").err
+
+
+LINES = f"""\
+# from the shop
+http://a.example:3128
+
+  socks5://ann:{PASSWORD}@b.example
+ftp://ann:{PASSWORD}@c.example
+http://ann:{PASSWORD}#@d.example
+http://127.0.0.1:3128
+https://e.example
+""".encode()
+
+
+def test_bad_lines_are_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "proxies.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + LINES + b"http://\xff.example\r\nhttp://f.example\r\n")
+    answered = forager("add", "--file", str(file))
+    assert answered.code == 2
+    for line in (5, 6, 7, 9):
+        assert f"line {line}: " in answered.err
+    assert answered.err.count("error: ") == 4
+    hosts = [proxy["host"] for proxy in forager("list", "--json").json["items"]]
+    assert hosts == ["a.example", "b.example", "e.example", "f.example"]
+
+
+def test_addresses_can_come_from_standard_input() -> None:
+    answered = forager("add", "--file", "-", "--allow-private", "--json", given=LINES)
+    assert [proxy["is_new"] for proxy in answered.json["added"]] == [True] * 4
+    assert answered.json["failed"] == 2
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    assert "no proxy was given" in forager("add").err
+    missing = forager("add", "--file", str(tmp_path / "missing"))
+    assert (missing.code, "cannot be read" in missing.err) == (2, True)
+    assert "Give a number, or all" in forager("test", "some").err
+
+
+def test_the_guard_holds_for_the_proxy_itself() -> None:
+    refused = forager("add", f"http://ann:{PASSWORD}@192.168.1.1:3128")
+    assert refused.code == 4
+    assert "--allow-private" in refused.err
+    assert forager("add", "http://192.168.1.1:3128", "--allow-private").code == 0
+
+
+async def test_a_test_goes_through_the_proxy() -> None:
+    async with HostileServer() as site, HttpProxy("ann", PASSWORD) as good, Socks5Proxy() as other:
+        await forager_meanwhile(
+            "add",
+            "--allow-private",
+            f"http://ann:{PASSWORD}@127.0.0.1:{good.port}",
+            f"http://ann:{PASSWORD}x@127.0.0.1:{good.port}".replace("ann", "bob"),
+            f"socks5://127.0.0.1:{other.port}",
+        )
+        url = f"{site.url}/ok"
+        tested = await forager_meanwhile("test", "1", "--url", url, "--allow-private", "--json")
+        (item,) = tested.json["items"]
+        assert (tested.code, item["ok"], item["status"]) == (0, True, 200)
+        assert item["seconds"] > 0
+        assert good.targets == [f"127.0.0.1:{site.port}"]
+
+        everyone = await forager_meanwhile("test", "all", "--url", url, "--allow-private", "--json")
+        assert everyone.code == 1
+        assert [item["ok"] for item in everyone.json["items"]] == [True, False, True]
+        assert "407" in everyone.json["items"][1]["error"]
+        assert other.targets == [f"127.0.0.1:{site.port}"]
+
+        refused = await forager_meanwhile("test", "1", "--url", url)
+        assert (refused.code, "loopback" in refused.out) == (1, True)
+        answers = await forager_meanwhile("test", "all")
+        assert [line.split()[2] for line in answers.out.splitlines()[1:]] == ["ok", "failed", "ok"]
+
+
+def test_without_the_key_the_other_commands_work(home: Path) -> None:
+    forager("add", f"http://ann:{PASSWORD}@a.example", "http://b.example")
+    key = home / "secret.key"
+    key.chmod(0o644)
+    answered = forager("test", "1")
+    assert answered.code == 1
+    assert f"chmod 600 {key}" in answered.err
+    key.unlink()
+    answered = forager("test", "all")
+    assert "there is no key" in answered.err
+    assert "FORAGER_SECRET_KEY" in answered.err
+    assert len(forager("list", "--json").json["items"]) == 2
+    assert forager("disable", "1").code == 0
+    assert forager("remove", "1").code == 0
