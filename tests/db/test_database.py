@@ -1,0 +1,159 @@
+"""Connections: given out alive, cut when they do not answer, and errors in Forager's words."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from forager.db import pool
+from forager.db.database import Database, SessionLimits, open_database, translated_errors
+from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
+from forager.settings import Settings
+
+
+async def backend(database: Database) -> int:
+    async with database.connection() as connection:
+        return connection.info.backend_pid
+
+
+def end_sessions(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+async def run(database: Database, statement: Any) -> list[Any]:
+    async with database.connection() as connection:
+        cursor = await connection.execute(statement)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def test_connections_are_used_again(database: Database) -> None:
+    assert await backend(database) == await backend(database)
+
+
+async def test_connections_that_died_while_idle_are_replaced(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "IDLE_TRUST", 0.0)
+    async with database.connection(), database.connection():
+        pass
+    await asyncio.to_thread(end_sessions, database_url)
+    assert await run(database, "SELECT 1") == [(1,)]
+
+
+async def test_a_connection_left_in_a_transaction_is_not_used_again(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.execute("BEGIN")
+        first = connection.info.backend_pid
+    assert await backend(database) != first
+
+
+async def test_no_more_connections_than_allowed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "TURN_LIMIT", 0.05)
+    async with Database(database_url, max_size=1) as database, database.connection():
+        with pytest.raises(DatabaseUnavailable, match="all 1 connections were in use"):
+            await backend(database)
+    assert await backend(database)
+    await database.__aexit__()
+
+
+async def test_who_is_cancelled_gives_its_connection_back(database_url: str) -> None:
+    async with Database(database_url, max_size=1) as database:
+        started = asyncio.Event()
+
+        async def wait() -> None:
+            async with database.connection() as connection:
+                started.set()
+                await connection.execute("SELECT pg_sleep(600)")
+
+        task = asyncio.ensure_future(wait())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await run(database, "SELECT 1") == [(1,)]
+
+
+async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
+    async with Database(database_url) as patient:
+        database = patient.answering_within(0.1)
+        with pytest.raises(DatabaseUnavailable):
+            await run(database, "SELECT pg_sleep(600)")
+        assert await run(patient, "SELECT 1") == [(1,)]
+
+
+async def test_the_server_ends_sessions_that_wait_too_long(database_url: str) -> None:
+    limits = SessionLimits(statement_ms=100, lock_ms=100, idle_in_transaction_ms=100)
+    async with Database(database_url, limits=limits) as database:
+        with pytest.raises(DatabaseUnavailable, match="statement timeout"):
+            await run(database, "SELECT pg_sleep(600)")
+        with pytest.raises(DatabaseUnavailable):
+            await idle_in_transaction(database)
+
+
+async def idle_in_transaction(database: Database) -> None:
+    async with database.transaction() as connection:
+        pid = connection.info.backend_pid
+        await connection.execute("SELECT 1")
+        while await run(database, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
+            await asyncio.sleep(0.01)
+        await connection.execute("SELECT 1")
+
+
+async def test_notifications_are_heard_until_the_line_is_gone(
+    database: Database, database_url: str
+) -> None:
+    async with aclosing(database.notifications("news")) as notifications:
+        await anext(notifications)
+        await run(database, "NOTIFY news")
+        await anext(notifications)
+        await asyncio.to_thread(end_sessions, database_url)
+        with pytest.raises(DatabaseUnavailable):
+            await anext(notifications)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("FG001", LeaseLost),
+        ("53100", DiskFull),
+        ("25006", DatabaseUnavailable),
+        ("57P01", DatabaseUnavailable),
+        ("40P01", DatabaseUnavailable),
+    ],
+)
+async def test_errors_come_out_as_foragers_own(
+    database: Database, code: str, expected: type[Exception]
+) -> None:
+    with pytest.raises(expected):
+        await run(database, f"DO $$ BEGIN RAISE 'test' USING ERRCODE = '{code}'; END $$")
+
+
+def test_errors_of_statements_are_left_alone() -> None:
+    with pytest.raises(psycopg.ProgrammingError), translated_errors():
+        raise psycopg.ProgrammingError("a bug")
+
+
+async def test_a_database_that_is_not_there_is_said_at_once(settings: Settings) -> None:
+    nowhere = SecretStr("postgresql://127.0.0.1:1/nothing")
+    with pytest.raises(DatabaseUnavailable, match="Connection refused"):
+        async with open_database(settings.model_copy(update={"database_url": nowhere})):
+            raise AssertionError("must not open")
+
+
+async def test_a_url_that_is_none_does_not_give_its_password_away(settings: Settings) -> None:
+    nonsense = SecretStr("postgresql://user:secret@[broken/x?nonsense=1")
+    with pytest.raises(InvalidInput) as refusal:
+        async with open_database(settings.model_copy(update={"database_url": nonsense})):
+            raise AssertionError("must not open")
+    assert "secret" not in str(refusal.value)
