@@ -176,6 +176,7 @@ async def test_private_addresses_must_be_allowed_and_metadata_never_is(proxies: 
         f"http://ann:1234#{PASSWORD}@proxy.example:80",
         f"http://ann:1234?{PASSWORD}@proxy.example:80",
         f"http://ann%00:{PASSWORD}@proxy.example",
+        f"http://an%3An:{PASSWORD}@proxy.example",
         f"http://ann:{PASSWORD}%0d%0aX:@proxy.example",
         f"http://ann:{PASSWORD}\udcff@proxy.example",
         f"http://ann:{PASSWORD * 30}@proxy.example",
@@ -319,6 +320,14 @@ async def test_counts_are_written_together(proxies: Proxies, pool: ProxyPool) ->
     await pool.run_once()
     one = await record(proxies, a)
     assert (one.avg_response_time_ms, one.consecutive_failures) == (200, 0)
+
+
+async def test_an_absurd_time_spoils_nothing(proxies: Proxies, pool: ProxyPool) -> None:
+    (a,) = await add(proxies, "http://a.example")
+    pool.succeeded(a, 1e300)
+    pool.succeeded(a, -5)
+    await pool.run_once()
+    assert (await record(proxies, a)).success_count == 2
 
 
 async def test_the_rest_is_written_when_the_pool_closes(proxies: Proxies, pool: ProxyPool) -> None:

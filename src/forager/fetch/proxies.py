@@ -16,7 +16,7 @@ from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, InvalidInput, 
 from forager.fetch import proxy_store as store
 from forager.fetch.budgets import parent_domains
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxy import ProxyScheme, ProxySpec
 from forager.fetch.proxy_record import PickedProxy, ProxyRecord, SealedProxy, Tally, spec_of
 from forager.logs import get_logger
 from forager.secrets import Vault
@@ -28,10 +28,12 @@ FAILURES_ALLOWED = 10
 
 PROBE_DELAY, PROBE_DELAY_MAX = 30.0, 3600.0
 WRITE_INTERVAL = 1.0
+LEAVE_WITHIN = 3.0
 AVERAGE_OVER = 20
 MAX_ID = 2**63 - 1
 MAX_CREDENTIAL = 255  # bytes; SOCKS5 has one byte for the length
 MAX_REASON = 500
+MAX_RESPONSE_MS = 3_600_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,12 @@ class ProxyPool:
     async def __aexit__(self, *_: object) -> None:
         assert self._writer is not None
         self._writer.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._writer
-        await self._write_if_possible()
+        (ended,) = await asyncio.gather(self._writer, return_exceptions=True)
+        if not isinstance(ended, asyncio.CancelledError):
+            log.error("the health of proxies was not written for a while", reason=str(ended))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_WITHIN):
+                await self._write_if_possible()
 
     async def pick(self, host: str, exclude: Collection[int] = ()) -> PickedProxy | None:
         """A proxy for this host, but none of `exclude`; None if no other is active."""
@@ -154,7 +159,8 @@ class ProxyPool:
 
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
         """The proxy did its part, whatever the server answered."""
-        self._tallies.setdefault(proxy_id, Tally()).succeed(response_ms)
+        bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
+        self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
 
     def failed(self, proxy_id: int, reason: str) -> None:
         """The proxy is at fault (RotateProxy); too many in a row turn it off."""
@@ -248,6 +254,8 @@ def _context(spec: ProxySpec) -> str:
 
 
 def _check_credentials(spec: ProxySpec) -> None:
+    if ":" in (spec.username or "") and spec.scheme is not ProxyScheme.SOCKS5:
+        raise InvalidInput("an HTTP proxy takes no user name with a colon in it")
     for text in (spec.username, spec.password):
         if text is None:
             continue
