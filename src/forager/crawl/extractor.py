@@ -21,6 +21,8 @@ from forager.extract.keys import url_key
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.urls import NormalisedUrl
 
+MAX_KNOWN = 100_000
+
 
 class Extractor:
     """Everything about one page that needs its bytes: facts, links with keys, archive record."""
@@ -30,6 +32,8 @@ class Extractor:
         self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
         self._agent = agent
         self._compressor = zstandard.ZstdCompressor(level=3)
+        # of links met before: their key, and why they are somebody else's
+        self._known: dict[str, tuple[bytes, str | None]] = {}
 
     def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
         headers = [(name, value) for name, value in request["headers"]]
@@ -37,7 +41,7 @@ class Extractor:
         follow, nofollow, outside = self._split_links(facts)
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         links = "\n".join(follow + nofollow).encode()
-        keys = b"".join(url_key(url) for url in follow + nofollow)
+        keys = b"".join(self._known[url][0] for url in follow + nofollow)
         header = _header(facts, followed=len(follow), outside=outside)
         return header, [
             facts.content_hash or b"",
@@ -51,15 +55,25 @@ class Extractor:
         follow: list[str] = []
         nofollow: list[str] = []
         outside: Counter[str] = Counter()
-        for link in facts.outlinks.links:
-            rule = self._scope.outside(link.url)
-            if rule is not None:
-                outside[rule.reason.value] += 1
-            elif link.nofollow or facts.directives.nofollow:
-                nofollow.append(link.url)
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        for url, unfollowed in facts.outlinks.links:
+            reason = self._reason_outside(url)
+            if reason is not None:
+                outside[reason] += 1
+            elif unfollowed or facts.directives.nofollow:
+                nofollow.append(url)
             else:
-                follow.append(link.url)
+                follow.append(url)
         return follow, nofollow, outside
+
+    def _reason_outside(self, url: NormalisedUrl) -> str | None:
+        known = self._known.get(url)
+        if known is None:
+            rule = self._scope.outside(url)
+            reason = None if rule is None else rule.reason.value
+            known = self._known[url] = (url_key(url), reason)
+        return known[1]
 
 
 def _header(facts: PageFacts, *, followed: int, outside: Counter[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from forager.crawl.media import MEDIA_EXTENSIONS
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.robots_pattern import Wildcard
+from forager.extract.wildcard import Wildcard
 
 _MAX_PATTERN = 2000
 # at least two letters: /docs/3.11 and /docs/v2.x are folders

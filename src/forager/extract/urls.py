@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache
 from typing import NewType
 
 import ada_url
@@ -140,16 +141,27 @@ class Resolver:
         self._directory = path[: path.rindex("/") + 1]
 
     def resolve(self, href: str) -> NormalisedUrl | Refusal:
-        """Exactly `normalise(href, base)`, several times faster for simple links."""
-        simple = _SIMPLE.fullmatch(href)
-        if simple is None or len(href) > MAX_GIVEN_LENGTH:
+        """Exactly `normalise(href, base)`, many times faster for links met before."""
+        if href[:1] in _BASE_MATTERS or len(href) > MAX_CACHED_LENGTH:
             return normalise(href, self.base)
-        origin, path = simple.groups()
-        if origin:
-            return _within_limit(origin + path)
-        if not path:
-            return self.base
-        return _within_limit((self._origin if path[0] == "/" else self._directory) + path)
+        return _resolve(self._origin, self._directory, href)
+
+
+# the rest of the base matters only to links that begin so: ?page=2, #top and the empty one
+_BASE_MATTERS = ("", "?", "#")
+MAX_CACHED_LENGTH = 512
+
+
+@lru_cache(maxsize=65_536)
+def _resolve(origin: str, directory: str, href: str) -> NormalisedUrl | Refusal:
+    """A link of a page in a directory. The menu of a site is the same on all of its pages."""
+    simple = _SIMPLE.fullmatch(href)
+    if simple is None:
+        return normalise(href, directory)
+    absolute, path = simple.groups()
+    if absolute:
+        return _within_limit(absolute + path)
+    return _within_limit((origin if path[0] == "/" else directory) + path)
 
 
 # --- for people -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from forager.fetch.robots_pattern import Wildcard
+from forager.extract.wildcard import Wildcard
 
 SIZE_LIMIT = 500 * 1024
 """RFC 9309 asks for at least 500 KiB; what lies beyond is not read."""
