@@ -18,7 +18,7 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
     """Write beside the target, and put it in place when the block ends without an error."""
     with _output_errors(target):
         # through a link: what it points to is replaced, not the link
-        place = target.resolve()
+        place = Path(os.path.realpath(target))
         if place.exists() and not place.is_file() and not place.is_dir():
             # a device or a pipe is written to, never replaced
             with place.open("wb") as file:

@@ -1,0 +1,255 @@
+"""`forager archive` and `forager export`, as somebody at a prompt uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from archived_job import ArchivedJob, html, rows_of, start_job
+from forager.archive import ArchiveRef, open_storage
+from forager.cli import archive, export
+from forager.cli.amounts import parse_age, parse_size, size_in_words
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.db.database import Database
+from forager.errors import InvalidInput
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+from foreign_readers import by_warcio
+
+root = typer.Typer()
+root.add_typer(archive.app, name="archive")
+root.command("export")(export.export)
+
+Forager = Callable[..., Result]
+
+
+@root.callback()
+def flags(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture
+def forager(settings: Settings, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Forager:
+    monkeypatch.setenv("FORAGER_HOME", str(settings.home))
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+
+    def run(*arguments: object) -> Result:
+        return CliRunner().invoke(root, [str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture
+def refs(database_url: str, settings: Settings) -> list[ArchiveRef]:
+    """Three pages of a finished job; the commands have event loops of their own."""
+
+    async def crawl() -> list[ArchiveRef]:
+        async with Database(database_url) as database:
+            job = await new_job(database, settings)
+            refs = await job.settle([html(number) for number in range(3)])
+            await job.end()
+            return refs
+
+    return asyncio.run(crawl())
+
+
+async def new_job(database: Database, settings: Settings) -> ArchivedJob:
+    storage = open_storage(settings.home / "archive")
+    return await start_job(database, storage, Queue(database, settings))
+
+
+def change(database_url: str, statement: str) -> None:
+    async def work() -> None:
+        async with Database(database_url) as database:
+            await rows_of(database, statement)
+
+    asyncio.run(work())
+
+
+def answer(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def error(result: Result) -> tuple[int, str]:
+    assert result.exception is not None
+    return exit_code_of(result.exception, Flags()), str(result.exception)
+
+
+def job_of(refs: list[ArchiveRef]) -> str:
+    return refs[0].segment.rpartition("/")[2][:36]
+
+
+def test_list_and_show(forager: Forager, refs: list[ArchiveRef]) -> None:
+    listed = answer(forager("archive", "list", "--json"))
+    [item] = listed["items"]
+    assert listed["next_cursor"] is None
+    assert (item["name"], item["records"], item["references"]) == (refs[0].segment, 3, 3)
+    assert answer(forager("archive", "show", refs[0].segment, "--json")) == item
+    assert refs[0].segment in forager("archive", "list", "--job", job_of(refs)).stdout
+    assert "closed" in forager("archive", "show", refs[0].segment).stdout
+    assert error(forager("archive", "show", "nothing"))[0] == 2
+    assert error(forager("archive", "list", "--job", "abcdef"))[0] == 2
+
+
+def test_a_cut_list_says_so(forager: Forager, refs: list[ArchiveRef], database_url: str) -> None:
+    change(
+        database_url,
+        "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.gz', 1)"
+        " RETURNING name",
+    )
+    listed = answer(forager("archive", "list", "--limit", 1, "--json"))
+    assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.gz"
+    rest = answer(forager("archive", "list", "--cursor", listed["next_cursor"], "--json"))
+    assert [item["name"] for item in rest["items"]] == [refs[0].segment]
+    assert "--cursor" in forager("archive", "list", "--limit", 1).stderr
+
+
+def test_read(forager: Forager, refs: list[ArchiveRef]) -> None:
+    shown = forager("archive", "read", refs[1]).stdout
+    assert "HTTP 200 OK\nContent-Type: text/html; charset=utf-8\n" in shown
+    assert shown.endswith("Text of page 1: ä ö ü")
+    assert forager("archive", "read", refs[1], "--body").stdout.startswith("<title>Page 1")
+    read = answer(forager("archive", "read", refs[1], "--json"))
+    assert (read["status"], read["url"]) == (200, "https://docs.example.org/1")
+    assert error(forager("archive", "read", "../../etc/passwd:0:5"))[0] == 2
+    elsewhere = ArchiveRef(refs[1].segment, refs[1].offset + 1, refs[1].length)
+    assert error(forager("archive", "read", elsewhere))[0] == 1
+
+
+def test_verify_and_fix(
+    forager: Forager, refs: list[ArchiveRef], settings: Settings, database_url: str
+) -> None:
+    assert answer(forager("archive", "verify", "--json"))["ok"]
+    change(database_url, "DELETE FROM crawl_visited RETURNING url")
+    change(database_url, "DELETE FROM archive_segments RETURNING name")
+    path = settings.home / "archive" / refs[0].segment
+    old = time.time() - 7200
+    os.utime(path, (old, old))
+    [found] = answer(forager("archive", "verify", "--json"))["segments"]
+    assert (found["troubles"], found["ok"]) == (["orphan"], True)
+    code, words = error(forager("archive", "verify", "--fix"))
+    assert (code, "no terminal" in words, path.exists()) == (2, True, True)
+    assert "file deleted" in forager("archive", "verify", "--fix", "--yes").stdout
+    assert not path.exists()
+
+
+def test_verify_fails_when_something_is_lost(
+    forager: Forager, refs: list[ArchiveRef], settings: Settings
+) -> None:
+    (settings.home / "archive" / refs[0].segment).unlink()
+    result = forager("archive", "verify")
+    assert result.exit_code == 1
+    assert "its file is missing" in result.stdout
+    assert forager("archive", "verify", "--fix", "--yes").exit_code == 1
+    assert forager("archive", "verify").exit_code == 0
+
+
+def test_prune(
+    forager: Forager, refs: list[ArchiveRef], settings: Settings, database_url: str
+) -> None:
+    path = settings.home / "archive" / refs[0].segment
+    assert answer(forager("archive", "prune", "--json"))["deleted"] == []
+    assert answer(forager("archive", "prune", "--older-than", "1d", "--json"))["deleted"] == []
+    change(
+        database_url,
+        "UPDATE archive_segments SET written_at = now() - interval '40 days' RETURNING name",
+    )
+    planned = answer(forager("archive", "prune", "--older-than", "30d", "--dry-run", "--json"))
+    assert (planned["dry_run"], planned["deleted"][0]["reason"]) == (True, "age")
+    kept = forager("archive", "prune", "--max-size", "1B", "--keep-referenced", "--json")
+    assert [item["reason"] for item in answer(kept)["kept"]] == ["size"]
+    code, words = error(forager("archive", "prune", "--older-than", "30d"))
+    assert (code, "3 responses" in words, path.exists()) == (2, True, True)
+    assert forager("archive", "prune", "--older-than", "30d", "--yes").exit_code == 0
+    assert not path.exists()
+    assert error(forager("archive", "prune", "--older-than", "soon"))[0] == 2
+
+
+def test_export_to_a_file(forager: Forager, refs: list[ArchiveRef], tmp_path: Path) -> None:
+    target = tmp_path / "pages.warc.gz"
+    arguments = ("export", job_of(refs), "--format", "warc", "--output", target)
+    result = forager(*arguments)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "3 records written" in result.stderr
+    assert len(by_warcio(target.read_bytes())) == 4
+    assert error(forager(*arguments))[0] == 4
+    assert forager(*arguments, "--force").exit_code == 0
+    wrong = ("export", job_of(refs), "--format", "warc", "--output")
+    assert "which kind" in error(forager(*wrong, tmp_path / "pages.zip"))[1]
+    assert "does not exist" in error(forager(*wrong, tmp_path / "no" / "x.warc"))[1]
+    assert error(forager(*arguments, "--body"))[0] == 2
+    assert error(forager("export", "abcdef"))[0] == 2
+
+
+def test_export_to_standard_output(forager: Forager, refs: list[ArchiveRef]) -> None:
+    result = forager("export", job_of(refs), "--outcome", "fetched", "--body")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {row["url"][-1]: row["body"][-5:] for row in rows} == dict.fromkeys("012", "ä ö ü")
+    assert forager("export", job_of(refs), "--outcome", "failed").stdout == ""
+
+
+def test_an_export_that_misses_responses_says_so_and_fails(
+    forager: Forager, refs: list[ArchiveRef], settings: Settings, tmp_path: Path
+) -> None:
+    (settings.home / "archive" / refs[0].segment).unlink()
+    result = forager("export", job_of(refs), "-f", "warc", "-o", tmp_path / "x.warc")
+    assert result.exit_code == 1
+    assert "3 responses could not be read" in result.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(
+    forager: Forager, refs: list[ArchiveRef], database_url: str
+) -> None:
+    change(
+        database_url,
+        f"""
+        INSERT INTO crawl_visited (job_id, url_hash, url, outcome, depth, via)
+        SELECT '{job_of(refs)}', sha256(n::text::bytea), 'https://docs.example.org/n/' || n,
+               'failed', 1, 'link'
+          FROM generate_series(1, 3000) n
+        RETURNING 1
+        """,
+    )
+    command = f"import {__name__} as c; c.root()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", command, "export", job_of(refs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    with child:
+        assert child.stdout.readline().startswith(b'{"url"')
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait()) == (b"", 0)
+
+
+def test_amounts() -> None:
+    assert parse_age("30d").days == 30
+    assert parse_age("1.5 h").total_seconds() == 5400
+    assert (parse_size("10GB"), parse_size("512MiB"), parse_size("7B")) == (10**10, 2**29, 7)
+    for wrong in ("", "d", "30", "-1d", "1e9d", "99999999w", "1 fortnight"):
+        with pytest.raises(InvalidInput):
+            parse_age(wrong)
+    with pytest.raises(InvalidInput):
+        parse_size("10 apples")
+    assert [size_in_words(n) for n in (0, 999, 1500, 25 * 10**8)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "2.5 GB",
+    ]
