@@ -95,7 +95,7 @@ class DomainAccount:
         if self.in_use > self.peak:
             self.peak = self.in_use
         self.last_used = now
-        return Slot(self)
+        return Slot(self, now)
 
     def _lanes(self, proxy_id: int | None) -> list[Lane]:
         """A delay that is long enough for a pair needs no lane of the pair's own."""

@@ -64,6 +64,7 @@ class Budgets:
         self._accounts: dict[int, DomainAccount] = {}
         self._keepers: dict[int, asyncio.Task[None]] = {}
         self._finding = asyncio.Lock()
+        self._leaving = False
         # a runner has few connections, and its commits must not queue behind budgets
         self._few = asyncio.Semaphore(CONNECTIONS)
 
@@ -71,10 +72,7 @@ class Budgets:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        keepers = list(self._keepers.values())
-        for keeper in keepers:
-            keeper.cancel()
-        await asyncio.gather(*keepers, return_exceptions=True)
+        await self._stop_keepers()
         with suppress(TimeoutError, DatabaseUnavailable):
             async with asyncio.timeout(LEAVE_WITHIN):
                 await self._leave()
@@ -87,16 +85,20 @@ class Budgets:
         proxy_id: int | None = None,
         max_wait: float = 60.0,
     ) -> Slot:
-        """Wait for the host's next slot and a connection.
+        """Wait for the host's next slot and a connection. No `robots_delay`: what was said before.
 
         Raises HostResting when that is further away than `max_wait`, DomainInactive when the
         domain is switched off, DatabaseUnavailable when nobody can tell.
         """
         known = self._hosts.get(host)
-        if known is not None and not known.account.waiting and known.robots_delay == robots_delay:
+        if known is not None and robots_delay in (None, known.robots_delay):
             now = local_time()
             account = known.account
-            if now < known.known_until and account.ready_at(now, proxy_id) <= now:
+            if (
+                not account.waiting
+                and now < known.known_until
+                and account.ready_at(now, proxy_id) <= now
+            ):
                 return account.take(now, proxy_id)
         return await self._wait(host, robots_delay, proxy_id, max_wait)
 
@@ -104,6 +106,12 @@ class Budgets:
         """The budget of a host that was asked lately, as known here."""
         known = self._hosts.get(host)
         return None if known is None else known.account.state()
+
+    async def renew(self, host: str) -> None:
+        """Exchange with the database now, as the keeper does by itself."""
+        known = self._hosts.get(host)
+        if known is not None:
+            await self._exchange(known.account)
 
     # --- waiting ---------------------------------------------------------------------------
 
@@ -147,8 +155,9 @@ class Budgets:
             known = self._hosts.get(host)
             if known is None or local_time() >= known.known_until:
                 known = await self._find(host, deadline)
-            known.robots_delay = robots_delay
-            known.account.heed_robots(host, robots_delay or 0.0)
+            if robots_delay is not None:
+                known.robots_delay = robots_delay
+                known.account.heed_robots(host, robots_delay)
             return known.account
 
     async def _find(self, host: str, deadline: float) -> _Host:
@@ -191,6 +200,8 @@ class Budgets:
                 async with asyncio.timeout(pause):
                     await account.wanted.wait()
             account.wanted.clear()
+            if self._leaving:
+                return
             await self._exchange_or_note(account)
             if account.is_idle(local_time()) and await self._close_account(account):
                 return
@@ -198,14 +209,14 @@ class Budgets:
 
     async def _exchange_or_note(self, account: DomainAccount) -> None:
         try:
-            await self.exchange(account)
+            await self._exchange(account)
         except Exception as error:
             if account.trouble is None:
                 log.warning("budget not renewed", domain=account.name, error=str(error))
             account.trouble = error
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
 
-    async def exchange(self, account: DomainAccount) -> None:
+    async def _exchange(self, account: DomainAccount) -> None:
         """Report, renew, reserve."""
         wanted = self._wanted(account)
         async with self._connection() as connection:
@@ -270,6 +281,18 @@ class Budgets:
         self._keepers.pop(account.domain_id, None)
         for host in [host for host, known in self._hosts.items() if known.account is account]:
             del self._hosts[host]
+
+    async def _stop_keepers(self) -> None:
+        """Between two exchanges if possible: a cancelled one costs its connection."""
+        self._leaving = True
+        for account in self._accounts.values():
+            account.wanted.set()
+        keepers = list(self._keepers.values())
+        if keepers:
+            _, late = await asyncio.wait(keepers, timeout=LEAVE_WITHIN)
+            for keeper in late:
+                keeper.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
 
     async def _leave(self) -> None:
         async with self._connection() as connection:

@@ -139,7 +139,7 @@ class RobotsGate:
         if kept is None or not kept.is_fresh(now):
             asked = local_time()
             try:
-                answer = await self._ask(origin, known)
+                answer = await self._ask(origin)
             except HostResting as error:
                 self._defer(known, error)
                 return
@@ -157,15 +157,14 @@ class RobotsGate:
 
     # --- asking the host -------------------------------------------------------------------
 
-    async def _ask(self, origin: str, known: _Origin) -> _Answer:
+    async def _ask(self, origin: str) -> _Answer:
         """Fetch robots.txt, following redirects; each hop takes a slot of its own host."""
-        delay = None if known.robots is None else known.robots.crawl_delay(self._user_agent)
         url: str | None = f"{origin}/robots.txt"
         answer = _Answer(NO_ANSWER)
         redirects = 0
         while url is not None:
             try:
-                response = await self._fetch_one(url, None if self._ignore else delay)
+                response = await self._fetch_one(url)
             except HostResting:
                 raise
             except WorkFailed as error:
@@ -176,11 +175,10 @@ class RobotsGate:
             follows = robots_policy(response.status, redirects=redirects)
             url = response.redirect if follows.action is RobotsAction.FOLLOW else None
             redirects += 1
-            delay = None
         return answer
 
-    async def _fetch_one(self, url: str, robots_delay: float | None) -> Response:
-        with await self._budgets.acquire(host_of(url), robots_delay=robots_delay) as slot:
+    async def _fetch_one(self, url: str) -> Response:
+        with await self._budgets.acquire(host_of(url)) as slot:
             try:
                 response = await self._client.fetch(Request(url))
             except Retry:

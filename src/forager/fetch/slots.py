@@ -45,9 +45,10 @@ class Account(Protocol):
 class Slot:
     """One request may be sent now. Use it as a context manager, or call `release` at the end."""
 
-    __slots__ = ("_account", "_open", "_seen")
+    __slots__ = ("_account", "_open", "_seen", "granted_at")
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, granted_at: float) -> None:
+        self.granted_at = granted_at
         self._account = account
         self._seen = account.slow_delay
         self._open = True

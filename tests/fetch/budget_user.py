@@ -1,0 +1,57 @@
+"""A process that asks for slots and prints, for each, when it was granted and when it ended.
+
+usage: budget_user.py DATABASE_URL OPTIONS
+
+Begins at a line on standard input, ends after so many requests or at the end of the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+from forager.db.database import Database
+from forager.fetch.budgets import Budgets
+from forager.fetch.clock import local_time
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    host: str
+    delay: float
+    concurrency: int
+    workers: int
+    count: int
+    hold: float
+
+
+async def main(url: str, options: Options) -> None:
+    numbers = iter(range(options.count))
+    async with (
+        Database(url, name="forager budget user") as database,
+        Budgets(
+            database, holder=uuid4(), delay=options.delay, concurrency=options.concurrency
+        ) as budgets,
+    ):
+        async with database.connection():
+            print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(options.workers):
+                group.create_task(work(budgets, options, numbers))
+
+
+async def work(budgets: Budgets, options: Options, numbers: Iterator[int]) -> None:
+    for _ in numbers:  # shared by all workers
+        with await budgets.acquire(options.host) as slot:
+            await asyncio.sleep(options.hold)
+            slot.succeeded(options.hold)
+            print(json.dumps([slot.granted_at, local_time()]), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Options(**json.loads(sys.argv[2]))))

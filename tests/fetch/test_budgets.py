@@ -1,0 +1,602 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from postgres import postgres  # noqa: F401 - a fixture
+
+from forager.db.database import Database
+from forager.errors import ErrorKind, RotateProxy
+from forager.fetch import budget_store as store
+from forager.fetch.accounts import FRESH_FOR
+from forager.fetch.budgets import Budgets, is_loopback, parent_domains
+from forager.fetch.clock import ServerClock, local_time
+from forager.fetch.lanes import Lane, Window
+from forager.fetch.slots import DomainInactive, HostResting
+
+USER = Path(__file__).with_name("budget_user.py")
+HOST = "shop.example"
+LATE = 0.1  # how much of a delay a request may be late
+MICROSECOND = 1e-6  # what the database's times are rounded to
+
+Open = Callable[..., Awaitable[Budgets]]
+
+
+@pytest.fixture
+async def open_budgets(database: Database) -> AsyncIterator[Open]:
+    async with AsyncExitStack() as stack:
+
+        async def open_one(*, delay: float | None = 0.0, concurrency: int | None = None) -> Budgets:
+            return await stack.enter_async_context(
+                Budgets(database, holder=uuid4(), delay=delay, concurrency=concurrency)
+            )
+
+        yield open_one
+
+
+class User:
+    """Another process on the same host."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        assert process.stdout is not None
+        assert process.stdin is not None
+        self._stdout = process.stdout
+        self._stdin = process.stdin
+
+    @classmethod
+    async def start(cls, url: str, **options: Any) -> User:
+        defaults = {"host": HOST, "delay": 0.0, "concurrency": 5, "workers": 3, "hold": 0.0}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(USER), url, json.dumps({**defaults, **options}),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        user = cls(process)
+        assert await user._stdout.readline() == b"ready\n"
+        return user
+
+    def begin(self) -> None:
+        self._stdin.write(b"\n")
+
+    async def next(self) -> tuple[float, float] | None:
+        """When the next request was granted and when it ended; None after the last."""
+        line = await self._stdout.readline()
+        return tuple(json.loads(line)) if line else None
+
+    async def rest(self) -> list[tuple[float, float]]:
+        requests = []
+        while (request := await self.next()) is not None:
+            requests.append(request)
+        assert await self.process.wait() == 0
+        return requests
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await self.process.wait()
+
+
+async def run(*users: User) -> list[list[tuple[float, float]]]:
+    for user in users:
+        user.begin()
+    return await asyncio.gather(*(user.rest() for user in users))
+
+
+def closest(times: Sequence[float]) -> float:
+    return min(later - earlier for earlier, later in pairwise(sorted(times)))
+
+
+def most_at_once(requests: Sequence[tuple[float, float]]) -> int:
+    events = sorted([(begin, 1) for begin, _ in requests] + [(end, -1) for _, end in requests])
+    now, most = 0, 0
+    for _, change in events:
+        now += change
+        most = max(most, now)
+    return most
+
+
+async def execute(database: Database, statement: str, *values: object) -> list[Any]:
+    async with database.connection() as connection:
+        cursor = await connection.execute(statement.encode(), values)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def column(database: Database, name: str) -> Any:
+    return (await execute(database, f"SELECT {name} FROM domains WHERE domain_name = %s", HOST))[0][
+        0
+    ]
+
+
+async def add_row(database: Database, name: str = HOST, **columns: object) -> int:
+    columns = {"domain_name": name, "base_url": f"https://{name}/", **columns}
+    places = ", ".join(["%s"] * len(columns))
+    rows = await execute(
+        database,
+        f"INSERT INTO domains ({', '.join(columns)}) VALUES ({places}) RETURNING id",
+        *columns.values(),
+    )
+    return int(rows[0][0])
+
+
+async def add_proxy(database: Database, port: int) -> int:
+    rows = await execute(
+        database,
+        "INSERT INTO proxies (proxy_url, proxy_port) VALUES ('proxy.example', %s) RETURNING id",
+        port,
+    )
+    return int(rows[0][0])
+
+
+# --- over processes ------------------------------------------------------------------------
+
+
+async def test_two_processes_together_keep_the_delay(database_url: str) -> None:
+    delay = 0.1
+    users = [await User.start(database_url, delay=delay, count=8) for _ in range(2)]
+    requests = await run(*users)
+    assert [len(done) for done in requests] == [8, 8]
+    times = [granted for done in requests for granted, _ in done]
+    assert closest(times) >= delay * (1 - LATE) - MICROSECOND
+
+
+async def test_two_processes_together_keep_to_the_connections(database_url: str) -> None:
+    users = [
+        await User.start(database_url, concurrency=3, workers=5, count=40, hold=0.02)
+        for _ in range(2)
+    ]
+    requests = await run(*users)
+    assert [len(done) for done in requests] == [40, 40]
+    assert most_at_once([request for done in requests for request in done]) <= 3
+
+
+async def test_retry_after_holds_in_another_process(database_url: str, open_budgets: Open) -> None:
+    retry_after = FRESH_FOR + 0.5
+    user = await User.start(database_url, delay=0.05, count=30)
+    budgets = await open_budgets(delay=0.05)
+    user.begin()
+    first = await user.next()
+    assert first is not None
+    with await budgets.acquire(HOST) as slot:
+        asked = local_time()
+        slot.slow_down(retry_after)
+    with await budgets.acquire(HOST) as slot:
+        assert slot.granted_at >= asked + retry_after
+    await budgets.__aexit__()  # its slots are the other's now
+    for granted, _ in await user.rest():
+        assert not asked + FRESH_FOR < granted < asked + retry_after
+
+
+async def test_a_thawed_process_does_not_catch_up(database_url: str, open_budgets: Open) -> None:
+    delay = 0.2
+    user = await User.start(database_url, delay=delay, count=12)
+    budgets = await open_budgets(delay=delay)
+    user.begin()
+    first = await user.next()
+    assert first is not None
+    user.process.send_signal(signal.SIGSTOP)
+    frozen_at = local_time()
+    times = [first[0]]
+    while local_time() < frozen_at + FRESH_FOR + 0.5:
+        with await budgets.acquire(HOST) as slot:
+            times.append(slot.granted_at)
+    user.process.send_signal(signal.SIGCONT)
+    for _ in range(4):
+        with await budgets.acquire(HOST) as slot:
+            times.append(slot.granted_at)
+    times += [granted for granted, _ in await user.rest()]
+    assert closest(times) >= delay * (1 - LATE) - MICROSECOND
+
+
+async def test_permits_of_a_killed_process_come_back(
+    database: Database, database_url: str, open_budgets: Open
+) -> None:
+    await add_row(database, max_concurrent_requests=1)
+    user = await User.start(database_url, count=1000)
+    user.begin()
+    assert await user.next() is not None
+    await user.kill()
+    budgets = await open_budgets()
+    with pytest.raises(HostResting, match="connections"):
+        await budgets.acquire(HOST, max_wait=0.1)
+    # what time would do
+    await execute(database, "UPDATE domain_permits SET expires_at = now() WHERE permits > 0")
+    with await budgets.acquire(HOST):
+        assert budgets.state(HOST).permits == 1  # type: ignore[union-attr]
+
+
+# --- over connections to the database ------------------------------------------------------
+
+
+async def test_a_lost_database_is_waited_for(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets(delay=0.05)
+    for _ in range(3):
+        with await budgets.acquire(HOST):
+            await execute(
+                database,
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()
+                """,
+            )
+
+
+async def test_leaving_gives_the_permits_back(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    assert await execute(database, "SELECT permits FROM domain_permits") == [(5,)]
+    await budgets.__aexit__()
+    assert await execute(database, "SELECT permits FROM domain_permits") == []
+
+
+# --- shares --------------------------------------------------------------------------------
+
+
+async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
+    wanted = store.Wanted(
+        domain_id=domain_id, holder=holder, terms=store.Terms(0.0, 5, 0.0), direct=0, proxied={},
+        patience=0, busy=busy, successes=0, failures=0, horizon=1, permits_last=10,
+    )  # fmt: skip
+    async with database.connection() as connection:
+        given, _, _ = await store.exchange(connection, wanted)
+    assert given is not None
+    return given.permits
+
+
+async def test_a_newcomer_waits_until_the_others_shrank(database: Database) -> None:
+    domain_id = await add_row(database)
+    old, new = uuid4(), uuid4()
+    assert await share(database, domain_id, old) == 5
+    assert await share(database, domain_id, new) == 0
+    smaller = await share(database, domain_id, old, busy=4)
+    assert smaller in (2, 3)
+    assert await share(database, domain_id, new) == 1  # four connections are still open
+    await share(database, domain_id, old)
+    assert await share(database, domain_id, new) + await share(database, domain_id, old) == 5
+
+
+async def test_many_holders_never_have_more_than_the_limit(database: Database) -> None:
+    domain_id = await add_row(database)
+    holders = [uuid4() for _ in range(8)]
+    for _ in range(3):
+        for holder in holders:
+            await share(database, domain_id, holder)
+        ((together,),) = await execute(database, "SELECT sum(permits) FROM domain_permits")
+        assert together == 5
+
+
+async def test_a_crawl_that_asked_for_less_is_not_starved(open_budgets: Open) -> None:
+    greedy = await open_budgets(concurrency=64)
+    modest = await open_budgets(concurrency=2)
+    (await greedy.acquire(HOST)).release()
+    (await modest.acquire(HOST)).release()
+    state = modest.state(HOST)
+    assert state is not None
+    assert state.permits == 2
+
+
+# --- which row applies ---------------------------------------------------------------------
+
+
+async def test_a_row_covers_subdomains_without_one(database: Database, open_budgets: Open) -> None:
+    await add_row(database, "example", crawl_delay_seconds=7)
+    await add_row(database, "shop.example", crawl_delay_seconds=0)
+    await add_row(database, "de.shop.example", crawl_delay_seconds=0)
+    budgets = await open_budgets(delay=None)
+    applied = {}
+    for host in ("shop.example", "a.b.shop.example", "de.shop.example", "x.de.shop.example"):
+        (await budgets.acquire(host)).release()
+        state = budgets.state(host)
+        assert state is not None
+        applied[host] = state.domain
+    assert applied == {
+        "shop.example": "shop.example",
+        "a.b.shop.example": "shop.example",
+        "de.shop.example": "de.shop.example",
+        "x.de.shop.example": "de.shop.example",
+    }
+
+
+async def test_a_host_without_a_row_gets_one(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    await asyncio.gather(*(budgets.acquire("docs.shop.example:8443") for _ in range(5)))
+    rows = await execute(database, "SELECT domain_name, base_url FROM domains")
+    assert rows == [("docs.shop.example:8443", "http://docs.shop.example:8443/")]
+
+
+@pytest.mark.parametrize(
+    ("host", "parents"),
+    [
+        ("a.b.example.com", ["b.example.com", "example.com"]),
+        ("a.example.com:81", ["example.com:81"]),
+        ("localhost:8000", []),
+        ("10.1.2.3", []),
+        ("[2001:db8::1]:81", []),
+        ("[2001:db8::1]", []),
+    ],
+)
+def test_parents(host: str, parents: list[str]) -> None:
+    assert parent_domains(host) == parents
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True), ("localhost:80", True), ("a.localhost", True),
+        ("127.8.9.1:8080", True), ("[::1]:80", True), ("[::1]", True),
+        ("localhost.example", False), ("10.0.0.1", False), ("[2001:db8::1]", False),
+    ],
+)  # fmt: skip
+def test_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+async def test_defaults(open_budgets: Open) -> None:
+    budgets = await open_budgets(delay=None)
+    seen = {}
+    for host in ("127.0.0.1:8000", HOST):
+        (await budgets.acquire(host)).release()
+        state = budgets.state(host)
+        assert state is not None
+        seen[host] = (state.delay, state.permits)
+    assert seen == {"127.0.0.1:8000": (0.0, 5), HOST: (1.0, 5)}
+
+
+async def test_the_domain_comes_before_the_crawl_and_robots_before_both(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, crawl_delay_seconds=0.3, max_concurrent_requests=2)
+    budgets = await open_budgets(delay=9, concurrency=64)
+    (await budgets.acquire(HOST)).release()
+    state = budgets.state(HOST)
+    assert state is not None
+    assert (state.delay, state.permits) == (0.3, 2)
+    (await budgets.acquire(HOST, robots_delay=0.5)).release()
+    state = budgets.state(HOST)
+    assert state is not None
+    assert state.delay == 0.5
+
+
+async def test_an_inactive_domain_is_not_crawled(database: Database, open_budgets: Open) -> None:
+    await add_row(database, is_active=False)
+    budgets = await open_budgets()
+    with pytest.raises(DomainInactive, match=r"domains enable shop\.example") as refused:
+        await budgets.acquire("www.shop.example")
+    assert refused.value.kind is ErrorKind.NOT_ALLOWED
+
+
+async def test_a_domain_switched_off_meanwhile(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    await execute(database, "UPDATE domains SET is_active = false")
+    await budgets.renew(HOST)
+    with pytest.raises(DomainInactive):
+        await budgets.acquire(HOST)
+
+
+# --- waiting -------------------------------------------------------------------------------
+
+
+async def test_a_slot_too_far_away_is_refused_and_not_used_up(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, crawl_delay_seconds=120)
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    reserved = await column(database, "next_slot_at")
+    for _ in range(3):
+        with pytest.raises(HostResting, match="one request is allowed in 120 s") as resting:
+            await budgets.acquire(HOST)
+        assert 60 < resting.value.seconds <= 120
+    assert await column(database, "next_slot_at") == reserved
+
+
+async def test_one_waits_for_a_connection(open_budgets: Open) -> None:
+    budgets = await open_budgets(concurrency=1)
+    slot = await budgets.acquire(HOST)
+    waiting = asyncio.create_task(budgets.acquire(HOST))
+    with pytest.raises(HostResting, match="connections"):
+        await budgets.acquire(HOST, max_wait=0.05)
+    assert not waiting.done()
+    slot.release()
+    slot.release()  # once is enough
+    (await waiting).release()
+    state = budgets.state(HOST)
+    assert state is not None
+    assert state.in_use == 0
+
+
+async def test_who_gives_up_waiting_leaves_nothing_behind(open_budgets: Open) -> None:
+    budgets = await open_budgets(concurrency=1)
+    slot = await budgets.acquire(HOST)
+    waiting = [asyncio.create_task(budgets.acquire(HOST)) for _ in range(3)]
+    await asyncio.sleep(0)
+    for task in waiting[:2]:
+        task.cancel()
+    await asyncio.gather(*waiting[:2], return_exceptions=True)
+    slot.release()
+    (await waiting[2]).release()
+
+
+# --- slowing down --------------------------------------------------------------------------
+
+
+async def test_many_refusals_at_once_are_one_complaint(
+    database: Database, open_budgets: Open
+) -> None:
+    budgets = await open_budgets(concurrency=10)
+    slots = [await budgets.acquire(HOST) for _ in range(10)]
+    slots[0].slow_down(None)
+    await budgets.renew(HOST)
+    for slot in slots[1:]:
+        slot.slow_down(None)
+        slot.release()
+    await budgets.renew(HOST)
+    assert await column(database, "slow_delay") == 1
+
+
+async def test_a_host_that_goes_on_refusing_is_asked_ever_less(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, crawl_delay_seconds=0.5)
+    budgets = await open_budgets()
+    slow = []
+    for _ in range(12):
+        with await budgets.acquire(HOST) as slot:
+            slot.slow_down(0)  # "now" is no time to wait for
+        await budgets.renew(HOST)
+        slow.append(await column(database, "slow_delay"))
+        # what time would do
+        await execute(database, "UPDATE domains SET next_slot_at = now()")
+    assert slow == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+
+
+async def test_speed_recovers_step_by_step(database: Database, open_budgets: Open) -> None:
+    await add_row(database, slow_delay=0.4)
+    budgets = await open_budgets()
+    with await budgets.acquire(HOST) as slot:
+        steps = []
+        for _ in range(5):
+            for _ in range(store.RECOVERY_STEP - 1):
+                slot.succeeded(0.1)
+            await budgets.renew(HOST)
+            before = await column(database, "slow_delay")
+            slot.succeeded(0.1)
+            await budgets.renew(HOST)
+            steps.append((before, await column(database, "slow_delay")))
+    assert steps == [(0.4, 0.2), (0.2, 0.1), (0.1, 0.05), (0.05, 0), (0, 0)]
+
+
+async def test_a_failure_begins_the_count_anew(database: Database, open_budgets: Open) -> None:
+    await add_row(database, slow_delay=0.4)
+    budgets = await open_budgets()
+    with await budgets.acquire(HOST) as slot:
+        for _ in range(store.RECOVERY_STEP):
+            slot.succeeded(0.1)
+        slot.failed()
+        await budgets.renew(HOST)
+    assert await column(database, "slow_delay") == 0.4
+    assert await column(database, "successes") == 0
+
+
+async def test_a_long_retry_after_is_told_at_once(database: Database, open_budgets: Open) -> None:
+    first, second = await open_budgets(), await open_budgets()
+    with await first.acquire(HOST) as slot:
+        slot.slow_down(3600)
+    with pytest.raises(HostResting, match="Retry-After") as resting:
+        await first.acquire(HOST)
+    assert 3590 < resting.value.seconds <= 3600
+    await first.renew(HOST)
+    with pytest.raises(HostResting, match="Retry-After"):
+        await second.acquire(HOST)
+
+
+async def test_slow_downs_are_written_on_leaving(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    with await budgets.acquire(HOST) as slot:
+        slot.slow_down(3600)
+    await budgets.__aexit__()
+    assert await column(database, "blocked_until > now() + interval '59 minutes'")
+
+
+# --- proxies -------------------------------------------------------------------------------
+
+
+async def granted(budgets: Budgets, proxy_id: int, count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        with await budgets.acquire(HOST, proxy_id=proxy_id) as slot:
+            times.append(slot.granted_at)
+    return times
+
+
+async def test_each_proxy_keeps_a_pace_of_its_own(database: Database, open_budgets: Open) -> None:
+    proxies = [await add_proxy(database, port) for port in (1, 2)]
+    one, other = await open_budgets(), await open_budgets()
+    times = await asyncio.gather(
+        granted(one, proxies[0], 3), granted(other, proxies[0], 3), granted(one, proxies[1], 3)
+    )
+    gap = store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+    assert closest([*times[0], *times[1]]) >= gap
+    assert closest(times[2]) >= gap
+
+
+async def test_the_total_holds_for_all_proxies(database: Database, open_budgets: Open) -> None:
+    proxies = [await add_proxy(database, port) for port in (1, 2)]
+    delay = 0.1
+    budgets = await open_budgets(delay=delay)
+    times = await asyncio.gather(*(granted(budgets, proxy, 3) for proxy in proxies))
+    assert closest([*times[0], *times[1]]) >= delay * (1 - LATE) - MICROSECOND
+    for each in times:
+        assert closest(each) >= store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+
+
+async def test_a_domain_may_count_per_proxy_alone(database: Database, open_budgets: Open) -> None:
+    await add_row(database, crawl_delay_seconds=0.3, per_proxy_only=True)
+    proxies = [await add_proxy(database, port) for port in (1, 2)]
+    budgets = await open_budgets()
+    before = await column(database, "next_slot_at")
+    times = await asyncio.gather(*(granted(budgets, proxy, 3) for proxy in proxies))
+    for each in times:
+        assert closest(each) >= 0.3 * (1 - LATE) - MICROSECOND
+    assert await column(database, "next_slot_at") == before
+
+
+async def test_a_proxy_that_was_removed(open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    with pytest.raises(RotateProxy, match="removed"):
+        await budgets.acquire(HOST, proxy_id=99)
+
+
+# --- clocks and windows --------------------------------------------------------------------
+
+
+def test_a_slow_round_trip_does_not_blur_the_clock() -> None:
+    clock = ServerClock()
+    clock.observe(sent=100.0, received=100.002, said=5000.001)
+    clock.observe(sent=101.0, received=191.0, said=5001.001)
+    assert clock.latest(5091) - clock.earliest(5091) < 0.03
+    assert clock.earliest(5091) < 191 < clock.latest(5091) + 1e-9
+
+
+def test_a_clock_that_was_set_is_believed() -> None:
+    clock = ServerClock()
+    clock.observe(sent=100.0, received=100.002, said=5000.0)
+    clock.observe(sent=101.0, received=101.002, said=9000.0)
+    assert clock.earliest(9000.0) == 101.0
+    assert clock.latest(9000.0) == pytest.approx(101.002)
+
+
+def test_slots_not_used_in_time_are_lost() -> None:
+    lane = Lane()
+    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    assert lane.ready_at(9.0) == 10.0
+    lane.use(10.05)
+    assert lane.ready_at(10.1) == 11.0
+    assert lane.slots_left() == 2
+    lane.use(12.05)  # a second late: the slot at 11 is lost
+    assert lane.ready_at(12.1) == float("inf")
+
+
+def test_a_late_request_pushes_the_next() -> None:
+    lane = Lane()
+    lane.add(Window(due=10.0, last=20.0, delay=1.0))
+    lane.use(13.5)
+    assert lane.ready_at(13.6) == pytest.approx(14.4)
+
+
+def test_what_a_slow_down_made_invalid_is_dropped() -> None:
+    lane = Lane()
+    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    lane.drop(before=11.0)
+    assert lane.ready_at(9.0) == float("inf")
+    lane.add(Window(due=10.0, last=12.0, delay=1.0))
+    lane.drop(faster_than=2.0)
+    assert lane.ready_at(9.0) == float("inf")
