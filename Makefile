@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check format lock bench-queue clean
+.PHONY: help setup crawl test check bench-queue bench-crawl conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -31,6 +31,16 @@ check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+bench-queue: $(READY) ## Measure the queue (a few minutes)
+	@$(BIN)/python -m benchmarks.bench_queue
+
+bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
+	@$(BIN)/python -m benchmarks.bench_crawl
+
+conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA=folder)
+	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)
+	@$(BIN)/python benchmarks/conformance_robots.py $(CORPORA)
 
 format: $(READY) ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .

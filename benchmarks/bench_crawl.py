@@ -1,0 +1,149 @@
+"""Crawl real sites with Forager and with its peers, one after the other, and compare.
+
+All obey robots.txt, use 64 connections without delay, and store the page; only "the limit"
+stores nothing. Run it with `make bench-crawl`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.machine import describe_machine
+from benchmarks.report import Report
+from benchmarks.sites import SITES, Site, missing_packages, served
+from benchmarks.usage import Usage, run_measured
+from forager.db.embedded import join_server
+
+ROUNDS = 3
+HERE = Path(__file__).parent
+PEERS = HERE.parent / ".venv-bench"
+
+CONTENDERS = {
+    "the limit (in memory, nothing stored)": "memory_limit.py",
+    "Scrapy, JOBDIR": "scrapy_jobdir.py",
+    "Crawlee, files": "crawlee_files.py",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One crawl. `seconds` is the crawl itself, `whole` the command with its start and end."""
+
+    pages: int
+    seconds: float
+    usage: Usage
+
+    @property
+    def rate(self) -> float:
+        return self.pages / self.seconds
+
+
+def main() -> None:
+    missing = missing_packages()
+    if missing:
+        raise SystemExit(f"needed for this benchmark: apt-get install {' '.join(missing)}")
+    _install_peers()
+    report = Report("Crawling: Forager and its peers")
+    with TemporaryDirectory(prefix="forager-bench-") as folder:
+        report.table(["machine", ""], describe_machine(Path(folder)))
+        for site in SITES:
+            _compare(site, Path(folder), report)
+    _explain(report)
+    print(report.write("crawl.md"))
+
+
+def _install_peers() -> None:
+    """The peers live in an environment of their own: they are no dependency of Forager."""
+    lock = HERE / "requirements.lock"
+    ready = PEERS / ".ready"
+    if ready.exists() and ready.stat().st_mtime >= lock.stat().st_mtime:
+        return
+    subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+    pip = [str(PEERS / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "--requirement", str(lock)], check=True)
+    ready.touch()
+
+
+def _compare(site: Site, folder: Path, report: Report) -> None:
+    results: dict[str, list[Result]] = {}
+    with served(site) as url:
+        for number in range(ROUNDS):
+            _say(f"{site.package}, round {number + 1} of {ROUNDS}")
+            results.setdefault("Forager", []).append(_crawl_with_forager(url, folder / "home"))
+            for name, script in CONTENDERS.items():
+                results.setdefault(name, []).append(_crawl_with_peer(script, url, folder))
+    report.heading(f"{site.package}")
+    report.table(
+        ["crawler", "pages", "pages/s", "Forager is", "CPU ms/page", "peak MB", "whole command s"],
+        _rows(results),
+    )
+
+
+def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
+    ours = statistics.median(result.rate for result in results["Forager"])
+    rows = []
+    for name, rounds in results.items():
+        rate = statistics.median(result.rate for result in rounds)
+        middle = sorted(rounds, key=lambda result: result.rate)[len(rounds) // 2]
+        rows.append(
+            [
+                name,
+                f"{middle.pages:,}",
+                f"{rate:,.0f}",
+                f"{ours / rate:.2f}x",
+                f"{1000 * middle.usage.cpu_seconds / middle.pages:.2f}",
+                f"{middle.usage.peak_mb:.0f}",
+                f"{middle.usage.seconds:.1f}",
+            ]
+        )
+    return rows
+
+
+def _crawl_with_forager(url: str, home: Path) -> Result:
+    """Through the command a user calls; the database's work is counted in."""
+    with join_server(home) as server:
+        command = [
+            str(Path(sys.executable).parent / "forager"), "--home", str(home), "crawl", url,
+            "--concurrency", "64", "--delay", "0", "--allow-private", "--json",
+        ]  # fmt: skip
+        usage = run_measured(command, also=server.pid, env={**os.environ, "NO_COLOR": "1"})
+    answer = json.loads(usage.output)
+    return Result(answer["pages"], answer["seconds"], usage)
+
+
+def _crawl_with_peer(script: str, url: str, folder: Path) -> Result:
+    with TemporaryDirectory(dir=folder) as storage:
+        command = [str(PEERS / "bin/python"), str(HERE / "contenders" / script), url, storage]
+        usage = run_measured(command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage})
+    answer = json.loads(usage.output.splitlines()[-1])
+    return Result(answer["pages"], answer["seconds"], usage)
+
+
+def _explain(report: Report) -> None:
+    report.heading("How to read this")
+    report.text(
+        f"Medians of {ROUNDS} rounds; the crawlers take turns within each round. pages/s is the "
+        "crawl itself as each crawler times it, from its first request to its last write; starting "
+        "and stopping the command is in the last column. CPU counts all processes, and for Forager "
+        "its PostgreSQL too. Memory is proportional (PSS), summed over all processes, and for "
+        "Forager includes PostgreSQL's shared buffers."
+    )
+    report.text(
+        "Every Forager page is durable when it counts: its response is in a synced WARC segment, "
+        "its outlinks, ledger entry and frontier change are in one committed transaction."
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
