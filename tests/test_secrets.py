@@ -16,12 +16,8 @@ from forager.settings import Settings
 TEXT = "correct horse battery staple"
 
 
-class Keyed(Settings):
-    secret_key: SecretStr | None = None
-
-
 def vault_at(home: Path, key: str | None = None) -> Vault:
-    return Vault(Keyed(home=home, secret_key=None if key is None else SecretStr(key)))
+    return Vault(Settings(home=home, secret_key=None if key is None else SecretStr(key)))
 
 
 def new_key() -> str:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from pydantic import SecretStr
 
 from forager.errors import ForagerError
 from forager.settings import Settings
@@ -44,8 +43,7 @@ class Vault:
     """Seals and opens texts. A sealed text opens only in the context it was sealed for."""
 
     def __init__(self, settings: Settings) -> None:
-        given: SecretStr | None = getattr(settings, "secret_key", None)
-        self._given = given
+        self._given = settings.secret_key
         self._file = settings.home / KEY_FILE
 
     def seal(self, text: str, context: str) -> bytes:

@@ -198,3 +198,17 @@ def test_without_the_key_the_other_commands_work(home: Path) -> None:
     assert len(forager("list", "--json").json["items"]) == 2
     assert forager("disable", "1").code == 0
     assert forager("remove", "1").code == 0
+
+
+def test_another_key_in_the_environment_is_told_from_the_right_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = b64encode(b"r" * 32).decode()
+    monkeypatch.setenv("FORAGER_SECRET_KEY", right)
+    forager("add", "--allow-private", f"http://ann:{PASSWORD}@127.0.0.1:9")
+    monkeypatch.setenv("FORAGER_SECRET_KEY", b64encode(b"w" * 32).decode())
+    assert "encrypted with another key" in forager("test", "1").err
+    monkeypatch.setenv("FORAGER_SECRET_KEY", right)
+    answered = forager("test", "1")
+    assert (answered.code, answered.err) == (1, "")
+    assert "failed" in answered.out

@@ -47,10 +47,6 @@ PASSWORD = "tr0ub4dor&3"
 HOST = "shop.example"
 
 
-class Keyed(Settings):
-    secret_key: SecretStr | None = None
-
-
 @pytest.fixture(scope="session")
 def server(run_folder: Path) -> Iterator[str]:
     """The PostgreSQL of this test run; the fixture of this name beside us is a web server."""
@@ -639,7 +635,7 @@ async def test_without_the_right_key_only_passwords_are_lost(
     locked, free = await add(proxies, f"http://ann:{PASSWORD}@a.example", "http://b.example")
     await _fail(pool, locked)
     strange = Vault(
-        Keyed(home=tmp_path / "elsewhere", secret_key=None if key is None else SecretStr(key))
+        Settings(home=tmp_path / "elsewhere", secret_key=None if key is None else SecretStr(key))
     )
     others = Proxies(database, strange)
     with pytest.raises(SecretsUnavailable, match="FORAGER_SECRET_KEY"):

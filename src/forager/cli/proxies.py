@@ -20,6 +20,7 @@ from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
+    from forager.fetch.client import ClientOptions
     from forager.fetch.proxies import Proxies
     from forager.fetch.proxy import ProxySpec
     from forager.fetch.proxy_probe import ProbeResult
@@ -109,7 +110,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Go through proxies and show how long it took. A failing one that works is used again."""
-    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, allow_private))
+    options = _client_options(context, allow_private)
+    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
     if as_json:
         show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
     else:
@@ -210,17 +212,21 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
     return {"id": added.id, "is_new": added.is_new, "url": _spec_url(spec)}
 
 
-async def _test(
-    proxies: Proxies, which: str, url: str | None, allow_private: bool
-) -> list[tuple[PickedProxy, ProbeResult]]:
-    from forager import __version__
+def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
+
+    settings = flags_of(context).load()
+    return ClientOptions(
+        user_agent=settings.user_agent, guard=GuardPolicy(allow_private=allow_private)
+    )
+
+
+async def _test(
+    proxies: Proxies, which: str, url: str | None, options: ClientOptions
+) -> list[tuple[PickedProxy, ProbeResult]]:
     from forager.fetch.proxy_probe import probe
 
-    options = ClientOptions(
-        user_agent=f"Forager/{__version__}", guard=GuardPolicy(allow_private=allow_private)
-    )
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def test_one(proxy: PickedProxy) -> tuple[PickedProxy, ProbeResult]:
