@@ -2,6 +2,15 @@
 
 from forager.db.tables.base import Base
 from forager.db.tables.crawl import ArchiveSegment, FrontierEntry, VisitedUrl
+from forager.db.tables.documents import (
+    Document,
+    Generation,
+    GenerationDocument,
+    LinkSet,
+    Section,
+    SectionSearch,
+    Source,
+)
 from forager.db.tables.fetch import Domain, DomainPermit, Proxy, ProxySlot, RobotsFile
 from forager.db.tables.jobs import CrawlJob, CrawlState, JobEvent, Worker
 
@@ -10,13 +19,20 @@ __all__ = [
     "Base",
     "CrawlJob",
     "CrawlState",
+    "Document",
     "Domain",
     "DomainPermit",
     "FrontierEntry",
+    "Generation",
+    "GenerationDocument",
     "JobEvent",
+    "LinkSet",
     "Proxy",
     "ProxySlot",
     "RobotsFile",
+    "Section",
+    "SectionSearch",
+    "Source",
     "VisitedUrl",
     "Worker",
 ]
