@@ -213,13 +213,12 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 
 
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
+    from forager import __version__
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
 
-    settings = flags_of(context).load()
-    return ClientOptions(
-        user_agent=settings.user_agent, guard=GuardPolicy(allow_private=allow_private)
-    )
+    agent = flags_of(context).load().user_agent.replace("{version}", __version__)
+    return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
 
 
 async def _test(
