@@ -104,7 +104,7 @@ def crawl(
         "delay": delay,
         "retries": retries,
         "user_agent": user_agent,
-        "headers": _headers(header or []),
+        "headers": parse_headers(header or []),
         "proxy": proxy,
         "allow_private": allow_private,
         "ignore_robots": ignore_robots,
@@ -238,7 +238,7 @@ def _show(report: CrawlReport, *, as_json: bool) -> None:
         say(f"go on with: forager resume {job.id}")
 
 
-def _headers(lines: list[str]) -> dict[str, str]:
+def parse_headers(lines: list[str]) -> dict[str, str]:
     headers = {}
     for line in lines:
         name, colon, value = line.partition(":")
