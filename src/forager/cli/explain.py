@@ -54,5 +54,5 @@ def _show(explanation: Explanation) -> None:
             say(f"  {step}")
     if explanation.found_by:
         say("found by")
-    for step in explanation.found_by:
-        say(f"  {step.via:<9} {step.url}")
+    for page in explanation.found_by:
+        say(f"  {page.via:<9} {page.url}")

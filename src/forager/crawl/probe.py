@@ -67,7 +67,8 @@ async def probe(
             response.headers.items(),
             product_token(agent),
         )
-    return Probe(response, followed.hops, verdict, facts, failure and failure.message)
+    problem = None if failure is None else failure.message
+    return Probe(response, followed.hops, verdict, facts, problem)
 
 
 def _known(url: str) -> str:
