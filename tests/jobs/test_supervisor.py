@@ -23,14 +23,20 @@ from workshop import (
 
 from forager.errors import InvalidInput
 from forager.jobs import workers
-from forager.jobs.job import NewJob
+from forager.jobs.job import NewJob, Recovered
 from forager.jobs.lifecycle import Status
 from forager.jobs.supervisor import Supervisor
 from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
 
-QUICK = {"stall_limit": 1.5, "lease_limit": 2.0, "stale_after": 2.5, "watchdog_interval": 0.5}
+
+async def two_looks(shop: Shop) -> list[Recovered]:
+    """What a watchdog does when a long time has passed since the last heartbeats."""
+    await shop.sql("UPDATE crawl_jobs SET last_heartbeat = now() - interval '1 hour'")
+    watchdog = Watchdog(shop.database, shop.settings)
+    assert await watchdog.run_once() == []
+    return await watchdog.run_once()
 
 
 async def overlapping_runs(shop: Shop, job_id: UUID) -> int:
@@ -78,19 +84,19 @@ async def test_a_runner_whose_supervisor_is_killed_gives_its_job_back(
 async def test_worker_and_runner_killed_together_cost_one_retry(
     database_url: str, settings: Settings
 ) -> None:
-    async with open_shop(database_url, settings, **QUICK) as shop:
+    async with open_shop(database_url, settings) as shop:
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("wait for word")
             await shop.first_mark(job_id)
-            for process in worker.tree():
+            tree = worker.tree()
+            for process in tree:
                 process.kill()
-            watchdog = Watchdog(shop.database, shop.settings)
-            [recovered] = await eventually(watchdog.run_once)
+            await gone(*(process.pid for process in tree))
+            [recovered] = await two_looks(shop)
             assert (recovered.id, recovered.status) == (job_id, Status.PENDING)
-            assert recovered.retry_count == 1
-            assert "no heartbeat for more than 2.5 s" in (
-                (await shop.queue.get(job_id)).error_message or ""
-            )
+            job = await shop.queue.get(job_id)
+            assert job.retry_count == 1
+            assert "no heartbeat for more than 120 s" in (job.error_message or "")
 
 
 async def test_a_worker_that_is_asked_to_stop_gives_its_jobs_back(
@@ -98,8 +104,7 @@ async def test_a_worker_that_is_asked_to_stop_gives_its_jobs_back(
 ) -> None:
     async with open_shop(database_url, settings) as shop:
         with worker_process(shop) as worker:
-            ids = [await shop.enqueue(kind) for kind in ("wait for word", "count")]
-            ids[1:] = [await shop.enqueue("wait for word")]
+            ids = [await shop.enqueue("wait for word") for _ in range(2)]
             marks = [await shop.first_mark(job_id) for job_id in ids]
             assert worker.stop() == 0
         for job_id, mark in zip(ids, marks, strict=True):
@@ -164,7 +169,7 @@ async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
     database_url: str, settings: Settings
 ) -> None:
     """The whole worker stops inside a transaction, loses its job, and wakes up."""
-    async with open_shop(database_url, settings, **QUICK) as shop:
+    async with open_shop(database_url, settings) as shop:
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("freeze in transaction")
 
@@ -178,9 +183,12 @@ async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
             tree = worker.tree()
             for process in tree:
                 process.suspend()
-            watchdog = Watchdog(shop.database, shop.settings)
-            await eventually(watchdog.run_once)
-            job = await shop.queue.get(job_id)
+
+            async def taken() -> list[Recovered]:
+                # skipped while the frozen session holds the row, until the server ends it
+                return await two_looks(shop)
+
+            [job] = await eventually(taken)
             assert (job.status, job.retry_count) == (Status.PENDING, 1)
             await shop.queue.cancel(job_id)
             for process in tree:
@@ -252,8 +260,7 @@ async def test_a_runner_that_nobody_renewed_ends_itself_and_costs_no_retry(
     database_url: str, settings: Settings
 ) -> None:
     """A supervisor stopped for longer than the lease: its runner is gone before anyone else."""
-    quick = QUICK | {"stale_after": 3600.0}
-    async with open_shop(database_url, settings, **quick) as shop:
+    async with open_shop(database_url, settings, stall_limit=4.0, lease_limit=5.0) as shop:
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("wait for word")
             mark = await shop.first_mark(job_id)
@@ -278,6 +285,7 @@ async def test_a_pause_takes_effect(database_url: str, settings: Settings, kind:
         assert await shop.history(job_id) == ["enqueue", "claim", "pause", "park"]
         await shop.queue.resume(job_id)
         await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
+        await shop.queue.cancel(job_id)
 
 
 async def test_a_frozen_runner_is_paused_by_force(
@@ -331,6 +339,7 @@ async def test_resuming_a_pausing_job_goes_on_under_the_same_lease(
         await eventually(told_to_go_on)
         assert lives(mark.pid)
         assert (await shop.queue.get(job_id)).lease == mark.lease
+        await shop.queue.cancel(job_id)
 
 
 async def test_cancelling_kills_the_runner(database_url: str, settings: Settings) -> None:

@@ -20,7 +20,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.control import Assignment, Continue, Stop, StopCause, Tick, decode, encode
 from forager.jobs.guardian import Guardian, end_process_group
 from forager.jobs.job import Job
-from forager.jobs.kinds import kind_named, load_kinds
+from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import RECONNECT_INTERVAL, Runner, patiently
@@ -54,34 +54,33 @@ async def _run(
     """One run of one job, from its first look at the database to its last commit."""
     lease = Lease(UUID(assignment.job_id), assignment.lease, UUID(assignment.worker_id))
     ticking = asyncio.ensure_future(_tick(control))
-    problem = _load_kinds(settings)
+    kind = _load_kind(assignment, settings)
     database = db.Database(
         assignment.database_url, name=f"forager runner {lease.job_id}", limits=db.RUNNER_LIMITS
     )
     async with database:
         queue = Queue(database, settings)
-        if problem is not None:
-            await patiently(lambda: queue.fail(lease, problem))
+        if isinstance(kind, str):
+            await patiently(lambda: queue.fail(lease, kind))
             return
         job = await _job(queue, lease)
         context = JobContext(
             job, lease, database, settings, on_progress=lambda: _send(control, progress=True)
         )
         _take_orders(context, guardian)
-        runner = Runner(context, kind_named(job.kind), queue)
+        runner = Runner(context, kind, queue)
         await runner.run()
         if runner.refused_to_stop:
             end_process_group()  # an orderly exit would wait for the handler
     ticking.cancel()
 
 
-def _load_kinds(settings: Settings) -> str | None:
-    """Import the handlers; what is wrong with them, if anything."""
+def _load_kind(assignment: Assignment, settings: Settings) -> JobKind | str:
+    """Import the handler, or say what is wrong with it."""
     try:
-        load_kinds(settings.job_modules)
+        return load_kind(assignment.kind, settings.job_modules)
     except Exception as error:
-        return f"the job kinds cannot be loaded: {error}"
-    return None
+        return f"the handler cannot be loaded: {error}"
 
 
 async def _job(queue: Queue, lease: Lease) -> Job:

@@ -27,6 +27,7 @@ class Assignment:
     """What a runner is to run, and with what."""
 
     job_id: str
+    kind: str
     lease: int
     worker_id: str
     database_url: str

@@ -45,13 +45,27 @@ def register(kind: JobKind) -> JobKind:
 def load_kinds(modules: Iterable[str] = ()) -> list[str]:
     """Import the modules that register kinds; the names of all kinds there are then."""
     for module in (*BUILTIN_MODULES, *modules):
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise InvalidInput(
-                f"setting 'job_modules': {module} cannot be imported: {error}"
-            ) from error
+        _import(module)
     return sorted(_KINDS)
+
+
+def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
+    """One kind, without importing all of Forager for it: a runner should start quickly."""
+    for module in modules:
+        _import(module)
+    for module in BUILTIN_MODULES:
+        if name not in _KINDS:
+            _import(module)
+    return kind_named(name)
+
+
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise InvalidInput(
+            f"setting 'job_modules': {module} cannot be imported: {error}"
+        ) from error
 
 
 def kind_named(name: str) -> JobKind:

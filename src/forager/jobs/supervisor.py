@@ -195,6 +195,7 @@ class Supervisor:
         lease = Lease(job.id, job.lease, self.worker_id)
         assignment = Assignment(
             job_id=str(job.id),
+            kind=job.kind,
             lease=job.lease,
             worker_id=str(self.worker_id),
             database_url=self._database.url,
