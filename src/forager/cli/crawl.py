@@ -112,7 +112,11 @@ def crawl(
     options = crawl_options(given)
     settings = flags_of(context).load()
     raise typer.Exit(
-        asyncio.run(_crawl(settings, options, source, priority, detach=detach, as_json=as_json))
+        asyncio.run(
+            crawl_in_foreground(
+                settings, options, source=source, priority=priority, detach=detach, as_json=as_json
+            )
+        )
     )
 
 
@@ -122,15 +126,16 @@ def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
     raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
 
 
-async def _crawl(
+async def crawl_in_foreground(
     settings: Settings,
     options: CrawlOptions,
+    *,
     source: str | None,
     priority: int,
-    *,
-    detach: bool,
+    detach: bool = False,
     as_json: bool,
 ) -> int:
+    """Enqueue a crawl and watch it to its end; the exit code says how it ended."""
     from forager.crawl.report import crawl_report
     from forager.crawl.service import request_crawl
     from forager.db.database import open_database

@@ -1,0 +1,60 @@
+"""Serves the bundled site on loopback, with a few of the things that real sites do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import as_file, files
+from pathlib import Path
+
+MOVED = {"/guide/begin.html": "/guide/start.html"}
+
+
+class _Site(SimpleHTTPRequestHandler):
+    """The files of the site; two old addresses that moved; no word on standard error."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.path == "/sitemap.xml":
+            self._send_sitemap()
+        elif self.path in MOVED:
+            self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+            self.send_header("Location", MOVED[self.path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            super().do_GET()
+
+    def _send_sitemap(self) -> None:
+        """Sitemaps need whole URLs, and the port is known only now."""
+        host = self.headers.get("Host", "")
+        text = (Path(self.directory) / "sitemap.xml").read_text(encoding="utf-8")
+        body = text.replace("<loc>", f"<loc>http://{host}/").encode()
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def demo_site(port: int = 0) -> Iterator[str]:
+    """The site on a port of loopback, for as long as the block runs; the URL of its home page."""
+    with as_file(files("forager.demo") / "site") as folder:
+        handler = partial(_Site, directory=str(folder))
+        with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+            thread = threading.Thread(target=server.serve_forever, daemon=True)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}/index.html"
+            finally:
+                server.shutdown()
+                thread.join()
