@@ -23,6 +23,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+crawl: $(READY) ## Crawl the bundled site, or URL=https://... instead
+	@$(BIN)/forager $(if $(URL),crawl $(URL),demo)
+
 test: $(READY) ## Run the tests
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
