@@ -145,6 +145,25 @@ def test_references_as_text() -> None:
 # --- deleting ------------------------------------------------------------------------------------
 
 
+async def test_a_manifest_keeps_its_segments_when_the_job_is_forgotten(
+    database: Database, storage: Storage, job: ArchivedJob
+) -> None:
+    ref, *_ = await finished(job)
+    await rows_of(
+        database,
+        "INSERT INTO generation_documents"
+        " SELECT 1, url_hash, 1, NULL, NULL, NULL, segment, segment_offset, segment_length, now()"
+        " FROM crawl_visited LIMIT 1 RETURNING 1",
+    )
+    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
+    assert not await delete_segment(database, storage, ref.segment)
+    assert (await segment_row(database, ref.segment)).references == 1
+    assert await troubles(database, storage) == [()]
+    assert await delete_segment(database, storage, ref.segment, drop_references=True)
+    left = await rows_of(database, "SELECT segment, segment_offset FROM generation_documents")
+    assert left == [(None, None)]
+
+
 async def test_what_is_referred_to_stays(
     database: Database, storage: Storage, job: ArchivedJob
 ) -> None:
@@ -253,6 +272,17 @@ async def test_limits_take_the_oldest_and_leave_what_is_running(
     assert len(pruned.deleted) == 1
     assert await select_refs(database) == [(kept.segment, kept.offset, kept.length)]
     await young.writer.close()
+
+
+async def test_upkeep_keeps_to_the_settings(
+    database: Database, settings: Settings, storage: Storage, job: ArchivedJob
+) -> None:
+    await finished(job)
+    await age_segments(database, 40)
+    limited = settings.model_copy(update={"archive_max_age_days": 30.0})
+    pruned = await ArchiveUpkeep(database, limited).run_once()
+    assert [deletion.reason for deletion in pruned.deleted] == [Reason.AGE]
+    assert await storage.list_segments() == []
 
 
 async def test_a_reference_that_came_after_the_plan_is_respected(

@@ -27,16 +27,13 @@ class ArchiveOptions:
 
 def archive_options(settings: Settings) -> ArchiveOptions:
     """A limit that somebody set is meant: pages past it go, though rows refer to them."""
-    days: float | None = getattr(settings, "archive_max_age_days", None)
-    megabytes: float | None = getattr(settings, "archive_max_mb", None)
-    segment_mb: float = getattr(settings, "archive_segment_mb", 256)
-    url: str | None = getattr(settings, "archive_url", None)
+    days, megabytes = settings.archive_max_age_days, settings.archive_max_mb
     return ArchiveOptions(
-        place=url or settings.home / "archive",
-        segment_bytes=int(segment_mb * MEGABYTE),
+        place=settings.archive_url or settings.home / "archive",
+        segment_bytes=settings.archive_segment_mb * MEGABYTE,
         policy=Policy(
             max_age=None if days is None else timedelta(days=days),
-            max_bytes=None if megabytes is None else int(megabytes * MEGABYTE),
+            max_bytes=None if megabytes is None else megabytes * MEGABYTE,
             drop_references=True,
         ),
     )

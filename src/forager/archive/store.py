@@ -14,8 +14,9 @@ from forager.archive.segment import ArchiveRef, parse_segment_name
 from forager.db.database import Connection
 
 # Every table that refers to segments; each does so by the columns segment, segment_offset and
-# segment_length, and has an index on segment. Whoever adds such a table adds it here.
-REFERRING_TABLES: tuple[LiteralString, ...] = ("crawl_visited",)
+# segment_length, and has an index on segment. Whoever adds such a table adds it here, and whoever
+# copies a reference first locks the segment's row FOR KEY SHARE and sees that it is not going.
+REFERRING_TABLES: tuple[LiteralString, ...] = ("crawl_visited", "generation_documents")
 
 # The fence of hold_lease(), seen from outside: whoever passes it may write, now or later. That a
 # segment was closed is not asked: the commit that refers to its last records may be yet to come.
