@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from forager.cli.domains import app
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+
+root = typer.Typer()
+root.add_typer(app, name="domains")
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str) -> Answered:
+    with CliRunner().isolation(b"") as (out, err, _):
+        try:
+            code = root(["domains", *arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+
+
+def test_the_life_of_a_domain() -> None:
+    added = forager("add", "https://Shop.example/", "--delay", "0.5", "--json")
+    assert (added.code, added.json["domain_name"]) == (0, "shop.example")
+    changed = forager("set", "shop.example", "--delay", "default", "--concurrency", "2", "--json")
+    assert changed.json["crawl_delay_seconds"] is None
+    assert changed.json["max_concurrent_requests"] == 2
+    assert forager("disable", "shop.example", "--json").json["is_active"] is False
+    assert "disabled" in forager("show", "www.shop.example").out
+    assert "disabled" in forager("list").out
+    assert forager("enable", "shop.example", "--json").json["is_active"] is True
+    proxied = forager("set", "shop.example", "--per-proxy-only", "--json")
+    assert proxied.json["per_proxy_only"] is True
+
+
+def test_list_as_json_by_pages() -> None:
+    for name in ("b.example", "a.example", "c.example"):
+        forager("add", name)
+    page = forager("list", "--limit", "2", "--json").json
+    assert [domain["domain_name"] for domain in page["items"]] == ["a.example", "b.example"]
+    rest = forager("list", "--cursor", page["next_cursor"], "--json").json
+    assert [domain["domain_name"] for domain in rest["items"]] == ["c.example"]
+    assert rest["next_cursor"] is None
+    assert "--cursor" in forager("list", "--limit", "2").err
+
+
+def test_what_is_blocked_is_shown(database_url: str) -> None:
+    forager("add", "busy.example")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE domains SET blocked_until = now() + interval '1 hour', slow_delay = 2"
+        )
+    assert "blocked until" in forager("list", "--slowed").out
+    shown = forager("show", "busy.example").out
+    assert "in 59 min" in shown or "in 1 h" in shown
+    assert "2 s more" in shown
+    assert forager("unblock", "busy.example", "--json").json["blocked_until"] is None
+    assert "no such domains" in forager("list", "--slowed").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "nowhere.example"], "there is no domain nowhere.example"),
+        (["set", "nowhere.example", "--delay", "1"], "there is no domain"),
+        (["set", "nowhere.example"], "nothing to set"),
+        (["add", "a b"], "is not a host"),
+        (["add", "a.example", "--delay", "soon"], "--delay needs a number"),
+        (["add", "a.example", "--delay", "-1"], "must be 0 to"),
+        (["add", "a.example", "--concurrency", "0"], "must be 1 to"),
+        (["list", "--cursor", "?"], "cursor"),
+    ],
+)
+def test_mistakes_are_explained(arguments: list[str], words: str) -> None:
+    answered = forager(*arguments)
+    assert answered.code == 2
+    assert words in answered.err
+    assert answered.out == ""
