@@ -10,8 +10,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from forager.archive import ArchiveRef, ArchiveWriter, ResponseRecord, Storage, pack, store
+from forager.archive import store
 from forager.archive.inventory import growth_of
+from forager.archive.record import ResponseRecord, pack
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
+from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob

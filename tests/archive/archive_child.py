@@ -14,7 +14,8 @@ from pathlib import Path
 
 from archive_samples import no_register, packed
 
-from forager.archive import ArchiveWriter, open_storage
+from forager.archive.storage import open_storage
+from forager.archive.writer import ArchiveWriter
 from forager.errors import ForagerError
 
 

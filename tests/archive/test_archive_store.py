@@ -14,20 +14,15 @@ from typing import Any
 import pytest
 
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
-from forager.archive import (
-    ArchiveRef,
-    Policy,
-    StorageFull,
-    open_storage,
-    parse_ref,
-    read_response,
-    store,
-)
+from forager.archive import store
 from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
+from forager.archive.errors import StorageFull
 from forager.archive.inventory import Growth, growth_of
-from forager.archive.retention import Reason
-from forager.archive.storage import Storage
+from forager.archive.reader import read_response
+from forager.archive.retention import Policy, Reason
+from forager.archive.segment import ArchiveRef, parse_ref
+from forager.archive.storage import Storage, open_storage
 from forager.archive.upkeep import ArchiveUpkeep
 from forager.db.database import Database
 from forager.db.tables import Base

@@ -17,7 +17,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from archived_job import ArchivedJob, html, rows_of, start_job
-from forager.archive import ArchiveRef, open_storage
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import open_storage
 from forager.cli import archive, export
 from forager.cli.amounts import parse_age, parse_size, size_in_words
 from forager.cli.failures import exit_code_of

@@ -17,7 +17,10 @@ import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
 from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
-from forager.archive import Codec, Storage, open_storage, parse_ref, read_response
+from forager.archive.codec import Codec
+from forager.archive.reader import read_response
+from forager.archive.segment import parse_ref
+from forager.archive.storage import Storage, open_storage
 from forager.archive.wholefile import whole_file
 from forager.crawl.export import Export, Exported, export_job, export_size
 from forager.crawl.export_format import ExportFormat

@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import uvloop
 
-from forager.fetch import Client, ClientOptions, GuardPolicy, Limits, PoolSize
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.connector import PoolSize
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.limits import Limits
 from servers.hostile import HostileServer
 
 

@@ -175,8 +175,8 @@ async def test_retry_after_holds_in_another_process(database_url: str, open_budg
 
 
 async def test_a_thawed_process_does_not_catch_up(database_url: str, open_budgets: Open) -> None:
-    delay = 0.2
-    user = await User.start(database_url, delay=delay, count=12)
+    delay = 0.1
+    user = await User.start(database_url, delay=delay, count=8)
     budgets = await open_budgets(delay=delay)
     user.begin()
     first = await user.next()

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry, SlowDown, WorkFailed
-from forager.fetch import (
-    Client,
-    ClientOptions,
-    GuardPolicy,
-    Limits,
-    Method,
-    PoolSize,
-    Request,
-    classify_status,
-)
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.connector import PoolSize
+from forager.fetch.failure import classify_status
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.limits import Limits
+from forager.fetch.response import Method, Request
 from servers.certificates import Authority
 from servers.hostile import ETAG, LAST_MODIFIED, PAGE, HostileServer
 

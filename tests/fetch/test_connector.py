@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy
-from forager.fetch import (
-    Client,
-    ClientOptions,
-    GuardPolicy,
-    Limits,
-    ProxyScheme,
-    ProxySpec,
-    Request,
-    classify_status,
-)
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.failure import classify_status
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.limits import Limits
+from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.response import Request
 from servers.certificates import Authority
 from servers.hostile import PAGE, HostileServer, SilentServer
 from servers.proxies import HttpProxy, Socks5Proxy

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy, SlowDown, WorkFailed
-from forager.fetch import classify_status
-from forager.fetch.failure import classify
+from forager.fetch.failure import classify, classify_status
 from forager.fetch.limits import Limits
 
 

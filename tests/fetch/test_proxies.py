@@ -23,7 +23,8 @@ from forager.errors import (
     NotFound,
     RotateProxy,
 )
-from forager.fetch import Client, ClientOptions, GuardPolicy, ProxySpec, Request
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import (
     FAILURES_ALLOWED,
     Proxies,
@@ -31,8 +32,10 @@ from forager.fetch.proxies import (
     parse_address,
     proxy_guard,
 )
+from forager.fetch.proxy import ProxySpec
 from forager.fetch.proxy_probe import ProbeResult, ProxyProber, probe
 from forager.fetch.proxy_record import ProxyRecord, ProxyState, Tally
+from forager.fetch.response import Request
 from forager.logs import configure_logs
 from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from forager.errors import ErrorKind, GiveUp
-from forager.fetch import Client, Hop, Request, follow
+from forager.fetch.client import Client
+from forager.fetch.redirects import Hop, follow
+from forager.fetch.response import Request
 from servers.hostile import ETAG, PAGE, HostileServer
 
 

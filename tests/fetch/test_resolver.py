@@ -7,7 +7,11 @@ from ipaddress import ip_network
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry
-from forager.fetch import Client, ClientOptions, GuardPolicy, Limits, Request, SystemResolver
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.limits import Limits
+from forager.fetch.resolver import SystemResolver
+from forager.fetch.response import Request
 from servers.hostile import PAGE, HostileServer
 
 

@@ -14,7 +14,7 @@ from forager.fetch.robots import (
     parse_robots,
     product_token,
 )
-from forager.fetch.robots_pattern import Wildcard
+from forager.extract.wildcard import Wildcard
 
 HOST = "https://shop.example"
 

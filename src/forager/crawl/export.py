@@ -10,7 +10,12 @@ from uuid import UUID
 
 import orjson
 
-from forager.archive import ArchiveError, ArchiveRef, Codec, Storage, read_response, write_warc
+from forager.archive.codec import Codec
+from forager.archive.errors import ArchiveError
+from forager.archive.export import write_warc
+from forager.archive.reader import read_response
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
 from forager.crawl import export_store as store
 from forager.crawl.export_format import ExportFormat
 from forager.crawl.export_store import SettledUrl

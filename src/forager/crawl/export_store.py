@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
-from forager.archive import ArchiveRef
+from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 
 PAGE_ROWS = 1000
