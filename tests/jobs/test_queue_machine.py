@@ -12,11 +12,9 @@ from uuid import UUID
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     initialize,
     invariant,
-    multiple,
     rule,
     run_state_machine_as_test,
 )
@@ -35,6 +33,8 @@ from forager.settings import Settings
 S = Status
 ACTIVE = {S.PENDING, S.PROCESSING, S.PAUSED}
 WORKERS = [new_id() for _ in range(3)]
+
+PICK = st.integers(0, 30)
 
 Answer = TypeVar("Answer")
 
@@ -74,9 +74,6 @@ class Modelled:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    jobs: Bundle[UUID] = Bundle("jobs")
-    leases: Bundle[Lease] = Bundle("leases")
-
     def __init__(self, runner: asyncio.Runner, database: Database, settings: Settings) -> None:
         super().__init__()
         self.runner = runner
@@ -86,6 +83,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.watchdog = Watchdog(database, settings)
         self.model: dict[UUID, Modelled] = {}
         self.suspects: dict[UUID, int] = {}
+        self.leases: list[Lease] = []
 
     def do(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
         return self.runner.run(coroutine)
@@ -98,14 +96,26 @@ class QueueMachine(RuleBasedStateMachine):
 
         return self.do(execute())
 
+    # Jobs and leases are picked by number, not drawn from bundles: how many leases a race gives is
+    # the server's choice, and must not change what is generated next.
+
+    def job(self, pick: int) -> tuple[UUID, Modelled]:
+        return list(self.model.items())[-1 - pick % len(self.model)]
+
+    def lease(self, pick: int) -> Lease:
+        return self.leases[-1 - pick % len(self.leases)]
+
     @initialize()
-    def empty(self) -> None:
+    def begin(self) -> None:
         self.sql("DELETE FROM crawl_jobs")
+        for source in (None, "a", None, "b"):
+            self.enqueue(source, 1)
+        self.claim(WORKERS[0], 2)
 
     # --- people ----------------------------------------------------------------------------
 
-    @rule(target=jobs, source=st.sampled_from([None, "a", "b"]), retries=st.integers(0, 2))
-    def enqueue(self, source: str | None, retries: int) -> UUID:
+    @rule(source=st.sampled_from([None, "a", "b"]), retries=st.integers(0, 2))
+    def enqueue(self, source: str | None, retries: int) -> None:
         busy = [
             job_id
             for job_id, job in self.model.items()
@@ -118,31 +128,30 @@ class QueueMachine(RuleBasedStateMachine):
             self.model[answer.job.id] = Modelled(retries, source)
         else:
             assert [answer.job.id] == busy
-        return answer.job.id
 
-    @rule(job_id=jobs)
-    def pause(self, job_id: UUID) -> None:
-        job = self.model[job_id]
+    @rule(pick=PICK)
+    def pause(self, pick: int) -> None:
+        job_id, job = self.job(pick)
         legal = job.status in (S.PENDING, S.PROCESSING)
         if self.allowed(self.queue.pause(job_id), legal):
             job.move(S.PAUSED, revokes=False, keeps_worker=True)
 
-    @rule(job_id=jobs)
-    def resume(self, job_id: UUID) -> None:
-        job = self.model[job_id]
+    @rule(pick=PICK)
+    def resume(self, pick: int) -> None:
+        job_id, job = self.job(pick)
         if self.allowed(self.queue.resume(job_id), job.status is S.PAUSED):
             target = S.PENDING if job.worker is None else S.PROCESSING
             job.move(target, revokes=False, keeps_worker=True)
 
-    @rule(job_id=jobs)
-    def cancel(self, job_id: UUID) -> None:
-        job = self.model[job_id]
+    @rule(pick=PICK)
+    def cancel(self, pick: int) -> None:
+        job_id, job = self.job(pick)
         if self.allowed(self.queue.cancel(job_id), job.status in ACTIVE):
             job.move(S.CANCELLED)
 
-    @rule(job_id=jobs)
-    def retry(self, job_id: UUID) -> None:
-        job = self.model[job_id]
+    @rule(pick=PICK)
+    def retry(self, pick: int) -> None:
+        job_id, job = self.job(pick)
         rivals = [
             other
             for other in self.model.values()
@@ -154,15 +163,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     # --- workers ---------------------------------------------------------------------------
 
-    @rule(target=leases, worker=st.sampled_from(WORKERS), limit=st.integers(1, 3))
-    def claim(self, worker: UUID, limit: int) -> Any:
-        return multiple(*self.claim_by([worker], limit))
+    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 3))
+    def claim(self, worker: UUID, limit: int) -> None:
+        self.claim_by([worker], limit)
 
-    @rule(target=leases, limit=st.integers(1, 2))
-    def claim_all_at_once(self, limit: int) -> Any:
-        return multiple(*self.claim_by(WORKERS, limit))
+    @rule(limit=st.integers(1, 2))
+    def claim_all_at_once(self, limit: int) -> None:
+        self.claim_by(WORKERS, limit)
 
-    def claim_by(self, workers: list[UUID], limit: int) -> list[Lease]:
+    def claim_by(self, workers: list[UUID], limit: int) -> None:
         self.sql("UPDATE crawl_jobs SET run_after = now() WHERE status = 'pending'")
 
         async def together() -> list[Any]:
@@ -183,10 +192,11 @@ class QueueMachine(RuleBasedStateMachine):
                 leases.append(Lease(row.id, row.lease, worker))
         if len(workers) == 1:
             assert len(leases) == min(limit, len(due))
-        return leases
+        self.leases += leases
 
-    @rule(worker=st.sampled_from(WORKERS), held=st.lists(leases, max_size=4, unique=True))
-    def heartbeat(self, worker: UUID, held: list[Lease]) -> None:
+    @rule(worker=st.sampled_from(WORKERS), picks=st.lists(PICK, max_size=4))
+    def heartbeat(self, worker: UUID, picks: list[int]) -> None:
+        held = [self.lease(pick) for pick in picks]
         mine = {lease.job_id: lease for lease in held if lease.worker_id == worker}
         current = {i for i, lease in mine.items() if self.model[i].held_under(lease)}
         assert self.do(self.queue.heartbeat(list(mine.values()))) == current
@@ -194,9 +204,10 @@ class QueueMachine(RuleBasedStateMachine):
             job = self.model[job_id]
             job.beat, job.stale = job.beat + 1, False
 
-    @rule(lease=leases)
-    def write(self, lease: Lease) -> None:
+    @rule(pick=PICK)
+    def write(self, pick: int) -> None:
         """A runner's commit, perhaps by a zombie."""
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
 
         async def commit() -> None:
@@ -209,8 +220,9 @@ class QueueMachine(RuleBasedStateMachine):
         if self.fenced(commit(), job.held_under(lease)):
             job.writes.append(lease.number)
 
-    @rule(lease=leases)
-    def complete(self, lease: Lease) -> None:
+    @rule(pick=PICK)
+    def complete(self, pick: int) -> None:
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
 
         async def finish() -> None:
@@ -220,33 +232,37 @@ class QueueMachine(RuleBasedStateMachine):
         if self.fenced(finish(), job.held_under(lease) and job.status is S.PROCESSING):
             job.move(S.COMPLETED, revokes=False)
 
-    @rule(lease=leases, permanent=st.booleans())
-    def fail(self, lease: Lease, permanent: bool) -> None:
+    @rule(pick=PICK, permanent=st.booleans())
+    def fail(self, pick: int, permanent: bool) -> None:
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.fail(lease, "boom", permanent=permanent))
         assert (answer is not None) == job.held_under(lease)
         if answer is not None:
             job.end_failed(permanent=permanent)
 
-    @rule(lease=leases)
-    def release(self, lease: Lease) -> None:
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.release(lease, reason="test"))
         assert (answer is not None) == job.held_under(lease)
         if answer is not None:
             job.move(S.PAUSED if job.status is S.PAUSED else S.PENDING)
 
-    @rule(lease=leases)
-    def park(self, lease: Lease) -> None:
+    @rule(pick=PICK)
+    def park(self, pick: int) -> None:
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
         answer = self.do(self.queue.park(lease))
         assert (answer is not None) == (job.held_under(lease) and job.status is S.PAUSED)
         if answer is not None:
             job.move(S.PAUSED)
 
-    @rule(lease=leases)
-    def end_in_three_ways_at_once(self, lease: Lease) -> None:
+    @rule(pick=PICK)
+    def end_in_three_ways_at_once(self, pick: int) -> None:
         """Whatever order the server chooses, one of them ends the run and the others nothing."""
+        lease = self.lease(pick)
         job = self.model[lease.job_id]
 
         async def together() -> tuple[object, ...]:
@@ -268,9 +284,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     # --- time ------------------------------------------------------------------------------
 
-    @rule(job_id=jobs)
-    def grow_old(self, job_id: UUID) -> None:
-        job = self.model[job_id]
+    @rule(pick=PICK)
+    def grow_old(self, pick: int) -> None:
+        job_id, job = self.job(pick)
         self.sql(
             "UPDATE crawl_jobs SET last_heartbeat = clock_timestamp() - interval '1 hour'"
             " WHERE id = %s AND last_heartbeat IS NOT NULL",

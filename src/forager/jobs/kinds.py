@@ -44,7 +44,9 @@ def register(kind: JobKind) -> JobKind:
 
 def load_kinds(modules: Iterable[str] = ()) -> list[str]:
     """Import the modules that register kinds; the names of all kinds there are then."""
-    for module in (*BUILTIN_MODULES, *modules):
+    for module in BUILTIN_MODULES:
+        importlib.import_module(module)
+    for module in modules:
         _import(module)
     return sorted(_KINDS)
 
@@ -55,7 +57,7 @@ def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
         _import(module)
     for module in BUILTIN_MODULES:
         if name not in _KINDS:
-            _import(module)
+            importlib.import_module(module)
     return kind_named(name)
 
 
