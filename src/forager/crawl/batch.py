@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
 
 import psycopg
 
@@ -14,21 +13,24 @@ from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.discovery import Discovered, Discovery
+from forager.crawl.judge import failed
 from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.state import CrawlState
 from forager.db.database import Connection
-from forager.errors import ForagerError
+from forager.errors import ErrorKind
+from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
+from forager.logs import get_logger
+
+log = get_logger("crawl")
 
 
-class BatchRefused(ForagerError):
-    """PostgreSQL refused something in a batch; `culprits` are the keys of its pages."""
-
-    def __init__(self, culprits: dict[bytes, str]) -> None:
-        super().__init__(f"PostgreSQL refused {len(culprits)} pages")
-        self.culprits = culprits
+# what PostgreSQL, or the driver before it, has against the content of a row
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
+# a crawl that starts at many places may be sent to many others, but the scope is read at each link
+MAX_MORE_SEEDS = 1_000
 
 
 @dataclass(slots=True)
@@ -50,12 +52,14 @@ class Committer:
         state: CrawlState,
         discovery: Discovery,
         archive: ArchiveWriter,
+        on_new_seed: Callable[[NormalisedUrl], None],
     ) -> None:
         self._context = context
         self._options = options
         self._state = state
         self._discovery = discovery
         self._archive = archive
+        self._on_new_seed = on_new_seed
 
     def assemble(self, visits: Sequence[Settlement | Postponed]) -> Batch:
         """Enter visits into the ledger and judge what they found. Nothing is written yet."""
@@ -78,22 +82,47 @@ class Committer:
             ledger.note(REMARKS, remark)
         self._state.depth = max(self._state.depth, settled.entry.depth)
         batch.settled.append(settled)
+        if settled.new_seed is not None:
+            self._adopt(settled.new_seed)
         if self._options.follows_links_at(settled.entry.depth):
             self._discovery.follow(settled.entry, settled.links, batch.discovered)
         if settled.found:
             self._discovery.meet(settled.found, batch.discovered)
 
+    def _adopt(self, seed: NormalisedUrl) -> None:
+        scope, seeds = self._discovery.scope, self._state.more_seeds
+        if scope.outside(seed) is None or len(seeds) >= MAX_MORE_SEEDS:
+            return
+        seeds.append(seed)
+        scope.add_seed(seed)
+        self._on_new_seed(seed)
+
     async def write(self, batch: Batch) -> None:
-        """Archive first, then everything else in one transaction, in one round trip."""
+        """Archive first, then everything else in one transaction, in one round trip.
+
+        A page that PostgreSQL refuses must not poison its batch: it fails, the others stay.
+        """
         refs = await self._write_archive(batch.settled)
         try:
-            async with self._context.commit() as connection:
-                await self._write_rows(connection, batch, refs)
-        except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeError) as error:
-            culprits = await self._find_culprits(batch)
-            if not culprits:
+            await self._commit(batch, refs)
+        except REFUSALS:
+            refused = await self._find_refused(batch)
+            if not refused:
                 raise
-            raise BatchRefused(culprits) from error
+            log.warning("pages refused by the database", pages=len(refused))
+            batch.settled = [self._failed(s, refused) for s in batch.settled]
+            batch.discovered.excluded = [
+                self._failed(s, refused) for s in batch.discovered.excluded
+            ]
+            refs = [
+                None if s.entry.key in refused else ref
+                for s, ref in zip(batch.settled, refs, strict=True)
+            ]
+            await self._commit(batch, refs)
+
+    async def _commit(self, batch: Batch, refs: Sequence[ArchiveRef | None]) -> None:
+        async with self._context.commit() as connection:
+            await self._write_rows(connection, batch, refs)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
         written = iter(await self._archive.write([s.frame for s in settled if s.frame]))
@@ -104,13 +133,14 @@ class Committer:
     ) -> None:
         job_id = self._context.lease.job_id
         found = batch.discovered
-        if found.revived:
-            await store.delete_visited(connection, job_id, found.revived)
         if batch.settled or found.excluded:
             settled = [*batch.settled, *found.excluded]
             await store.insert_visited(
                 connection, job_id, settled, [*refs, *(None for _ in found.excluded)]
             )
+        if found.revived:
+            # after the insert: what a batch refused may be wanted by a later page of the same batch
+            await store.delete_visited(connection, job_id, found.revived)
         if batch.settled:
             await store.delete_entries(connection, job_id, [s.entry for s in batch.settled])
         if batch.postponed:
@@ -119,46 +149,33 @@ class Committer:
             await store.insert_entries(connection, job_id, found.entries)
         if growth := growth_of(ref for ref in refs if ref is not None):
             await archive_store.grow_segments(connection, growth)
-        await self._write_state(connection, job_id)
+        await self.write_state(connection)
 
-    async def _write_state(self, connection: Connection, job_id: UUID) -> None:
+    async def write_state(self, connection: Connection) -> None:
+        """The ledger and where the crawl stands; part of every commit."""
+        job_id = self._context.lease.job_id
         await store.update_state(connection, job_id, self._state.values())
         percentage = self._state.ledger.percentage(self._options.max_pages)
         await store.update_progress(connection, job_id, percentage)
 
-    async def _find_culprits(self, batch: Batch) -> dict[bytes, str]:
-        """Try the pages one by one, and take everything back: only the guilty are wanted."""
+    async def _find_refused(self, batch: Batch) -> dict[bytes, str]:
+        """Try the rows one by one, and take everything back: only the guilty are wanted."""
         job_id = self._context.lease.job_id
-        culprits: dict[bytes, str] = {}
+        refused: dict[bytes, str] = {}
         async with self._context.database.transaction() as connection:
-            for settled in batch.settled:
-                entries = [e for e in batch.discovered.entries if e.parent == settled.entry.key]
-                excluded = [
-                    s for s in batch.discovered.excluded if s.entry.parent == settled.entry.key
-                ]
+            for settled in [*batch.settled, *batch.discovered.excluded]:
                 try:
                     async with connection.transaction(force_rollback=True):
-                        rows = [settled, *excluded]
-                        await store.insert_visited(connection, job_id, rows, [None] * len(rows))
-                        if entries:
-                            await store.insert_entries(connection, job_id, entries)
-                except (psycopg.Error, UnicodeError) as error:
-                    culprits[settled.entry.key] = str(error).strip()
-        return culprits
+                        await store.insert_visited(connection, job_id, [settled], [None])
+                except REFUSALS as error:
+                    refused[settled.entry.key] = str(error).strip()
+        return refused
 
-    # --- the end of a crawl ------------------------------------------------------------------
-
-    async def fail_redirect_loops(self, keys: Sequence[bytes]) -> None:
-        """URLs that only redirect to each other lead to no page at all."""
-        if not keys:
-            return
-        for _ in keys:
-            self._state.ledger.resettle(
-                Outcome.DUPLICATE, Outcome.FAILED, "redirect", "redirect_loop"
-            )
-        job_id = self._context.lease.job_id
-        async with self._context.commit() as connection:
-            await store.fail_visited(
-                connection, job_id, keys, reason="redirect_loop", detail="redirects in a loop"
-            )
-            await self._write_state(connection, job_id)
+    def _failed(self, settled: Settlement, refused: Mapping[bytes, str]) -> Settlement:
+        words = refused.get(settled.entry.key)
+        if words is None:
+            return settled
+        self._state.ledger.resettle(
+            settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
+        )
+        return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)

@@ -8,17 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from forager.crawl.entry import Entry, Found
+from forager.crawl.entry import Entry, Found, Via
 from forager.crawl.ledger import Ledger
 from forager.crawl.links import PageLinks
-from forager.crawl.scope import Scope
+from forager.crawl.scope import Scope, ScopeReason
 from forager.crawl.seen import SeenSet
 from forager.crawl.settlement import Outcome, Settlement
 from forager.extract.keys import key_fingerprint
-from forager.extract.traps import find_trap, path_shape, query_shape
+from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape
 
 NOFOLLOW = "nofollow"
 TRAP = "trap"
+# what is refused for these reasons was never counted among the URLs of its shape
+REFUSED_ON_SIGHT = frozenset(
+    [NOFOLLOW, *(reason.value for reason in ScopeReason), *(f"{TRAP}:{rule}" for rule in TrapRule)]
+)
 
 # How many URLs of one shape are crawled: few where every value of a parameter makes a new one,
 # many where numbers are simply how a site names its pages.
@@ -27,7 +31,7 @@ TWO_PARAMETERS_LIMIT = 5_000
 ONE_PARAMETER_LIMIT = 50_000
 CALENDAR_LIMIT = 1_000
 NUMBERS_LIMIT = 20_000
-# shapes that are remembered; beyond that, those seen once are forgotten
+# shapes that are remembered; beyond that, the rarest are forgotten
 MAX_SHAPES = 200_000
 
 _CALENDAR = re.compile(
@@ -53,8 +57,9 @@ class Discovery:
         self.next_seq = next_seq
         self._ledger = ledger
         self._seen = SeenSet()
-        # refused only because every link to them so far said nofollow
-        self._nofollowed: set[int] = set()
+        # refused only because every link to them so far said nofollow, and wanted after all
+        self._nofollowed = SeenSet()
+        self._revived = SeenSet()
         self._shapes: Counter[int] = Counter()
 
     def remember(self, key: bytes, url: str, reason: str | None) -> None:
@@ -63,7 +68,8 @@ class Discovery:
         self._seen.add(fingerprint)
         if reason == NOFOLLOW:
             self._nofollowed.add(fingerprint)
-        self._count_shape(url)
+        if reason not in REFUSED_ON_SIGHT:
+            self._count_shape(url)
 
     def reserve(self, capacity: int) -> None:
         """Make room at once for the URLs of an earlier run."""
@@ -73,11 +79,11 @@ class Discovery:
         """Judge the links of a page. Nearly all are known, and those cost next to nothing."""
         fingerprints = links.fingerprints()
         news = self._seen.add_many(fingerprints)
-        if True not in news and not self._nofollowed:
+        if True not in news and not len(self._nofollowed):
             return
         urls: list[str] = []
         for place, new in enumerate(news):
-            if new or fingerprints[place] in self._nofollowed:
+            if new or self._may_be_revived(fingerprints[place]):
                 urls = urls or links.urls.decode().split("\n")
                 self.judge(links.found(page, place, urls[place]), new, into)
 
@@ -105,19 +111,23 @@ class Discovery:
     def _revive(self, item: Found, into: Discovered) -> None:
         """A link without nofollow leads to a URL that was refused for its nofollow."""
         fingerprint = key_fingerprint(item.key)
-        if item.nofollow or fingerprint not in self._nofollowed:
+        if item.nofollow or not self._may_be_revived(fingerprint):
             return
-        self._nofollowed.discard(fingerprint)
+        self._revived.add(fingerprint)
         self._ledger.revive(NOFOLLOW)
         into.revived.append(item.key)
         into.entries.append(self._entry(item))
+
+    def _may_be_revived(self, fingerprint: int) -> bool:
+        return fingerprint in self._nofollowed and fingerprint not in self._revived
 
     def _refusal(self, item: Found) -> tuple[str | None, str]:
         rule = self.scope.verdict(item.url, item.depth).rule
         if rule is not None:
             return rule.reason, rule.words
         trap = find_trap(item.url, _today())
-        if trap is not None:
+        # links lose their session ids; a redirect that insists on one is followed, once per page
+        if trap is not None and not (trap.rule is TrapRule.SESSION_ID and item.via is Via.REDIRECT):
             return f"{TRAP}:{trap.rule}", trap.detail
         if item.nofollow:
             return NOFOLLOW, "every link to it says nofollow"
@@ -144,9 +154,15 @@ class Discovery:
             return False
         number = hash(shape)
         self._shapes[number] += 1
+        count = self._shapes[number]
         if len(self._shapes) > MAX_SHAPES:
-            self._shapes = Counter({k: n for k, n in self._shapes.items() if n > 1})
-        return self._shapes[number] > limit
+            self._forget_rare_shapes()
+        return count > limit
+
+    def _forget_rare_shapes(self) -> None:
+        """Down to half at once, so that no site can make every new URL as costly as this."""
+        common = self._shapes.most_common(MAX_SHAPES // 2)
+        self._shapes = Counter(dict(common))
 
 
 def _shape(url: str) -> tuple[str | None, int]:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
-from dataclasses import dataclass
+from collections import Counter
 
 from forager.crawl import store
-from forager.crawl.batch import Committer
+from forager.crawl.batch import Batch, Committer
+from forager.crawl.ending import Ending
 from forager.crawl.entry import Entry
-from forager.crawl.loops import redirect_loops
 from forager.crawl.options import CrawlOptions
+from forager.crawl.rests import Rests
 from forager.crawl.scope import ScopeMode
-from forager.crawl.seeding import first_urls
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
 from forager.crawl.window import Window
-from forager.errors import GiveUp
-from forager.extract.hosts import host_of
-from forager.extract.keys import url_key
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 
@@ -33,20 +29,16 @@ HOSTS_AT_ONCE = 8
 RETRY_LOOK = 0.5
 # if nothing can be done for longer than this, the job is given back until then
 PATIENCE = 60.0
-MAX_ASIDE = 5_000
 
-
-@dataclass(slots=True)
-class _Rest:
-    """A host that wants to be left alone, and the entries that wait for it."""
-
-    until: float
-    reason: str
-    entries: deque[Entry]
+FINISHED = Completed("finished")
 
 
 class Engine:
-    """Runs one crawl from its last commit to its end, a pause, or a reason to wait."""
+    """Runs one crawl from its last commit to its end, a pause, or a reason to wait.
+
+    Nothing is in memory alone: entries that are under way, resting or settled but not committed
+    are still in the frontier, and are read from there again by whoever goes on.
+    """
 
     def __init__(
         self,
@@ -64,13 +56,19 @@ class Engine:
         self._window = window
         self._visitor = visitor
         self._committer = committer
+        self._ending = Ending(context, options, state, committer)
         self._concurrency = _concurrency(options)
         self._visits: set[asyncio.Task[Visit]] = set()
+        self._failure: BaseException | None = None
         self._settled: list[Settlement | Postponed] = []
         self._oldest = 0.0
         self._committing: asyncio.Task[None] | None = None
         self._committing_pages = 0
-        self._rests: dict[str, _Rest] = {}
+        # how many entries of each depth are under way or not committed yet
+        self._depths: Counter[int] = Counter()
+        self._rests = Rests()
+        # there are entries, but none that may be fetched now
+        self._blocked = False
         self._retry_look = 0.0
         self._changed = asyncio.Event()
         self._started = time.monotonic() - state.seconds
@@ -92,16 +90,15 @@ class Engine:
             if self._context.stopping.is_set():
                 return await self._leave(Stopped())
             reached = self._limit_reached()
-            if reached is not None and not self._visits:
-                return await self._leave(Completed(reached))
+            if reached is not None:
+                return await self._finish(Completed(reached))
             await self._read_frontier()
-            if reached is None:
-                self._launch()
+            self._launch()
             await self._commit_if_due()
             if not self._busy():
                 outcome = await self._idle()
                 if outcome is not None:
-                    return await self._leave(outcome)
+                    return outcome
             await self._nap()
 
     # --- what comes next ------------------------------------------------------------------
@@ -110,11 +107,16 @@ class Engine:
         options, ledger = self._options, self._state.ledger
         if options.max_pages is not None and ledger.pages >= options.max_pages:
             return "max pages"
-        if options.max_bytes is not None and ledger.bytes_fetched >= options.max_bytes:
+        if options.max_bytes is not None and self._bytes_fetched() >= options.max_bytes:
             return "max bytes"
         if options.max_time is not None and self._state.seconds >= options.max_time:
             return "max time"
         return None
+
+    def _bytes_fetched(self) -> int:
+        """Also of pages that the ledger does not count yet."""
+        waiting = (visit.size or 0 for visit in self._settled if isinstance(visit, Settlement))
+        return self._state.ledger.bytes_fetched + sum(waiting)
 
     async def _read_frontier(self) -> None:
         await self._window.refill()
@@ -124,10 +126,12 @@ class Engine:
             await self._window.add_retries()
 
     def _launch(self) -> None:
+        self._blocked = False
         while self._room() > 0:
             entry = self._next_entry()
             if entry is None:
                 return
+            self._depths[entry.depth] += 1
             task = asyncio.create_task(self._visitor.visit(entry))
             self._visits.add(task)
             task.add_done_callback(self._arrived)
@@ -138,29 +142,31 @@ class Engine:
         room = self._concurrency + BATCH_SIZE - taken
         if self._options.max_pages is None:
             return room
-        wanted = self._options.max_pages - self._state.ledger.pages - self._waiting_pages()
-        return min(room, wanted - len(self._visits))
-
-    def _waiting_pages(self) -> int:
-        """Fetched pages that the ledger does not count yet."""
-        return sum(isinstance(visit, Settlement) for visit in self._settled)
+        # any of those that are under way or not entered yet may turn out to be a page
+        waiting = sum(isinstance(visit, Settlement) for visit in self._settled)
+        wanted = self._options.max_pages - self._state.ledger.pages
+        return min(room, wanted - waiting - len(self._visits))
 
     def _next_entry(self) -> Entry | None:
-        now = time.monotonic()
-        for host, rest in list(self._rests.items()):
-            if rest.until <= now:
-                if rest.entries:
-                    return rest.entries.popleft()
-                del self._rests[host]
-        while (entry := self._window.take()) is not None:
-            resting = self._rests.get(host_of(entry.url)) if self._rests else None
-            if resting is None or resting.until <= now:
-                return entry
-            if len(resting.entries) >= MAX_ASIDE:
-                self._window.put_back(entry)
-                return None
-            resting.entries.append(entry)
+        entry = self._rests.over() or self._window.take()
+        while entry is not None and self._rests.concerns(entry):
+            if not self._rests.put_aside(entry):
+                break
+            entry = self._window.take()
+        if entry is None or not (self._rests.concerns(entry) or self._is_too_early(entry)):
+            return entry
+        self._window.put_back(entry)
+        self._blocked = True
         return None
+
+    def _is_too_early(self, entry: Entry) -> bool:
+        """With a limit of depth, a level is fetched only when the one before it is committed.
+
+        Else a page would count as too deep only because a shorter way to it was slower.
+        """
+        if self._options.max_depth is None:
+            return False
+        return any(depth < entry.depth for depth in +self._depths)
 
     # --- what comes back --------------------------------------------------------------------
 
@@ -176,22 +182,14 @@ class Engine:
             return
         self._take_in(task.result())
 
-    _failure: BaseException | None = None
-
     def _take_in(self, visit: Visit) -> None:
         if isinstance(visit, Resting):
-            self._rest(visit)
+            self._depths[visit.entry.depth] -= 1
+            self._rests.add(visit)
             return
         if not self._settled:
             self._oldest = time.monotonic()
         self._settled.append(visit)
-
-    def _rest(self, resting: Resting) -> None:
-        host = host_of(resting.entry.url)
-        until = time.monotonic() + resting.seconds
-        rest = self._rests.setdefault(host, _Rest(until, resting.reason, deque()))
-        rest.until, rest.reason = max(rest.until, until), resting.reason
-        rest.entries.append(resting.entry)
 
     # --- commits ------------------------------------------------------------------------------
 
@@ -209,24 +207,26 @@ class Engine:
     def _due(self) -> bool:
         full = len(self._settled) >= BATCH_SIZE
         # with nothing left to launch, the links of these pages are what everybody waits for
-        starving = not len(self._window)
+        starving = not self._visits or not len(self._window)
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
 
     def _start_commit(self) -> None:
+        """Everything but writing happens here and now: no look at the frontier comes between."""
         visits, self._settled = self._settled[:BATCH_SIZE], self._settled[BATCH_SIZE:]
         self._oldest = time.monotonic()
-        self._committing_pages = len(visits)
-        self._committing = asyncio.create_task(self._commit(visits))
-        self._committing.add_done_callback(lambda _: self._changed.set())
-
-    async def _commit(self, visits: list[Settlement | Postponed]) -> None:
         batch = self._committer.assemble(visits)
         # what was found may be fetched at once: its own commit can only come after this one
         self._window.append(batch.discovered.entries)
+        self._committing_pages = len(visits)
+        self._committing = asyncio.create_task(self._commit(batch, visits))
+        self._committing.add_done_callback(lambda _: self._changed.set())
+
+    async def _commit(self, batch: Batch, visits: list[Settlement | Postponed]) -> None:
         await self._committer.write(batch)
         self._committing_pages = 0
+        self._window.committed(visit.entry for visit in visits)
+        self._depths.subtract(visit.entry.depth for visit in visits)
         for visit in visits:
-            self._window.forget(visit.entry)
             if isinstance(visit, Settlement):
                 self._visitor.committed(visit)
 
@@ -237,34 +237,26 @@ class Engine:
 
     async def _idle(self) -> Outcome | None:
         """Nothing is under way. Done, or waiting for a host or a retry?"""
-        if not self._window.exhausted:
+        if not self._window.exhausted and not self._blocked:
             return None
-        waits = [(rest.until - time.monotonic(), rest.reason) for rest in self._rests.values()]
+        waits = self._rests.waits()
         async with self._context.database.connection() as connection:
-            retry = await store.select_next_retry(connection, self._context.lease.job_id)
+            retry = await store.select_next_retry(
+                connection, self._context.lease.job_id, besides=self._window.retrying
+            )
         if retry is not None:
             waits.append((retry, "URLs are waiting to be tried again"))
         if not waits:
-            return await self._finish()
+            return await self._finish(FINISHED)
         seconds, reason = min(waits)
-        return Waiting(seconds, reason) if seconds > PATIENCE else None
+        return await self._leave(Waiting(seconds, reason)) if seconds > PATIENCE else None
 
-    async def _finish(self) -> Outcome:
-        async with self._context.database.connection() as connection:
-            redirects = await store.select_duplicates(
-                connection, self._context.lease.job_id, "redirect"
-            )
-        await self._committer.fail_redirect_loops(redirect_loops(redirects))
-        if not self._state.ledger.pages:
-            await self._explain_nothing()
-        return Completed("finished")
-
-    async def _explain_nothing(self) -> None:
-        """A crawl that got no page at all has failed, and its start says why."""
-        seeds = [url_key(url) for url in first_urls(self._options)]
-        async with self._context.database.connection() as connection:
-            reasons = await store.select_details(connection, self._context.lease.job_id, seeds)
-        raise GiveUp("no page could be fetched: " + ("; ".join(reasons) or "nothing was found"))
+    async def _finish(self, outcome: Outcome) -> Outcome:
+        await self._leave(outcome)
+        await self._ending.settle()
+        if outcome is FINISHED:
+            await self._ending.expect_a_page()
+        return outcome
 
     async def _leave(self, outcome: Outcome) -> Outcome:
         """Commit what is settled; what is under way was never begun."""

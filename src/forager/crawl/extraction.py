@@ -14,13 +14,23 @@ from typing import Any, Self
 
 import orjson
 
-from forager.crawl.frames import PREFIX, decode_frame, encode_frame, frame_lengths
+from forager.crawl.frames import (
+    OUT_OF_MEMORY,
+    PREFIX,
+    READY,
+    decode_frame,
+    encode_frame,
+    frame_lengths,
+)
 from forager.crawl.links import PageLinks
 from forager.errors import ErrorKind, GiveUp
+from forager.extract.text import scalar_values
 from forager.fetch.response import Response
 
 # pages that wait inside one process: enough to keep it busy while the loop does something else
 QUEUE_LENGTH = 8
+# importing takes half a second, unless the machine is very busy
+START_LIMIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,8 @@ class Extracted:
     soft_error: str | None
     text_length: int
     truncated: tuple[str, ...]
+    # how many links had a session id, and lost it
+    sessions: int
     out_of_scope: Mapping[str, int]
     content_hash: bytes | None
     frame: bytes | None
@@ -74,10 +86,10 @@ class ExtractionPool:
             await process.stop()
 
     def add_seed(self, seed: str) -> None:
-        """A new seed widens the scope; processes learn of it when they start."""
+        """A new seed widens the scope, for all pages that are sent from now on."""
         self._seeds = (*self._seeds, seed)
         for process in self._processes:
-            process.restart(self._argument())
+            process.tell(encode_frame({"seed": seed}, []), self._argument())
 
     async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits."""
@@ -85,10 +97,11 @@ class ExtractionPool:
         header = {
             "id": number,
             "url": response.url,
-            "content_type": response.headers.get("Content-Type"),
-            "headers": list(response.headers.items()),
+            "content_type": scalar_values(response.headers.get("Content-Type", "")) or None,
+            # bytes that are no UTF-8 arrive as surrogates, which no JSON can carry
+            "headers": [(scalar_values(n), scalar_values(v)) for n, v in response.headers.items()],
             "status": response.status,
-            "reason": response.reason,
+            "reason": scalar_values(response.reason),
             "peer": response.peer,
             "protocol": f"http/{response.http_version}",
             "at": time.time(),
@@ -117,6 +130,7 @@ def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
         soft_error=answer["soft_error"],
         text_length=answer["text_length"],
         truncated=tuple(answer["truncated"]),
+        sessions=answer["sessions"],
         out_of_scope=answer["out_of_scope"],
         content_hash=content_hash or None,
         frame=frame or None,
@@ -146,7 +160,10 @@ class _Process:
         self._turned_at = time.monotonic()
         self._child: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._restarting = False
+        self._ready = False
+        self._too_slow = False
+        # pages that this very process has answered
+        self._answered = 0
 
     @classmethod
     async def start(cls, argument: bytes, limits: ExtractionLimits) -> Self:
@@ -171,10 +188,10 @@ class _Process:
             self._send(message)
             return await question.answer
 
-    def restart(self, argument: bytes) -> None:
+    def tell(self, message: bytes, argument: bytes) -> None:
+        """Something that concerns all later pages; `argument` says it to a process that starts."""
         self._argument = argument
-        self._restarting = True
-        self._kill()
+        self._send(message)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -185,6 +202,9 @@ class _Process:
             await self._child.wait()
 
     async def _spawn(self) -> None:
+        self._ready = self._too_slow = False
+        self._answered = 0
+        self._turned_at = time.monotonic()
         self._child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -208,11 +228,10 @@ class _Process:
             await self._read_answers()
             assert self._child is not None
             code = await self._child.wait()
-            if not self._restarting:
-                self._blame_current(_cause(code, self._limits))
-            self._restarting = False
+            # what earlier pages left behind may be to blame: a page gets a second chance, alone
+            if self._too_slow or not self._answered:
+                self._blame_current(self._cause(code))
             await self._spawn()
-            self._turned_at = time.monotonic()
             for question in self._waiting.values():
                 self._send(question.message)
 
@@ -226,8 +245,12 @@ class _Process:
                 header, blobs = decode_frame(
                     await stream.readexactly(head), await stream.readexactly(body)
                 )
-                question = self._waiting.pop(header.pop("id"))
                 self._turned_at = time.monotonic()
+                if header == READY:
+                    self._ready = True
+                    continue
+                self._answered += 1
+                question = self._waiting.pop(header.pop("id"))
                 if not question.answer.done():
                     question.answer.set_result((header, blobs))
         self._kill()
@@ -236,7 +259,9 @@ class _Process:
         """End a process that has been at one page for too long."""
         while True:
             await asyncio.sleep(min(1.0, self._limits.seconds / 4))
-            if self._waiting and time.monotonic() - self._turned_at > self._limits.seconds:
+            limit = self._limits.seconds if self._ready else START_LIMIT
+            if self._waiting and time.monotonic() - self._turned_at > limit:
+                self._too_slow = True
                 self._kill()
 
     def _blame_current(self, cause: str) -> None:
@@ -253,10 +278,9 @@ class _Process:
             with contextlib.suppress(ProcessLookupError):
                 self._child.kill()
 
-
-def _cause(code: int, limits: ExtractionLimits) -> str:
-    if code == 3:
-        return f"it needs more than {limits.memory_mb} MB"
-    if code == -9:
-        return f"it takes longer than {limits.seconds:g} s, or more memory than there is"
-    return f"extraction ended with code {code}"
+    def _cause(self, code: int) -> str:
+        if self._too_slow:
+            return f"it takes longer than {self._limits.seconds:g} s"
+        if code == OUT_OF_MEMORY:
+            return f"it needs more than {self._limits.memory_mb} MB"
+        return f"extraction ended with code {code}"

@@ -8,18 +8,21 @@ from __future__ import annotations
 import resource
 import sys
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 import zstandard
 
 from forager.archive.record import ResponseRecord, pack
-from forager.crawl.frames import encode_frame, read_frame
+from forager.crawl.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
 from forager.crawl.scope import Scope, ScopeMode
 from forager.extract.keys import url_key
 from forager.extract.page import PageFacts, extract_page
-from forager.extract.urls import NormalisedUrl
+from forager.extract.traps import without_session
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
 MAX_KNOWN = 100_000
 
@@ -27,56 +30,94 @@ MAX_KNOWN = 100_000
 class Extractor:
     """Everything about one page that needs its bytes: facts, links with keys, archive record."""
 
-    def __init__(self, seeds: list[str], mode: str, agent: str) -> None:
+    def __init__(self, seeds: Iterable[str], mode: str, agent: str) -> None:
         # only the outer limits are asked here: which host a link leads to
         self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
         self._agent = agent
         self._compressor = zstandard.ZstdCompressor(level=3)
-        # of links met before: their key, and why they are somebody else's
-        self._known: dict[str, tuple[bytes, str | None]] = {}
+        self._known: dict[str, _Link] = {}
+
+    def add_seed(self, seed: str) -> None:
+        """The scope has become wider."""
+        self._scope.add_seed(NormalisedUrl(seed))
+        self._known.clear()
 
     def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
         headers = [(name, value) for name, value in request["headers"]]
         facts = extract_page(body, request["url"], request["content_type"], headers, self._agent)
-        follow, nofollow, outside = self._split_links(facts)
+        links = self._split_links(facts)
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
-        links = "\n".join(follow + nofollow).encode()
-        keys = b"".join(self._known[url][0] for url in follow + nofollow)
-        header = _header(facts, followed=len(follow), outside=outside)
+        urls = "\n".join([*links.follow, *links.nofollow]).encode()
+        header = _header(facts, links)
         return header, [
             facts.content_hash or b"",
             frame,
-            links,
-            keys,
-            self._compressor.compress(links) if links else b"",
+            urls,
+            b"".join([*links.follow.values(), *links.nofollow.values()]),
+            self._compressor.compress(urls) if urls else b"",
         ]
 
-    def _split_links(self, facts: PageFacts) -> tuple[list[str], list[str], Counter[str]]:
-        follow: list[str] = []
-        nofollow: list[str] = []
-        outside: Counter[str] = Counter()
+    def _split_links(self, facts: PageFacts) -> _Links:
+        links = _Links()
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
-        for url, unfollowed in facts.outlinks.links:
-            reason = self._reason_outside(url)
-            if reason is not None:
-                outside[reason] += 1
-            elif unfollowed or facts.directives.nofollow:
-                nofollow.append(url)
+        for given, unfollowed in facts.outlinks.links:
+            url, key, outside = self._known.get(given) or self._meet(given)
+            if outside is not None:
+                links.outside[outside] += 1
+                continue
+            links.sessions += url != given
+            if unfollowed or facts.directives.nofollow:
+                links.nofollow[url] = key
             else:
-                follow.append(url)
-        return follow, nofollow, outside
+                links.follow[url] = key
+        if links.sessions:
+            links.tidy(facts.url)
+        return links
 
-    def _reason_outside(self, url: NormalisedUrl) -> str | None:
-        known = self._known.get(url)
-        if known is None:
-            rule = self._scope.outside(url)
-            reason = None if rule is None else rule.reason.value
-            known = self._known[url] = (url_key(url), reason)
-        return known[1]
+    def _meet(self, given: NormalisedUrl) -> _Link:
+        url = _without_session(given)
+        rule = self._scope.outside(url)
+        outside = None if rule is None else rule.reason.value
+        link = self._known[given] = _Link(url, url_key(url), outside)
+        return link
 
 
-def _header(facts: PageFacts, *, followed: int, outside: Counter[str]) -> dict[str, Any]:
+class _Link(NamedTuple):
+    """A link as it was first met: without session id, with its key; `outside`: why not ours."""
+
+    url: NormalisedUrl
+    key: bytes
+    outside: str | None
+
+
+@dataclass(slots=True)
+class _Links:
+    """The in-scope links of a page with their keys, in order, and a count of the others."""
+
+    follow: dict[str, bytes] = field(default_factory=dict)
+    nofollow: dict[str, bytes] = field(default_factory=dict)
+    outside: Counter[str] = field(default_factory=Counter)
+    # links that had a session id
+    sessions: int = 0
+
+    def tidy(self, page: str) -> None:
+        """Without their session ids, several links may be one, or the page itself."""
+        for url in [page, *self.follow]:
+            self.nofollow.pop(url, None)
+        self.follow.pop(page, None)
+
+
+def _without_session(url: NormalisedUrl) -> NormalisedUrl:
+    """The URL itself if it has none, which is nearly always."""
+    if "?" not in url and ";" not in url and "(" not in url:
+        return url
+    plain = without_session(url)
+    normalised = url if plain == url else normalise(plain)
+    return url if isinstance(normalised, Refusal) else normalised
+
+
+def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
     return {
         "kind": facts.kind,
         "title": facts.title,
@@ -88,8 +129,9 @@ def _header(facts: PageFacts, *, followed: int, outside: Counter[str]) -> dict[s
         "soft_error": facts.soft_error,
         "text_length": facts.text_length,
         "truncated": facts.truncated,
-        "followed": followed,
-        "out_of_scope": outside,
+        "followed": len(links.follow),
+        "sessions": links.sessions,
+        "out_of_scope": links.outside,
     }
 
 
@@ -116,17 +158,25 @@ def main() -> None:
     limit_memory(setup["memory_mb"])
     extractor = Extractor(setup["seeds"], setup["scope"], setup["agent"])
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
+    _send(writer, READY)
     while (message := read_frame(reader.read)) is not None:
-        request, [body] = message
+        request, blobs = message
+        if "seed" in request:
+            extractor.add_seed(request["seed"])
+            continue
         try:
-            header, blobs = extractor.answer(request, body)
+            header, blobs = extractor.answer(request, blobs[0])
         except MemoryError:
             # whatever the page had built up is still referred to: start again with a clean slate
-            raise SystemExit(3) from None
+            raise SystemExit(OUT_OF_MEMORY) from None
         except Exception as error:  # a page that breaks the code is a failed page, not a failed job
             header, blobs = {"error": f"{type(error).__name__}: {error}"}, []
-        writer.write(encode_frame({"id": request["id"], **header}, blobs))
-        writer.flush()
+        _send(writer, {"id": request["id"], **header}, blobs)
+
+
+def _send(writer: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes] = ()) -> None:
+    writer.write(encode_frame(header, blobs))
+    writer.flush()
 
 
 if __name__ == "__main__":

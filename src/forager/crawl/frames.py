@@ -13,6 +13,10 @@ import orjson
 
 _LENGTHS = struct.Struct("<II")
 PREFIX = _LENGTHS.size
+# the first thing a process says: its start does not count as time spent on a page
+READY = {"id": -1}
+# how a process ends that cannot get more memory
+OUT_OF_MEMORY = 3
 MAX_FRAME = 512 * 1024 * 1024
 
 

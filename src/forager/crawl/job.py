@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from secrets import token_hex
@@ -13,9 +13,9 @@ from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
-from forager.crawl.batch import BatchRefused, Committer
+from forager.crawl.batch import Committer
 from forager.crawl.discovery import Discovery
-from forager.crawl.engine import Engine
+from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction import ExtractionLimits, ExtractionPool
 from forager.crawl.judge import Judge
 from forager.crawl.options import CrawlOptions, check_payload, crawl_options
@@ -24,7 +24,7 @@ from forager.crawl.seeding import Seeding, first_urls
 from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
-from forager.crawl.window import Window
+from forager.crawl.window import START, Window
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.urls import NormalisedUrl
@@ -38,27 +38,12 @@ from forager.fetch.robots_gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Outcome, Stopped
-from forager.logs import get_logger
 from forager.settings import Settings
-
-log = get_logger("crawl")
 
 
 async def crawl(context: JobContext) -> Outcome:
-    """Run a crawl from its last commit. A page that PostgreSQL refuses fails alone."""
+    """Run a crawl from its last commit. All that it needs is made anew, and gone at its end."""
     options = crawl_options(context.job.payload)
-    poisoned: dict[bytes, str] = {}
-    while True:
-        try:
-            return await _crawl_once(context, options, poisoned)
-        except BatchRefused as refusal:
-            log.warning("pages refused by the database", pages=len(refusal.culprits))
-            poisoned.update(refusal.culprits)
-
-
-async def _crawl_once(
-    context: JobContext, options: CrawlOptions, poisoned: Mapping[bytes, str]
-) -> Outcome:
     state = await _load_state(context)
     seeds = tuple(first_urls(options)) + tuple(NormalisedUrl(url) for url in state.more_seeds)
     scope = Scope(
@@ -101,24 +86,32 @@ async def _crawl_once(
             budgets=budgets,
             robots=robots,
             pool=pool,
-            poisoned=poisoned,
         )
         await _remember(context, state, discovery, visitor)
-        committer = Committer(context, options, state, discovery, archive)
-        await Seeding(
+        committer = Committer(context, options, state, discovery, archive, pool.add_seed)
+        seeding = Seeding(
             context, options, state, discovery, committer,
             client=client, budgets=budgets, robots=robots,
-        ).run()  # fmt: skip
+        )  # fmt: skip
+
+        async def run_engine() -> Outcome:
+            window = Window(context.database, context.lease.job_id)
+            engine = Engine(
+                context, options, state, window=window, visitor=visitor, committer=committer
+            )
+            return await engine.run()
+
+        deferred = await seeding.run()
         if context.stopping.is_set():
             return Stopped()
-        return await Engine(
-            context,
-            options,
-            state,
-            window=Window(context.database, context.lease.job_id),
-            visitor=visitor,
-            committer=committer,
-        ).run()
+        if deferred is not None and not state.ledger.discovered:
+            return deferred
+        outcome = await run_engine()
+        if outcome is FINISHED and deferred is not None:
+            # the pages of hosts whose sitemaps had to wait are here: now or never
+            await seeding.run(last=True)
+            outcome = await run_engine()
+        return outcome
 
 
 async def _load_state(context: JobContext) -> CrawlState:
@@ -138,13 +131,30 @@ async def _remember(
     if not state.ledger.discovered:
         return
     discovery.reserve(state.ledger.discovered)
-    async with context.database.connection() as connection:
-        async for key, url, outcome, reason, content in store.stream_known(
-            connection, context.lease.job_id
-        ):
+    async for chunk in _known(context.database, context.lease.job_id):
+        for key, url, outcome, reason, content in chunk:
             discovery.remember(key, url, reason)
             if content is not None and outcome == PageOutcome.FETCHED:
                 visitor.remember_content(content)
+
+
+async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[store.Known]]:
+    """Everything a crawl has met, in pieces: nobody holds a connection, or all of it, for long."""
+    key = b""
+    while True:
+        async with database.connection() as connection:
+            visited = await store.select_known_visited(connection, job_id, after=key)
+        if not visited:
+            break
+        yield visited
+        key = visited[-1][0]
+    place = START
+    while True:
+        async with database.connection() as connection:
+            pending, place = await store.select_known_frontier(connection, job_id, after=place)
+        if not pending:
+            break
+        yield pending
 
 
 def user_agent(options: CrawlOptions, settings: Settings) -> str:

@@ -13,7 +13,8 @@ from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
 from forager.errors import Retry, SlowDown, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.text import clip
+from forager.extract.text import clip, storable
+from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.failure import classify_status
 from forager.fetch.response import REDIRECTS, Response
@@ -24,6 +25,7 @@ REFRESH_LIMIT = 10.0
 RETRY_DELAY_MAX = 300.0
 # pages with less text than this are alike without being copies
 LEAST_CONTENT = 100
+MAX_DETAIL = 500
 
 
 class Judge:
@@ -40,7 +42,8 @@ class Judge:
         if isinstance(error, Retry) and entry.attempts < self._options.retries:
             return Postponed(entry, self._retry_delay(entry, error), error.message)
         reason = f"http_{status}" if status is not None else error.kind.value
-        return failed(entry, reason, error.message, status)
+        words = f"{error.message}; {error.hint}" if error.hint else error.message
+        return failed(entry, reason, words, status)
 
     def _retry_delay(self, entry: Entry, error: Retry) -> float:
         if isinstance(error, SlowDown) and error.retry_after is not None:
@@ -66,13 +69,22 @@ class Judge:
 
     def _redirect(self, entry: Entry, response: Response) -> Settlement:
         target = response.redirect and normalise(response.redirect)
+        if target and not isinstance(target, Refusal):
+            target = self._without_session(entry, target)
         if not target or isinstance(target, Refusal):
-            location = clip(response.headers.get("Location", ""), 200)[0]
+            location, _ = clip(response.headers.get("Location", ""), 200)
             return failed(
                 entry, "bad_redirect", f"redirects to {location!r}, which is no page",
                 response.status,
             )  # fmt: skip
         return self.moved(entry, target, response.status)
+
+    def _without_session(self, entry: Entry, target: NormalisedUrl) -> NormalisedUrl | Refusal:
+        """A redirect that does nothing but add a session id has to be followed with it."""
+        plain = normalise(without_session(target))
+        if isinstance(plain, Refusal) or url_key(plain) in (entry.key, *entry.redirects):
+            return target
+        return plain
 
     def moved(self, entry: Entry, target: NormalisedUrl, status: int) -> Settlement:
         """The page is elsewhere: this URL repeats that one, if that one can be crawled."""
@@ -83,7 +95,8 @@ class Judge:
             words = f"redirects more than {MAX_REDIRECTS} times"
             return failed(entry, "too_many_redirects", words, status)
         rule = self.scope.outside(target)
-        if rule is not None:
+        is_start = entry.depth == 0 and entry.via in (Via.SEED, Via.REDIRECT)
+        if rule is not None and not is_start:
             return Settlement(
                 entry=entry,
                 outcome=Outcome.EXCLUDED,
@@ -104,13 +117,14 @@ class Judge:
             duplicate_of=target,
             http_status=status,
             found=[found],
+            new_seed=None if rule is None else target,
         )
 
     # --- pages -------------------------------------------------------------------------------
 
     def page(self, entry: Entry, response: Response, facts: Extracted) -> Settlement:
         """A page that was read. Whether it repeats another one is asked afterwards."""
-        content_type, _ = clip(response.headers.get("Content-Type", ""), 200)
+        content_type = storable(clip(response.headers.get("Content-Type", ""), 200)[0])
         settled = Settlement(
             entry=entry,
             outcome=Outcome.FETCHED,
@@ -150,7 +164,9 @@ class Judge:
         named = facts.canonical
         if named is None or named == entry.url or not self._options.follows_links:
             return None
-        url = NormalisedUrl(named)
+        url = normalise(without_session(named))
+        if isinstance(url, Refusal) or url == entry.url:
+            return None
         return url if self.scope.verdict(url, entry.depth).wanted else None
 
     @property
@@ -177,23 +193,36 @@ def with_canonical(settled: Settlement, canonical: NormalisedUrl) -> Settlement:
 
 
 def excluded(entry: Entry, reason: str, detail: str) -> Settlement:
-    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=detail)
+    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=_words(detail))
 
 
 def failed(entry: Entry, reason: str, detail: str, status: int | None = None) -> Settlement:
     return Settlement(
-        entry=entry, outcome=Outcome.FAILED, reason=reason, detail=detail, http_status=status
+        entry=entry,
+        outcome=Outcome.FAILED,
+        reason=reason,
+        detail=_words(detail),
+        http_status=status,
     )
+
+
+def _words(text: str) -> str:
+    """Words may quote what a server sent."""
+    return storable(clip(text, MAX_DETAIL)[0])
 
 
 def _validator(response: Response, name: str) -> str | None:
     """A validator as it will be sent back; one that is odd or long is none."""
     value = response.headers.get(name)
-    return value if value and len(value) <= 200 and value.isascii() else None
+    return (
+        value if value and len(value) <= 200 and value.isascii() and value.isprintable() else None
+    )
 
 
 def _remarks(facts: Extracted) -> tuple[str, ...]:
     remarks = [cut.partition(":")[0] + "_cut" for cut in facts.truncated]
+    if facts.sessions:
+        remarks.append("session_ids_removed")
     if facts.needs_javascript:
         remarks.append("needs_javascript")
     return tuple(remarks)

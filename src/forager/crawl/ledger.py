@@ -8,9 +8,10 @@ from typing import Any
 
 from forager.crawl.settlement import Outcome
 
-# reasons are counted in groups: of the outcome they belong to, and two of their own
+# reasons are counted in groups: of the outcome they belong to, and some of their own
 OUT_OF_SCOPE = "out_of_scope"
 REMARKS = "remarks"
+SITEMAPS = "sitemaps"
 
 
 @dataclass(slots=True)
@@ -60,7 +61,9 @@ class Ledger:
         self._count(Outcome.EXCLUDED, reason, -1)
         self.pending += 1
 
-    def resettle(self, before: Outcome, after: Outcome, reason: str, new_reason: str) -> None:
+    def resettle(
+        self, before: Outcome, after: Outcome, reason: str | None, new_reason: str | None
+    ) -> None:
         """An outcome turned out to be another one."""
         self.settled[before] -= 1
         self._count(before, reason, -1)
@@ -89,6 +92,7 @@ class Ledger:
             "duplicate_by_reason": self._by_reason(Outcome.DUPLICATE),
             "out_of_scope_links": self._by_reason(OUT_OF_SCOPE),
             "remarks": self._by_reason(REMARKS),
+            "sitemaps": self._by_reason(SITEMAPS),
         }
 
     def _by_reason(self, group: str) -> dict[str, int]:

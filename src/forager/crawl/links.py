@@ -10,6 +10,9 @@ from forager.crawl.entry import Entry, Found, Via
 from forager.extract.keys import KEY_LENGTH
 from forager.extract.urls import NormalisedUrl
 
+# what its column can hold: beyond it, pages are no longer told apart by depth
+MAX_DEPTH = 32_767
+
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
@@ -32,7 +35,7 @@ class PageLinks:
             url=NormalisedUrl(url),
             key=self.keys[start : start + KEY_LENGTH],
             via=Via.LINK,
-            depth=page.depth + 1,
+            depth=min(page.depth + 1, MAX_DEPTH),
             parent=page.key,
             nofollow=place >= self.followed,
         )

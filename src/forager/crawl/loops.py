@@ -1,24 +1,92 @@
-"""Redirects that lead back to themselves, seen only when all of them are known."""
+"""Duplicates that lead to no page: redirects in a loop, canonical URLs that cannot be had.
+
+Seen only when a crawl is over, because what a URL leads to is often settled after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 
-from forager.extract.keys import url_key
+REDIRECT = "redirect"
+CANONICAL = "canonical"
 
 
-def redirect_loops(redirects: Sequence[tuple[bytes, str]]) -> list[bytes]:
-    """The keys of all URLs whose redirects never end at a page, from (key, target) pairs."""
-    targets = {key: url_key(target) for key, target in redirects}
-    ends: dict[bytes, bool] = {}  # whether a chain that comes here ends
-    for start in targets:
-        path: list[bytes] = []
-        on_path: set[bytes] = set()
-        place = start
-        while place in targets and place not in ends and place not in on_path:
-            path.append(place)
-            on_path.add(place)
-            place = targets[place]
-        verdict = ends.get(place, place not in on_path)
-        ends.update(dict.fromkeys(path, verdict))
-    return [key for key, ended in ends.items() if not ended]
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A settled duplicate that points to a URL which is not itself a page."""
+
+    key: bytes
+    reason: str
+    target: bytes
+    # of the target; None if it was never settled
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Keys of duplicates that must stand for themselves, and of redirects that never end."""
+
+    pages: Sequence[bytes]
+    loops: Sequence[bytes]
+
+
+class _End(Enum):
+    PAGE = auto()
+    NOTHING = auto()
+    LOOP = auto()
+
+
+def resolve(pointers: Sequence[Pointer]) -> Verdict:
+    """Follow every pointer to its end, each only once."""
+    found = {pointer.key: pointer for pointer in pointers}
+    ends: dict[bytes, _End] = {}
+    pages: list[bytes] = []
+    for key in found:
+        _settle_path(_path(key, found, ends), found, ends, pages)
+    return Verdict(pages, [key for key in found if ends[key] is _End.LOOP])
+
+
+def _path(
+    start: bytes, found: Mapping[bytes, Pointer], ends: Mapping[bytes, _End]
+) -> list[Pointer]:
+    path: dict[bytes, Pointer] = {}
+    place = start
+    while place in found and place not in ends and place not in path:
+        path[place] = found[place]
+        place = found[place].target
+    return list(path.values())
+
+
+def _settle_path(
+    path: list[Pointer], found: Mapping[bytes, Pointer], ends: dict[bytes, _End], pages: list[bytes]
+) -> None:
+    if not path:
+        return
+    end = _end_of(path, found, ends, pages)
+    for pointer in reversed(path):
+        if end is not _End.PAGE and pointer.reason == CANONICAL:
+            # the last page before nothing has to stand for itself, and for all before it
+            pages.append(pointer.key)
+            end = _End.PAGE
+        ends[pointer.key] = end
+
+
+def _end_of(
+    path: list[Pointer], found: Mapping[bytes, Pointer], ends: Mapping[bytes, _End],
+    pages: list[bytes],
+) -> _End:  # fmt: skip
+    last = path[-1]
+    if last.target in ends:
+        return ends[last.target]
+    if last.target not in found:
+        # a duplicate that points to no duplicate points to a page
+        return _End.PAGE if last.outcome == "duplicate" else _End.NOTHING
+    start = next(place for place, pointer in enumerate(path) if pointer.key == last.target)
+    canonical = [pointer.key for pointer in path[start:] if pointer.reason == CANONICAL]
+    if not canonical:
+        return _End.LOOP
+    # two pages that name each other: one of them is the page
+    pages.append(min(canonical))
+    return _End.PAGE

@@ -126,6 +126,13 @@ class Scope:
         self._domains = frozenset(registrable_domain(host_of(seed)) for seed in seeds)
         self._folders = tuple(_folder(seed) for seed in seeds)
 
+    def add_seed(self, seed: NormalisedUrl) -> None:
+        """A start moved: where it is now belongs to the crawl as well."""
+        self._seeds |= {seed}
+        self._hosts |= {_site(host_of(seed))}
+        self._domains |= {registrable_domain(host_of(seed))}
+        self._folders = (*self._folders, _folder(seed))
+
     def verdict(self, url: NormalisedUrl, depth: int = 0) -> ScopeVerdict:
         """Judge a URL found `depth` links away from a seed."""
         if url in self._seeds:

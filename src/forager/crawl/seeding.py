@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import urljoin
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.discovery import Discovery
 from forager.crawl.entry import Found, Via
+from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps import SitemapEntry, SitemapParser
 from forager.crawl.state import CrawlState
-from forager.errors import WorkFailed
+from forager.errors import ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import url_key
+from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client
 from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
 from forager.fetch.response import Request
-from forager.fetch.robots_gate import RobotsGate
+from forager.fetch.robots_gate import RobotsGate, origin_of
+from forager.fetch.slots import HostResting
 from forager.jobs.context import JobContext
+from forager.jobs.outcome import Waiting
 from forager.logs import get_logger
 
 log = get_logger("crawl")
@@ -31,7 +35,6 @@ SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
 MAX_SITEMAPS = 1_000
 CHUNK = 256 * 1024
 BATCH = 1_000
-SITEMAP_NOTE = "sitemaps"
 
 
 class Seeding:
@@ -57,47 +60,77 @@ class Seeding:
         self._client = client
         self._budgets = budgets
         self._robots = robots
+        # some host cannot be asked for its sitemaps yet
+        self._deferred: Waiting | None = None
 
-    async def run(self) -> None:
-        """Go on where the last run stopped; does nothing once everything is seeded."""
+    async def run(self, *, last: bool = False) -> Waiting | None:
+        """Go on where the last run stopped; the answer says if some host cannot be asked yet.
+
+        The `last` time nobody waits for such a host any more.
+        """
         if self._state.seeded:
-            return
+            return None
+        self._deferred = None
         if self._options.strategy is not Strategy.SITEMAP:
             await self._commit([_seed(url) for url in first_urls(self._options)])
         if self._options.strategy in (Strategy.SITE, Strategy.SITEMAP):
             await self._read_sitemaps()
-        if not self._context.stopping.is_set():
+        if not self._context.stopping.is_set() and (last or self._deferred is None):
             self._state.seeded = True
+            # written with every commit, and needed no more
+            self._state.sitemaps_read, self._state.sitemaps_waiting = [], []
             await self._commit([])
+        return self._deferred
 
     async def _read_sitemaps(self) -> None:
-        waiting = await self._sitemap_urls()
-        while waiting and len(self._state.sitemaps_read) < MAX_SITEMAPS:
-            if self._context.stopping.is_set():
-                return
-            url = waiting.pop(0)
-            if url in self._state.sitemaps_read:
-                continue
-            try:
-                waiting += await self._read_sitemap(url)
-            except WorkFailed as error:
-                self._state.ledger.note(SITEMAP_NOTE, f"failed: {error.kind}")
-                log.warning("sitemap cannot be read", url=url, reason=error.message)
-            self._state.sitemaps_read.append(url)
+        state = self._state
+        state.sitemaps_waiting = state.sitemaps_waiting or await self._sitemap_urls()
+        while state.sitemaps_waiting and not self._context.stopping.is_set():
+            url = state.sitemaps_waiting[0]
+            further: list[str] = []
+            if url not in state.sitemaps_read and len(state.sitemaps_read) < MAX_SITEMAPS:
+                try:
+                    further = await self._try_sitemap(url)
+                except HostResting as rest:
+                    self._deferred = Waiting(rest.seconds, rest.reason)
+                    return
+            state.sitemaps_waiting = [*state.sitemaps_waiting[1:], *further[:MAX_SITEMAPS]]
             await self._commit([])
+
+    async def _try_sitemap(self, url: str) -> list[str]:
+        """Read one sitemap; the answer is the further ones it names."""
+        try:
+            further = await self._read_sitemap(url)
+        except HostResting:
+            raise
+        except WorkFailed as error:
+            self._state.ledger.note(SITEMAPS, f"failed: {error.kind}")
+            log.warning("sitemap cannot be read", url=url, reason=error.message)
+            further = []
+        self._state.sitemaps_read.append(url)
+        return further
 
     async def _sitemap_urls(self) -> list[str]:
         """Those that robots.txt names; if the crawl is made of sitemaps, the usual place too."""
         urls: list[str] = []
-        for seed in self._options.seeds:
+        for seed in _one_for_each_origin(self._options.seeds):
             if self._options.strategy is Strategy.SITEMAP and _looks_like_sitemap(seed):
                 urls.append(seed)
-                continue
-            named = await self._robots.sitemaps(seed)
-            if not named and self._options.strategy is Strategy.SITEMAP:
-                named = [urljoin(seed, "/sitemap.xml")]
-            urls += named
+            else:
+                urls += await self._sitemaps_of(seed)
         return list(dict.fromkeys(urls))
+
+    async def _sitemaps_of(self, seed: NormalisedUrl) -> list[str]:
+        try:
+            verdict = await self._robots.verdict(seed)
+            named = await self._robots.sitemaps(seed)
+        except WorkFailed:
+            return []  # the seed itself will say what is wrong
+        if verdict.deferred_for is not None and verdict.trouble is None:
+            self._deferred = Waiting(verdict.deferred_for, verdict.reason)
+        elif not named and self._options.strategy is Strategy.SITEMAP:
+            return [urljoin(seed, "/sitemap.xml")]
+        return named
 
     async def _read_sitemap(self, url: str) -> list[str]:
         """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
@@ -105,25 +138,29 @@ class Seeding:
         parser = SitemapParser(url)
         further: list[str] = []
         pages: list[Found] = []
+        outside = 0
         for entry in _entries(parser, body):
             if entry.is_sitemap:
                 further.append(entry.url)
                 continue
-            if self._discovery.scope.outside(entry.url) is None:
-                pages.append(_listed(entry.url))
+            page = _listed(entry.url)
+            if self._discovery.scope.outside(page.url) is not None:
+                outside += 1
+                continue
+            pages.append(page)
             if len(pages) >= BATCH:
                 await self._commit(pages)
                 pages = []
         await self._commit(pages)
-        self._state.ledger.note(SITEMAP_NOTE, "read" if parser.error is None else "damaged")
+        # noted once it is read to its end: whoever begins it again counts nothing twice
+        self._state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
+        self._state.ledger.note(SITEMAPS, "read" if parser.error is None else "damaged")
         return further
 
     async def _fetch(self, url: str) -> bytes:
         async def take_slot(target: str) -> None:
-            slot = await self._budgets.acquire(
-                host_of(target), robots_delay=await self._robots.crawl_delay(target)
-            )
-            with slot:
+            delay = await self._robots.crawl_delay(target)
+            with await self._budgets.acquire(host_of(target), robots_delay=delay) as slot:
                 slot.succeeded(0.0)
 
         normalised = normalise(url)
@@ -134,8 +171,10 @@ class Seeding:
         )
         response = followed.response
         if response.status != 200:
-            self._state.ledger.note(SITEMAP_NOTE, f"http_{response.status}")
-            return b""
+            raise GiveUp(
+                f"the server answered {response.status}",
+                kind=ErrorKind.HTTP_CLIENT if response.status < 500 else ErrorKind.HTTP_SERVER,
+            )
         return response.body
 
     async def _commit(self, found: list[Found]) -> None:
@@ -159,7 +198,15 @@ def _seed(url: NormalisedUrl) -> Found:
 
 
 def _listed(url: NormalisedUrl) -> Found:
-    return Found(url, url_key(url), Via.SITEMAP, 1, None)
+    plain = normalise(without_session(url))
+    page = url if isinstance(plain, Refusal) else plain
+    return Found(page, url_key(page), Via.SITEMAP, 1, None)
+
+
+def _one_for_each_origin(seeds: Iterable[NormalisedUrl]) -> list[NormalisedUrl]:
+    """Sitemaps are per origin; a seed that is one itself stands alone."""
+    kept = {url if _looks_like_sitemap(url) else origin_of(url): url for url in reversed([*seeds])}
+    return list(reversed(kept.values()))
 
 
 def _entries(parser: SitemapParser, body: bytes) -> Iterator[SitemapEntry]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from forager.crawl.entry import Entry, Found
 from forager.crawl.links import NO_LINKS, PageLinks
+from forager.extract.urls import NormalisedUrl
 
 
 class Outcome(StrEnum):
@@ -42,6 +43,8 @@ class Settlement:
     links: PageLinks = NO_LINKS
     # where it redirects to, or what it calls its canonical URL
     found: Sequence[Found] = ()
+    # where a start of the crawl moved to, outside the scope: the scope follows it
+    new_seed: NormalisedUrl | None = None
     out_of_scope: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 

@@ -24,6 +24,7 @@ class CrawlState:
     # where seeds redirected to, outside the first scope
     more_seeds: list[str] = field(default_factory=list)
     sitemaps_read: list[str] = field(default_factory=list)
+    sitemaps_waiting: list[str] = field(default_factory=list)
 
     def values(self) -> dict[str, Any]:
         """As the table has them."""
@@ -42,6 +43,7 @@ class CrawlState:
                 "seeded": self.seeded,
                 "more_seeds": self.more_seeds,
                 "sitemaps_read": self.sitemaps_read,
+                "sitemaps_waiting": self.sitemaps_waiting,
             },
         }
 

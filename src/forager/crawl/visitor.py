@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from forager.crawl import store
 from forager.crawl.entry import Entry
 from forager.crawl.extraction import Extracted, ExtractionPool
@@ -12,7 +10,6 @@ from forager.crawl.judge import (
     Judge,
     as_duplicate,
     excluded,
-    failed,
     with_canonical,
 )
 from forager.crawl.seen import SeenSet
@@ -38,7 +35,6 @@ class Visitor:
         budgets: Budgets,
         robots: RobotsGate,
         pool: ExtractionPool,
-        poisoned: Mapping[bytes, str],
     ) -> None:
         self._context = context
         self._judge = judge
@@ -46,8 +42,6 @@ class Visitor:
         self._budgets = budgets
         self._robots = robots
         self._pool = pool
-        # pages that PostgreSQL refused when they were visited before
-        self._poisoned = poisoned
         self._contents = SeenSet()
         # contents of pages that are not committed yet, and whose they are
         self._fresh: dict[bytes, str] = {}
@@ -62,10 +56,10 @@ class Visitor:
 
     async def visit(self, entry: Entry) -> Visit:
         """Robots, budget, fetch, extraction, verdict. Failures come back as settlements."""
-        if entry.key in self._poisoned:
-            return failed(entry, "validation", self._poisoned[entry.key])
         try:
             verdict = await self._robots.verdict(entry.url)
+            if verdict.trouble is not None:
+                return self._judge.failure(entry, verdict.trouble)
             if verdict.deferred_for is not None:
                 return Resting(entry, verdict.deferred_for, verdict.reason)
             if not verdict.allowed:

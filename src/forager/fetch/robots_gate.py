@@ -37,6 +37,8 @@ class RobotsVerdict:
     rule: str | None = None
     deferred_for: float | None = None
     reason: str = ""
+    # deferred because the host could not be reached at all, and by what
+    trouble: WorkFailed | None = None
 
 
 IGNORED = RobotsVerdict(allowed=True, reason="robots.txt is ignored")
@@ -48,6 +50,7 @@ class _Origin:
 
     robots: Robots | None = None
     reason: str = ""
+    trouble: WorkFailed | None = None
     expires: float = 0.0
     loading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -60,6 +63,7 @@ class _Answer:
     body: bytes = b""
     cache_control: str | None = None
     retry_after: float | None = None
+    trouble: WorkFailed | None = None
 
 
 class RobotsGate:
@@ -88,7 +92,9 @@ class RobotsGate:
         known = await self._known(url)
         if known.robots is None:
             wait = max(1.0, known.expires - local_time())
-            return RobotsVerdict(allowed=False, deferred_for=wait, reason=known.reason)
+            return RobotsVerdict(
+                allowed=False, deferred_for=wait, reason=known.reason, trouble=known.trouble
+            )
         found = known.robots.verdict(url, self._user_agent)
         if found.allowed:
             return RobotsVerdict(allowed=True, rule=found.rule, reason=known.reason)
@@ -136,7 +142,8 @@ class RobotsGate:
         """From the database if somebody has asked lately, else from the host."""
         async with self._database.connection() as connection:
             kept, now = await store.select_robots(connection, origin)
-        if kept is None or not kept.is_fresh(now):
+        # that somebody could not reach the host does not mean that it cannot be reached now
+        if kept is None or kept.status == NO_ANSWER or not kept.is_fresh(now):
             asked = local_time()
             try:
                 answer = await self._ask(origin)
@@ -145,6 +152,7 @@ class RobotsGate:
                 return
             now += timedelta(seconds=local_time() - asked)
             kept = _kept(kept, answer, now)
+            known.trouble = answer.trouble
             async with self._database.connection() as connection:
                 await store.upsert_robots(connection, origin, kept)
         _learn(known, kept, now)
@@ -170,7 +178,7 @@ class RobotsGate:
             except WorkFailed as error:
                 if redirects == 0 and isinstance(error, GiveUp) and error.kind in OF_THE_ORIGIN:
                     raise
-                return _Answer(NO_ANSWER)
+                return _Answer(NO_ANSWER, trouble=error)
             answer = _answer(response)
             follows = robots_policy(response.status, redirects=redirects)
             url = response.redirect if follows.action is RobotsAction.FOLLOW else None

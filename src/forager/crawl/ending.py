@@ -1,0 +1,73 @@
+"""The end of a crawl: what can only be said when everything is settled."""
+
+from __future__ import annotations
+
+from forager.crawl import store
+from forager.crawl.batch import Committer
+from forager.crawl.ledger import REMARKS, SITEMAPS
+from forager.crawl.loops import CANONICAL, REDIRECT, Pointer, Verdict, resolve
+from forager.crawl.options import CrawlOptions
+from forager.crawl.settlement import Outcome
+from forager.crawl.state import CrawlState
+from forager.errors import GiveUp
+from forager.jobs.context import JobContext
+
+# one question to the database is about so many URLs: no answer takes long, none is large
+URLS_PER_LOOK = 100_000
+
+
+class Ending:
+    def __init__(
+        self, context: JobContext, options: CrawlOptions, state: CrawlState, committer: Committer
+    ) -> None:
+        self._context = context
+        self._options = options
+        self._state = state
+        self._committer = committer
+
+    async def settle(self) -> None:
+        """Duplicates of nothing become pages, and redirects in a loop failures."""
+        verdict = resolve(await self._pointers())
+        pages = list(verdict.pages)
+        if self._options.max_pages is not None:
+            pages = pages[: max(0, self._options.max_pages - self._state.ledger.pages)]
+        if pages or verdict.loops:
+            await self._write(Verdict(pages, verdict.loops))
+
+    async def _pointers(self) -> list[Pointer]:
+        found: list[Pointer] = []
+        for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
+            async with self._context.database.connection() as connection:
+                found += await store.select_pointers(
+                    connection, self._context.lease.job_id, (REDIRECT, CANONICAL), first, last
+                )
+        return found
+
+    async def _write(self, verdict: Verdict) -> None:
+        ledger = self._state.ledger
+        for _ in verdict.pages:
+            ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, CANONICAL, None)
+            ledger.note(REMARKS, "canonical_is_no_page")
+        for _ in verdict.loops:
+            ledger.resettle(Outcome.DUPLICATE, Outcome.FAILED, REDIRECT, "redirect_loop")
+        job_id = self._context.lease.job_id
+        async with self._context.commit() as connection:
+            await store.make_pages(
+                connection, job_id, verdict.pages, detail="the canonical URL it names is no page"
+            )
+            await store.fail_visited(
+                connection, job_id, verdict.loops, reason="redirect_loop",
+                detail="redirects in a loop",
+            )  # fmt: skip
+            await self._committer.write_state(connection)
+
+    async def expect_a_page(self) -> None:
+        """A crawl that got no page at all has failed, and its start says why."""
+        if self._state.ledger.pages:
+            return
+        async with self._context.database.connection() as connection:
+            reasons = await store.select_first_troubles(connection, self._context.lease.job_id)
+        sitemaps = self._state.ledger.reasons.get(SITEMAPS)
+        if sitemaps:
+            reasons += [f"sitemaps: {count} {what}" for what, count in sitemaps.items()]
+        raise GiveUp("no page could be fetched: " + ("; ".join(reasons) or "nothing was found"))

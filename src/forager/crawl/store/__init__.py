@@ -1,0 +1,57 @@
+"""The crawl's SQL. A batch touches only its own rows: its cost does not grow with the crawl."""
+
+from forager.crawl.store.ends import (
+    fail_visited,
+    key_ranges,
+    make_pages,
+    select_first_troubles,
+    select_pointers,
+)
+from forager.crawl.store.frontier import (
+    delete_entries,
+    insert_entries,
+    postpone_entries,
+    select_entries,
+    select_next_retry,
+    select_retries,
+)
+from forager.crawl.store.known import Known, select_known_frontier, select_known_visited
+from forager.crawl.store.state import (
+    insert_state,
+    purge,
+    select_state,
+    update_progress,
+    update_state,
+)
+from forager.crawl.store.visited import (
+    delete_visited,
+    insert_visited,
+    select_outcomes,
+    select_url_of_content,
+)
+
+__all__ = [
+    "Known",
+    "delete_entries",
+    "delete_visited",
+    "fail_visited",
+    "insert_entries",
+    "insert_state",
+    "insert_visited",
+    "key_ranges",
+    "make_pages",
+    "postpone_entries",
+    "purge",
+    "select_entries",
+    "select_first_troubles",
+    "select_known_frontier",
+    "select_known_visited",
+    "select_next_retry",
+    "select_outcomes",
+    "select_pointers",
+    "select_retries",
+    "select_state",
+    "select_url_of_content",
+    "update_progress",
+    "update_state",
+]

@@ -1,0 +1,86 @@
+"""SQL for the end of a crawl: what duplicates led to, and why there may be no page at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from forager.crawl.loops import Pointer
+from forager.db.database import Connection
+from forager.extract.keys import KEY_LENGTH
+
+
+async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
+    """Why the first URLs of a crawl brought no page, in words."""
+    cursor = await connection.execute(
+        """
+        SELECT url || ': ' || coalesce(detail, reason, outcome)
+          FROM crawl_visited
+         WHERE job_id = %s AND outcome <> 'duplicate'
+         ORDER BY depth, settled_at, url
+         LIMIT 3
+        """,
+        (job_id,),
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+def key_ranges(count: int) -> list[tuple[bytes, bytes]]:
+    """So many ranges (first, last) of keys, alike in size, that together hold them all."""
+    count = min(count, 2**16)
+    starts = [(2**16 * n // count).to_bytes(2, "big") for n in range(count)]
+    return list(zip(starts, [*starts[1:], b"\xff" * (KEY_LENGTH + 1)], strict=True))
+
+
+async def select_pointers(
+    connection: Connection, job_id: UUID, reasons: Sequence[str], first: bytes, last: bytes
+) -> list[Pointer]:
+    """Duplicates whose target is no page. Their keys are computed as `url_key` does."""
+    cursor = await connection.execute(
+        """
+        SELECT d.url_hash, d.reason, k.target, t.outcome
+          FROM crawl_visited d
+         CROSS JOIN LATERAL (
+                SELECT substring(sha256(convert_to(d.duplicate_of, 'UTF8')) FOR 16) AS target
+               ) k
+          LEFT JOIN crawl_visited t ON t.job_id = d.job_id AND t.url_hash = k.target
+         WHERE d.job_id = %s
+           AND d.url_hash >= %s AND d.url_hash < %s
+           AND d.outcome = 'duplicate' AND d.reason = ANY(%s)
+           AND (t.outcome IS NULL OR t.outcome NOT IN ('fetched', 'unchanged'))
+         ORDER BY d.url_hash
+        """,
+        (job_id, first, last, list(reasons)),
+    )
+    return [
+        Pointer(bytes(key), reason, bytes(target), outcome)
+        for key, reason, target, outcome in await cursor.fetchall()
+    ]
+
+
+async def make_pages(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes], *, detail: str
+) -> None:
+    """Settled duplicates that turned out to be the only ones of their kind."""
+    await connection.execute(
+        """
+        UPDATE crawl_visited
+           SET outcome = 'fetched', reason = NULL, detail = %s, duplicate_of = NULL
+         WHERE job_id = %s AND url_hash = ANY(%s)
+        """,
+        (detail, job_id, list(keys)),
+    )
+
+
+async def fail_visited(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes], *, reason: str, detail: str
+) -> None:
+    """Settled URLs that turned out to lead nowhere."""
+    await connection.execute(
+        """
+        UPDATE crawl_visited
+           SET outcome = 'failed', reason = %s, detail = %s
+         WHERE job_id = %s AND url_hash = ANY(%s)
+        """,
+        (reason, detail, job_id, list(keys)),
+    )

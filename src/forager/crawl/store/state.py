@@ -1,0 +1,99 @@
+"""SQL of the state of a crawl, and of its removal."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+
+
+async def insert_state(connection: Connection, job_id: UUID) -> None:
+    await connection.execute(
+        "INSERT INTO crawl_states (job_id, discovered) VALUES (%s, 0) ON CONFLICT DO NOTHING",
+        (job_id,),
+    )
+
+
+async def update_state(connection: Connection, job_id: UUID, values: dict[str, Any]) -> None:
+    """Write the ledger and where the crawl stands. The table's constraint balances it."""
+    await connection.execute(
+        """
+        UPDATE crawl_states
+           SET discovered = %(discovered)s,
+               fetched = %(fetched)s,
+               unchanged = %(unchanged)s,
+               duplicate = %(duplicate)s,
+               failed = %(failed)s,
+               excluded = %(excluded)s,
+               total_pending = %(pending)s,
+               total_processed = %(processed)s,
+               current_depth = %(depth)s,
+               reasons = %(reasons)s,
+               bytes_fetched = %(bytes_fetched)s,
+               seconds = %(seconds)s,
+               next_seq = %(next_seq)s,
+               checkpoint = %(checkpoint)s,
+               updated_at = now()
+         WHERE job_id = %(job_id)s
+        """,
+        {
+            **values,
+            "job_id": job_id,
+            "reasons": Jsonb(values["reasons"]),
+            "checkpoint": Jsonb(values["checkpoint"]),
+        },
+    )
+
+
+async def update_progress(connection: Connection, job_id: UUID, percentage: int) -> None:
+    """Progress never goes back."""
+    await connection.execute(
+        """
+        UPDATE crawl_jobs
+           SET progress_percentage = %(percentage)s
+         WHERE id = %(job_id)s AND progress_percentage < %(percentage)s
+        """,
+        {"job_id": job_id, "percentage": percentage},
+    )
+
+
+async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    cursor = await connection.execute(
+        """
+        SELECT discovered, fetched, unchanged, duplicate, failed, excluded, total_pending,
+               current_depth, reasons, bytes_fetched, seconds, next_seq, checkpoint
+          FROM crawl_states
+         WHERE job_id = %s AND discovered IS NOT NULL
+        """,
+        (job_id,),
+    )
+    row = await cursor.fetchone()
+    if row is None or cursor.description is None:
+        return None
+    return dict(zip((column.name for column in cursor.description), row, strict=True))
+
+
+async def purge(connection: Connection, job_id: UUID, *, limit: int) -> int:
+    """Delete some of a job's frontier and visited rows; they have no cascade. Zero: none left."""
+    cursor = await connection.execute(
+        """
+        WITH frontier AS (
+            DELETE FROM crawl_frontier
+             WHERE ctid IN (SELECT ctid FROM crawl_frontier WHERE job_id = %(job_id)s
+                             LIMIT %(limit)s)
+            RETURNING 1
+        ), visited AS (
+            DELETE FROM crawl_visited
+             WHERE ctid IN (SELECT ctid FROM crawl_visited WHERE job_id = %(job_id)s
+                             LIMIT %(limit)s)
+            RETURNING 1
+        )
+        SELECT (SELECT count(*) FROM frontier) + (SELECT count(*) FROM visited)
+        """,
+        {"job_id": job_id, "limit": limit},
+    )
+    row = await cursor.fetchone()
+    return row[0] if row else 0

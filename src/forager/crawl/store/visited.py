@@ -1,0 +1,92 @@
+"""SQL of settled URLs, one batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from forager.archive.segment import ArchiveRef
+from forager.crawl.settlement import Settlement
+from forager.db.database import Connection
+
+
+async def insert_visited(
+    connection: Connection,
+    job_id: UUID,
+    settled: Sequence[Settlement],
+    refs: Sequence[ArchiveRef | None],
+) -> None:
+    await connection.execute(
+        """
+        INSERT INTO crawl_visited
+            (job_id, url_hash, url, outcome, reason, detail, duplicate_of, http_status, depth,
+             parent, via, attempts, content_type, title, size, duration_ms, content_hash, etag,
+             last_modified, outlinks, segment, segment_offset, segment_length)
+        SELECT %(job_id)s, n.*
+          FROM unnest(%(keys)s::bytea[], %(urls)s::text[], %(outcomes)s::text[],
+                      %(reasons)s::text[], %(details)s::text[], %(duplicates)s::text[],
+                      %(statuses)s::smallint[], %(depths)s::smallint[], %(parents)s::bytea[],
+                      %(vias)s::text[], %(attempts)s::smallint[], %(types)s::text[],
+                      %(titles)s::text[], %(sizes)s::int[], %(durations)s::int[],
+                      %(hashes)s::bytea[], %(etags)s::text[], %(modified)s::text[],
+                      %(outlinks)s::bytea[], %(segments)s::text[], %(offsets)s::bigint[],
+                      %(lengths)s::int[]) AS n
+        """,
+        {
+            "job_id": job_id,
+            "keys": [s.entry.key for s in settled],
+            "urls": [s.entry.url for s in settled],
+            "outcomes": [s.outcome for s in settled],
+            "reasons": [s.reason for s in settled],
+            "details": [s.detail for s in settled],
+            "duplicates": [s.duplicate_of for s in settled],
+            "statuses": [s.http_status for s in settled],
+            "depths": [s.entry.depth for s in settled],
+            "parents": [s.entry.parent for s in settled],
+            "vias": [s.entry.via for s in settled],
+            "attempts": [s.entry.attempts for s in settled],
+            "types": [s.content_type for s in settled],
+            "titles": [s.title for s in settled],
+            "sizes": [s.size for s in settled],
+            "durations": [s.duration_ms for s in settled],
+            "hashes": [s.content_hash for s in settled],
+            "etags": [s.etag for s in settled],
+            "modified": [s.last_modified for s in settled],
+            "outlinks": [s.outlinks for s in settled],
+            "segments": [ref and ref.segment for ref in refs],
+            "offsets": [None if ref is None else ref.offset for ref in refs],
+            "lengths": [None if ref is None else ref.length for ref in refs],
+        },
+    )
+
+
+async def delete_visited(connection: Connection, job_id: UUID, keys: Sequence[bytes]) -> None:
+    await connection.execute(
+        "DELETE FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)", (job_id, list(keys))
+    )
+
+
+async def select_url_of_content(
+    connection: Connection, job_id: UUID, content_hash: bytes
+) -> str | None:
+    cursor = await connection.execute(
+        """
+        SELECT url FROM crawl_visited
+         WHERE job_id = %s AND content_hash = %s
+           AND outcome = 'fetched' AND content_hash IS NOT NULL
+         LIMIT 1
+        """,
+        (job_id, content_hash),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def select_outcomes(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes]
+) -> dict[bytes, str]:
+    cursor = await connection.execute(
+        "SELECT url_hash, outcome FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)",
+        (job_id, list(keys)),
+    )
+    return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
