@@ -1,0 +1,146 @@
+"""What changed between two generations: pages added, removed, changed and renamed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forager.db.database import Connection, Database
+from forager.documents import store
+from forager.documents.generation import Generation
+from forager.documents.publication import no_such_generation, no_such_source
+from forager.documents.section_diff import SectionChange, section_changes
+from forager.errors import NotAllowed
+
+MAX_CHANGES = 10_000
+SECTIONS_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPage:
+    """One page that differs."""
+
+    url: str
+    title: str | None
+    # of changed pages, if asked for
+    sections: list[SectionChange] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedPage:
+    """A page that was removed, and came back with the same content under another URL."""
+
+    old_url: str
+    new_url: str
+
+
+@dataclass(slots=True)
+class Diff:
+    """All differences. A renamed page is also among the removed and the added ones."""
+
+    source_id: str
+    old: int
+    new: int
+    added: list[ChangedPage] = field(default_factory=list)
+    removed: list[ChangedPage] = field(default_factory=list)
+    changed: list[ChangedPage] = field(default_factory=list)
+    renamed: list[RenamedPage] = field(default_factory=list)
+    # there are more differences than these
+    truncated: bool = False
+
+
+async def diff_generations(
+    database: Database,
+    source_id: str,
+    old: int | None = None,
+    new: int | None = None,
+    *,
+    with_sections: bool = False,
+    limit: int = MAX_CHANGES,
+) -> Diff:
+    """What `new` (default: the published one) has otherwise than `old` (default: its base)."""
+    async with database.transaction() as connection:
+        newer = await _new_side(connection, source_id, new)
+        older = await _old_side(connection, newer, old)
+        diff = Diff(source_id, older.number, newer.number)
+        pairs = await _collect(connection, older.id, newer.id, diff, limit)
+    if with_sections:
+        await _add_sections(database, diff, pairs)
+    return diff
+
+
+async def _new_side(connection: Connection, source_id: str, number: int | None) -> Generation:
+    source = await store.select_source(connection, source_id)
+    if source is None:
+        raise no_such_source(source_id)
+    wanted = source.published_number if number is None else number
+    if wanted is None:
+        raise NotAllowed(f"{source_id} has nothing published yet")
+    return await _readable(connection, source_id, wanted)
+
+
+async def _old_side(connection: Connection, new: Generation, number: int | None) -> Generation:
+    wanted = new.base_number if number is None else number
+    if wanted is None:
+        raise NotAllowed(
+            f"generation {new.number} of {new.source_id} has nothing before it to compare with",
+            hint=f"Name two generations; `forager sources generations {new.source_id}` lists them.",
+        )
+    return await _readable(connection, new.source_id, wanted)
+
+
+async def _readable(connection: Connection, source_id: str, number: int) -> Generation:
+    found = await store.select_generation(connection, source_id, number)
+    if found is None:
+        raise no_such_generation(source_id, number)
+    if not found.is_complete:
+        raise NotAllowed(f"generation {number} of {source_id} is {found.state.value}")
+    return found
+
+
+async def _collect(
+    connection: Connection, old_id: int, new_id: int, diff: Diff, limit: int
+) -> list[tuple[int, int]]:
+    """Sort the differences into the lists; the answer is the documents of each changed page."""
+    pairs: dict[str, tuple[int, int]] = {}
+    gone: dict[bytes, str] = {}
+    come: dict[bytes, str] = {}
+    seen = 0
+    async for difference in store.stream_differences(connection, old_id, new_id, limit + 1):
+        seen += 1
+        if seen > limit:
+            diff.truncated = True
+            continue
+        old_url, new_url, old_title, new_title, old_doc, new_doc, old_hash, new_hash = difference
+        if new_url is None:
+            assert old_url is not None
+            assert old_hash is not None
+            diff.removed.append(ChangedPage(old_url, old_title))
+            gone[old_hash] = old_url
+        elif old_url is None:
+            assert new_hash is not None
+            diff.added.append(ChangedPage(new_url, new_title))
+            come[new_hash] = new_url
+        else:
+            assert old_doc is not None
+            assert new_doc is not None
+            diff.changed.append(ChangedPage(new_url, new_title))
+            pairs[new_url] = (old_doc, new_doc)
+    for pages in (diff.added, diff.removed, diff.changed):
+        pages.sort(key=lambda page: page.url)
+    diff.renamed = sorted(
+        (RenamedPage(url, come[content]) for content, url in gone.items() if content in come),
+        key=lambda page: page.new_url,
+    )
+    return [pairs[page.url] for page in diff.changed]
+
+
+async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, int]]) -> None:
+    """Outside any transaction: comparing takes time, and documents do not change."""
+    for start in range(0, len(pairs), SECTIONS_AT_ONCE):
+        some = pairs[start : start + SECTIONS_AT_ONCE]
+        async with database.connection() as connection:
+            sections = await store.select_sections_of_many(
+                connection, [document for pair in some for document in pair]
+            )
+        for page, (old, new) in zip(diff.changed[start:], some, strict=False):
+            page.sections.extend(section_changes(sections.get(old, []), sections.get(new, [])))

@@ -1,0 +1,75 @@
+"""A page on its way into a generation, and the same page in the generation before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from forager.archive.segment import ArchiveRef
+
+
+class ExtractedSection(Protocol):
+    """What extraction knows of a section; `parent` is the position of the one above it."""
+
+    @property
+    def heading(self) -> str: ...
+    @property
+    def level(self) -> int: ...
+    @property
+    def anchor(self) -> str | None: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def parent(self) -> int | None: ...
+
+
+class ExtractedDocument(Protocol):
+    """What extraction knows of a page."""
+
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def language(self) -> str | None: ...
+    @property
+    def sections(self) -> Sequence[ExtractedSection]: ...
+    @property
+    def content_hash(self) -> bytes: ...
+    @property
+    def extractor_version(self) -> str | int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPage:
+    """A page as this crawl found it; without a document it has not changed (304)."""
+
+    url: str
+    key: bytes
+    document: ExtractedDocument | None
+    fetched_at: datetime
+    etag: str | None = None
+    last_modified: str | None = None
+    # in-scope links, newline-separated, zstd; a page that has not changed keeps those it had
+    outlinks: bytes | None = None
+    archive: ArchiveRef | None = None
+    # further words to find each section by, such as identifiers as they are typed
+    lexemes: Sequence[Sequence[str]] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousPage:
+    """A page in the generation that was published when this crawl began.
+
+    The validators are None if another version of the extractor read the page: then it must be
+    fetched, because the document would come out differently.
+    """
+
+    document_id: int
+    content_hash: bytes
+    extractor_version: str
+    etag: str | None
+    last_modified: str | None
+    link_set: bytes | None

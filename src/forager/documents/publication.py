@@ -1,0 +1,92 @@
+"""Publishing and rolling back: readers see the whole old generation, or the whole new one."""
+
+from __future__ import annotations
+
+from forager.db.database import Connection, Database
+from forager.documents import store
+from forager.documents.generation import Generation, State
+from forager.errors import NotAllowed, NotFound
+
+
+async def publish(
+    database: Database, source_id: str, number: int | None = None, *, force: bool = False
+) -> Generation:
+    """Let readers see a complete generation (default: the newest); a refused one needs force."""
+    async with database.transaction() as connection:
+        published = await _locked(connection, source_id)
+        target = await _target(connection, source_id, number)
+        if target.note is not None and target.published_at is None and not force:
+            raise NotAllowed(
+                f"generation {target.number} of {source_id} was {target.note}",
+                hint="Publish it with --force.",
+            )
+        return await _swap(connection, target, published)
+
+
+async def roll_back(database: Database, source_id: str, number: int | None = None) -> Generation:
+    """Let readers see an older generation again (default: the one published before)."""
+    async with database.transaction() as connection:
+        published = await _locked(connection, source_id)
+        if number is not None:
+            return await _swap(connection, await _target(connection, source_id, number), published)
+        before = await store.select_published_before(connection, source_id)
+        if before is None:
+            raise NotAllowed(
+                f"{source_id} has no earlier generation to go back to",
+                hint=f"`forager sources generations {source_id}` shows those there are.",
+            )
+        return await _swap(connection, before, published)
+
+
+async def swap(
+    connection: Connection, source_id: str, generation_id: int, expected: int | None
+) -> bool:
+    """Move the pointer inside the caller's transaction; False if it was not where expected."""
+    if not await store.point_at(connection, source_id, generation_id, expected):
+        return False
+    await store.retire_published(connection, source_id)
+    await store.mark_published(connection, generation_id)
+    return True
+
+
+async def _locked(connection: Connection, source_id: str) -> int | None:
+    locked = await store.lock_source(connection, source_id)
+    if locked is None:
+        raise no_such_source(source_id)
+    return locked[0]
+
+
+async def _target(connection: Connection, source_id: str, number: int | None) -> Generation:
+    if number is None:
+        found = await store.select_newest_complete(connection, source_id)
+    else:
+        found = await store.select_generation(connection, source_id, number)
+    if found is None:
+        raise no_such_generation(source_id, number)
+    if not found.is_complete:
+        raise NotAllowed(f"generation {found.number} of {source_id} is {found.state.value}")
+    return found
+
+
+async def _swap(connection: Connection, target: Generation, published: int | None) -> Generation:
+    if target.state is State.PUBLISHED:
+        return target
+    if not await swap(connection, target.source_id, target.id, published):
+        raise NotAllowed(f"{target.source_id} was published by somebody else at this moment")
+    now = await store.select_generation(connection, target.source_id, target.number)
+    assert now is not None
+    return now
+
+
+def no_such_source(source_id: str) -> NotFound:
+    return NotFound(
+        f"there is no source {source_id}", hint="`forager sources list` shows those there are."
+    )
+
+
+def no_such_generation(source_id: str, number: int | None) -> NotFound:
+    which = "complete generation" if number is None else f"generation {number}"
+    return NotFound(
+        f"{source_id} has no {which}",
+        hint=f"`forager sources generations {source_id}` shows those there are.",
+    )

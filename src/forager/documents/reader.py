@@ -1,0 +1,155 @@
+"""Reading: the generation is resolved once per request, and a cursor carries it on."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.documents import store
+from forager.documents.publication import no_such_source
+from forager.documents.reading import DocumentRow, SectionRow
+from forager.errors import InvalidInput, NotFound
+from forager.extract.keys import url_key
+from forager.extract.urls import Refusal, normalise
+
+MAX_LIST = 1000
+INDEXED_PATH = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list goes on: a generation, and the last path and document of it."""
+
+    generation_id: int
+    path: str = ""
+    document_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """A page with its sections."""
+
+    document: DocumentRow
+    sections: list[SectionRow]
+
+    @property
+    def markdown(self) -> str:
+        return as_markdown(self.sections)
+
+
+async def list_documents(
+    database: Database,
+    source_id: str,
+    *,
+    path: str = "",
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page[DocumentRow]:
+    """Pages of a source by path. Later pages of the list are of the same generation."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    async with database.connection() as connection:
+        place = _decode(cursor) if cursor else await _published(connection, source_id)
+        if place is None:
+            return Page([], None)
+        rows = await store.select_documents(
+            connection,
+            source_id,
+            place.generation_id,
+            after=(place.path, place.document_id),
+            prefix=path,
+            limit=limit + 1,
+        )
+        # asked after the rows: what could be read until now was complete
+        if not await store.generation_is_readable(connection, place.generation_id):
+            raise InvalidInput(
+                "the list has expired: its generation is gone",
+                hint="Start again without a cursor.",
+            )
+    return _page(rows, place.generation_id, limit)
+
+
+async def read_page(database: Database, url: str, *, source_id: str | None = None) -> ReadPage:
+    """A published page by its URL; without a source, the copy that was fetched last."""
+    normalised = normalise(url if "://" in url else f"https://{url}")
+    if isinstance(normalised, Refusal):
+        raise InvalidInput(f"{url!r} is not a page's URL: {normalised.value}")
+    async with database.connection() as connection:
+        found = await store.select_published_documents(connection, url_key(normalised), source_id)
+        if not found:
+            raise NotFound(
+                f"there is no page {normalised}" + (f" in {source_id}" if source_id else ""),
+                hint="`forager search` finds pages by what is in them.",
+            )
+        # documents are immutable: these sections belong to the page whatever is published now
+        return ReadPage(found[0], await store.select_sections(connection, found[0].id))
+
+
+def section_of(page: ReadPage, anchor: str) -> list[SectionRow]:
+    """A section and everything below it, by its anchor or its heading."""
+    wanted = anchor.removeprefix("#")
+    sections = page.sections
+    for start, section in enumerate(sections):
+        if section.anchor == wanted or section.heading.casefold() == wanted.casefold():
+            return sections[start : _end_of(sections, start)]
+    known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
+    raise NotFound(f"{page.document.url} has no section {anchor!r}", hint=f"Sections: {known}")
+
+
+def as_markdown(sections: Sequence[SectionRow]) -> str:
+    """Sections put together again as one text."""
+    parts = []
+    for section in sections:
+        if section.heading:
+            parts.append(f"{'#' * max(1, section.level)} {section.heading}")
+        if section.content:
+            parts.append(section.content.strip("\n"))
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def _end_of(sections: Sequence[SectionRow], start: int) -> int:
+    """Sections are in the order of the page, so what belongs to one follows it."""
+    family = {sections[start].id}
+    end = start + 1
+    while end < len(sections) and sections[end].parent_id in family:
+        family.add(sections[end].id)
+        end += 1
+    return end
+
+
+async def _published(connection: Connection, source_id: str) -> Place | None:
+    source = await store.select_source(connection, source_id)
+    if source is None:
+        raise no_such_source(source_id)
+    if source.published_generation is None:
+        return None
+    return Place(source.published_generation)
+
+
+def _page(rows: list[DocumentRow], generation_id: int, limit: int) -> Page[DocumentRow]:
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    return Page(rows[:limit], _encode(Place(generation_id, last.path[:INDEXED_PATH], last.id)))
+
+
+def _encode(place: Place) -> str:
+    packed = orjson.dumps([place.generation_id, place.path, place.document_id])
+    return base64.urlsafe_b64encode(packed).decode()
+
+
+def _decode(cursor: str) -> Place:
+    try:
+        generation_id, path, document_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
+        if not (isinstance(generation_id, int) and isinstance(document_id, int)):
+            raise ValueError(cursor)
+        return Place(generation_id, str(path), document_id)
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        ) from None

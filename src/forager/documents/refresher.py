@@ -1,0 +1,69 @@
+"""Scheduled refreshes in the background: what is due goes through the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import psycopg
+
+from forager.db.database import Database
+from forager.documents import sources, store
+from forager.documents.schedule import Schedule
+from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.jobs.queue import Queue
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("refresh")
+
+INTERVAL = 15.0
+AT_ONCE = 100
+ACTOR = "schedule"
+
+
+class Refresher:
+    """Any number of processes may run one: a refresh that is asked for twice is done once."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._queue = Queue(database, settings)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            try:
+                await self.run_once()
+            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
+                log.warning("refreshes put off", reason=str(error))
+
+    async def run_once(self) -> int:
+        """Enqueue what is due; how many refreshes that were."""
+        async with self._database.connection() as connection:
+            now = await store.select_now(connection)
+            due = await store.select_due(connection, AT_ONCE)
+        started = 0
+        for source_id, since in due:
+            source = await sources.get_source(self._database, source_id)
+            # Enqueued first: if this process dies in between, the next look finds the job there.
+            started += await self._enqueue(source_id)
+            following = Schedule(source.refresh_every, source.refresh_cron).after(now)
+            async with self._database.connection() as connection:
+                await store.advance(connection, source_id, since, following)
+        return started
+
+    async def _enqueue(self, source_id: str) -> bool:
+        try:
+            enqueued = await sources.refresh(self._database, self._queue, source_id, actor=ACTOR)
+        except (DatabaseUnavailable, DiskFull):
+            raise
+        except ForagerError as error:
+            # its options are not valid any more; the others must not wait for somebody to see to it
+            log.error("cannot be refreshed", source=source_id, reason=error.message)
+            return False
+        return enqueued.created
+
+
+async def run_due_refreshes(database: Database, settings: Settings) -> int:
+    """Look once for refreshes that are due."""
+    return await Refresher(database, settings).run_once()

@@ -1,0 +1,102 @@
+"""Sources: what people and programs can do with them. Command line and API call these."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.documents import store
+from forager.documents.generation import Generation, Source
+from forager.documents.publication import no_such_source
+from forager.documents.schedule import Schedule
+from forager.errors import InvalidInput, NotAllowed
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Enqueued, Queue
+
+MAX_LIST = 1000
+
+
+async def list_sources(
+    database: Database, *, user_id: UUID | None = None, cursor: str | None = None, limit: int = 100
+) -> Page[Source]:
+    """Sources by name; the cursor is the last name."""
+    async with database.connection() as connection:
+        found = await store.select_sources(
+            connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
+        )
+    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+async def get_source(database: Database, source_id: str) -> Source:
+    async with database.connection() as connection:
+        return await _existing(connection, source_id)
+
+
+async def list_generations(
+    database: Database, source_id: str, *, cursor: str | None = None, limit: int = 100
+) -> Page[Generation]:
+    """Generations of a source, newest first; the cursor is the last number."""
+    if cursor is not None and not cursor.isdecimal():
+        raise InvalidInput("the cursor is not one that a list gave")
+    async with database.connection() as connection:
+        await _existing(connection, source_id)
+        found = await store.select_generations(
+            connection,
+            source_id,
+            before=None if cursor is None else int(cursor[:9]),
+            limit=_checked(limit) + 1,
+        )
+    return Page(found[:limit], str(found[limit - 1].number) if len(found) > limit else None)
+
+
+async def refresh(
+    database: Database, queue: Queue, source_id: str, *, actor: str = "user"
+) -> Enqueued:
+    """Crawl a source again as it was crawled last; if that is under way, that job is the answer."""
+    return await enqueue_refresh(queue, await get_source(database, source_id), actor=actor)
+
+
+async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueued:
+    job = NewJob(
+        kind=source.kind, payload=source.payload, source_id=source.id, user_id=source.user_id
+    )
+    return await queue.enqueue(job, actor=actor)
+
+
+async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:
+    """Refresh a source by a schedule; an empty one ends it."""
+    async with database.transaction() as connection:
+        if await store.lock_source(connection, source_id) is None:
+            raise no_such_source(source_id)
+        now = await store.select_now(connection)
+        await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+        return await _existing(connection, source_id)
+
+
+async def delete_source(database: Database, source_id: str) -> None:
+    """Hide a source from readers at once. What it had is deleted in the background."""
+    async with database.transaction() as connection:
+        if await store.lock_source(connection, source_id) is None:
+            raise no_such_source(source_id)
+        source = await _existing(connection, source_id)
+        if source.active_job is not None:
+            raise NotAllowed(
+                f"{source_id} is being crawled by job {source.active_job}",
+                hint=f"Cancel that first: forager jobs cancel {source.active_job}",
+            )
+        await store.hide_source(connection, source_id)
+        await store.abandon_all(connection, source_id)
+
+
+async def _existing(connection: Connection, source_id: str) -> Source:
+    source = await store.select_source(connection, source_id)
+    if source is None:
+        raise no_such_source(source_id)
+    return source
+
+
+def _checked(limit: int) -> int:
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    return limit

@@ -1,0 +1,374 @@
+"""SQL of a generation that is being built. What a batch writes fetches nothing: it is piped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+from forager.db.ids import new_id
+from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
+from forager.documents.plan import Counts, ManifestPage
+from forager.documents.store.vectors import HEAD_VECTOR, SECTION_VECTOR, source_lexeme
+
+# --- the beginning ---------------------------------------------------------------------------
+
+
+async def upsert_source(
+    connection: Connection,
+    source_id: str,
+    *,
+    base_url: str,
+    user_id: UUID | None,
+    kind: str,
+    payload: dict[str, Any],
+) -> tuple[int, int | None, str | None]:
+    """A source's number, published generation and text search configuration; locks its row.
+
+    One that is being deleted is wanted again, and begins anew.
+    """
+    cursor = await connection.execute(
+        """
+        INSERT INTO sources AS s (id, base_url, user_id, kind, payload)
+        VALUES (%(id)s, %(base_url)s, %(user_id)s, %(kind)s, %(payload)s)
+        ON CONFLICT (id) DO UPDATE
+           SET deleted_at = NULL,
+               user_id = coalesce(s.user_id, excluded.user_id),
+               base_url = CASE WHEN s.deleted_at IS NULL THEN s.base_url
+                               ELSE excluded.base_url END,
+               kind = CASE WHEN s.deleted_at IS NULL THEN s.kind ELSE excluded.kind END,
+               payload = CASE WHEN s.deleted_at IS NULL THEN s.payload
+                              ELSE excluded.payload END
+        RETURNING number, published_generation, text_config
+        """,
+        {
+            "id": source_id,
+            "base_url": base_url,
+            "user_id": user_id,
+            "kind": kind,
+            "payload": Jsonb(payload),
+        },
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+async def select_building(connection: Connection, job_id: UUID) -> tuple[int, int | None] | None:
+    """The generation a job is building, and its base."""
+    cursor = await connection.execute(
+        "SELECT id, base_id FROM generations WHERE job_id = %s AND state = 'building'", (job_id,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+async def insert_generation(
+    connection: Connection, source_id: str, job_id: UUID, base_id: int | None
+) -> int:
+    cursor = await connection.execute(
+        """
+        WITH counted AS (
+            UPDATE sources SET generations = generations + 1 WHERE id = %(source)s
+            RETURNING generations
+        )
+        INSERT INTO generations (source_id, number, job_id, base_id)
+        SELECT %(source)s, generations, %(job_id)s, %(base)s FROM counted
+        RETURNING id
+        """,
+        {"source": source_id, "job_id": job_id, "base": base_id},
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def select_previous(
+    connection: Connection, generation_id: int, keys: Sequence[bytes], extractor_version: str
+) -> dict[bytes, PreviousPage]:
+    cursor = await connection.execute(
+        """
+        SELECT m.url_hash, m.document_id, d.content_hash, d.extractor_version,
+               CASE WHEN d.extractor_version = %(version)s THEN m.etag END,
+               CASE WHEN d.extractor_version = %(version)s THEN m.last_modified END,
+               m.link_set
+          FROM generation_documents m
+          JOIN documents d ON d.id = m.document_id
+         WHERE m.generation_id = %(generation)s AND m.url_hash = ANY(%(keys)s)
+        """,
+        {"generation": generation_id, "keys": list(keys), "version": extractor_version},
+    )
+    return {row[0]: PreviousPage(*row[1:]) for row in await cursor.fetchall()}
+
+
+async def select_links(connection: Connection, source_id: str, link_set: bytes) -> bytes | None:
+    cursor = await connection.execute(
+        "SELECT links FROM link_sets WHERE source_id = %s AND hash = %s", (source_id, link_set)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else bytes(row[0])
+
+
+# --- a batch ---------------------------------------------------------------------------------
+
+
+async def insert_documents(
+    connection: Connection,
+    source_id: str,
+    source_number: int,
+    config: str,
+    pages: Sequence[NewPage],
+) -> None:
+    """Write documents with their sections and search rows; those that exist stay as they are."""
+    await connection.execute(
+        _INSERT_DOCUMENTS,
+        {
+            "source": source_id,
+            "config": config,
+            "mark": [source_lexeme(source_number)],
+            **_document_columns(pages),
+            **_section_columns(pages),
+        },
+    )
+
+
+# A page may have had this very content before its base: then document and sections are there.
+_INSERT_DOCUMENTS: LiteralString = f"""
+    WITH page AS (
+        SELECT *
+          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
+                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[])
+               WITH ORDINALITY
+               AS p (url_hash, content_hash, extractor_version, url, path, title, language, place)
+    ), written AS (
+        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
+                               url, path, title, language)
+        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language
+          FROM page
+        ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
+        RETURNING id, url_hash
+    ), section AS MATERIALIZED (
+        SELECT written.id AS document_id, s.*
+          FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
+                      %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
+                      %(contents)b::text[], %(positions)b::bigint[], %(lexemes)b::text[])
+               AS s (place, id, parent_id, heading, level, anchor, content, position, lexemes)
+          JOIN page USING (place)
+          JOIN written USING (url_hash)
+    ), kept AS (
+        INSERT INTO sections (id, document_id, parent_id, heading, level, anchor, content, position)
+        SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
+    )
+    INSERT INTO section_search (document_id, position, head_tsv, tsv)
+    SELECT document_id, position, {HEAD_VECTOR}, {SECTION_VECTOR}
+      FROM section
+"""
+
+
+def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+    documents = [_document(page) for page in pages]
+    return {
+        "url_hash": [page.key for page in pages],
+        "content_hash": [document.content_hash for document in documents],
+        "version": [str(document.extractor_version) for document in documents],
+        "url": [page.url for page in pages],
+        "path": [urlsplit(page.url).path or "/" for page in pages],
+        "title": [document.title for document in documents],
+        "language": [document.language for document in documents],
+    }
+
+
+def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
+    for place, page in enumerate(pages, 1):
+        sections = _document(page).sections
+        ids = {section.position: new_id() for section in sections}
+        for number, section in enumerate(sections):
+            columns["places"].append(place)
+            columns["ids"].append(ids[section.position])
+            parent = section.parent
+            columns["parents"].append(None if parent is None else ids[parent])
+            columns["headings"].append(section.heading)
+            columns["levels"].append(section.level)
+            columns["anchors"].append(section.anchor)
+            columns["contents"].append(section.content)
+            columns["positions"].append(section.position)
+            words = page.lexemes[number] if page.lexemes else ()
+            columns["lexemes"].append("\n".join(words))
+    return columns
+
+
+_SECTION_COLUMNS = (
+    "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "lexemes"
+)  # fmt: skip
+
+
+def _document(page: NewPage) -> ExtractedDocument:
+    assert page.document is not None
+    return page.document
+
+
+async def insert_link_sets(
+    connection: Connection, source_id: str, link_sets: dict[bytes, bytes]
+) -> None:
+    await connection.execute(
+        """
+        INSERT INTO link_sets (source_id, hash, links)
+        SELECT %s, hash, links FROM unnest(%b::bytea[], %b::bytea[]) AS l (hash, links)
+        ON CONFLICT DO NOTHING
+        """,
+        (source_id, list(link_sets), list(link_sets.values())),
+    )
+
+
+async def list_new_pages(
+    connection: Connection, source_id: str, generation_id: int, pages: Sequence[ManifestPage]
+) -> None:
+    """Enter pages into a manifest whose documents were just written."""
+    documents = [_document(page.page) for page in pages]
+    await connection.execute(
+        f"""
+        INSERT INTO generation_documents ({_LINE}, document_id)
+        SELECT %(generation)s, p.*, d.id
+          FROM {_LINES}
+          JOIN unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[])
+               AS v (url_hash, content_hash, version) USING (url_hash)
+          JOIN documents d ON d.source_id = %(source)s
+                          AND d.url_hash = p.url_hash
+                          AND d.content_hash = v.content_hash
+                          AND d.extractor_version = v.version
+        """,
+        {
+            "source": source_id,
+            "generation": generation_id,
+            "content_hash": [document.content_hash for document in documents],
+            "version": [str(document.extractor_version) for document in documents],
+            **_lines(pages),
+        },
+    )
+
+
+async def list_reused_pages(
+    connection: Connection, generation_id: int, pages: Sequence[ManifestPage]
+) -> None:
+    """Enter pages into a manifest whose documents were there before."""
+    await connection.execute(
+        f"""
+        INSERT INTO generation_documents ({_LINE}, document_id)
+        SELECT %(generation)s, p.*, k.document_id
+          FROM {_LINES}
+          JOIN unnest(%(url_hash)b::bytea[], %(ids)b::bigint[])
+               AS k (url_hash, document_id) USING (url_hash)
+        """,
+        {
+            "generation": generation_id,
+            "ids": [page.document_id for page in pages],
+            **_lines(pages),
+        },
+    )
+
+
+_LINE: LiteralString = """
+    generation_id, url_hash, etag, last_modified, link_set, segment, segment_offset,
+    segment_length, fetched_at
+"""
+_LINES: LiteralString = """
+    unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
+           %(link_set)s::bytea[], %(segment)s::text[], %(offset)s::bigint[], %(length)s::int[],
+           %(fetched_at)s::timestamptz[])
+    AS p (url_hash, etag, last_modified, link_set, segment, segment_offset, segment_length,
+          fetched_at)
+"""
+
+
+def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
+    refs = [page.page.archive for page in pages]
+    return {
+        "url_hash": [page.page.key for page in pages],
+        "etag": [page.page.etag for page in pages],
+        "last_modified": [page.page.last_modified for page in pages],
+        "link_set": [page.link_set for page in pages],
+        "segment": [ref.segment if ref else None for ref in refs],
+        "offset": [ref.offset if ref else None for ref in refs],
+        "length": [ref.length if ref else None for ref in refs],
+        "fetched_at": [page.page.fetched_at for page in pages],
+    }
+
+
+async def hold_segments(connection: Connection, base_id: int, keys: Sequence[bytes]) -> None:
+    """Keep the segments of carried pages from being deleted before this transaction has ended."""
+    await connection.execute(
+        """
+        SELECT
+          FROM archive_segments
+         WHERE name IN (
+            SELECT segment
+              FROM generation_documents
+             WHERE generation_id = %s AND url_hash = ANY(%s) AND segment IS NOT NULL
+         )
+         ORDER BY name
+           FOR KEY SHARE
+        """,
+        (base_id, list(keys)),
+    )
+
+
+async def carry_pages(
+    connection: Connection, base_id: int, generation_id: int, pages: Sequence[NewPage]
+) -> None:
+    """Copy the lines of pages that have not changed, links and archive reference included."""
+    await connection.execute(
+        """
+        INSERT INTO generation_documents (
+            generation_id, url_hash, document_id, etag, last_modified, link_set,
+            segment, segment_offset, segment_length, fetched_at
+        )
+        SELECT %(generation)s, m.url_hash, m.document_id, coalesce(p.etag, m.etag),
+               coalesce(p.last_modified, m.last_modified), m.link_set,
+               m.segment, m.segment_offset, m.segment_length, p.fetched_at
+          FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
+                      %(fetched_at)s::timestamptz[])
+               AS p (url_hash, etag, last_modified, fetched_at)
+          JOIN generation_documents m ON m.generation_id = %(base)s AND m.url_hash = p.url_hash
+        """,
+        {
+            "generation": generation_id,
+            "base": base_id,
+            "url_hash": [page.key for page in pages],
+            "etag": [page.etag for page in pages],
+            "last_modified": [page.last_modified for page in pages],
+            "fetched_at": [page.fetched_at for page in pages],
+        },
+    )
+
+
+async def add_counts(connection: Connection, generation_id: int, counts: Counts) -> None:
+    await connection.execute(
+        """
+        UPDATE generations
+           SET pages = pages + %(pages)s,
+               added = added + %(added)s,
+               changed = changed + %(changed)s,
+               unchanged = unchanged + %(unchanged)s
+         WHERE id = %(id)s
+        """,
+        {
+            "id": generation_id,
+            "pages": counts.pages,
+            "added": counts.added,
+            "changed": counts.changed,
+            "unchanged": counts.unchanged,
+        },
+    )
+
+
+async def set_config(connection: Connection, source_id: str, config: str) -> None:
+    """Settle a source's text search configuration, once."""
+    await connection.execute(
+        "UPDATE sources SET text_config = %s WHERE id = %s AND text_config IS NULL",
+        (config, source_id),
+    )

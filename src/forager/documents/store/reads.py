@@ -1,0 +1,268 @@
+"""SQL of looking: sources, generations, pages, sections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.documents.generation import Generation, Source
+from forager.documents.reading import DocumentRow, SectionRow
+
+_GENERATION: LiteralString = """
+    SELECT g.id, g.source_id, g.number, g.state, g.job_id, g.base_id, b.number AS base_number,
+           g.pages, g.added, g.changed, g.removed, g.unchanged, g.created_at, g.published_at,
+           g.retired_at, g.note
+      FROM generations g
+      LEFT JOIN generations b ON b.id = g.base_id
+"""
+
+_SOURCE: LiteralString = """
+    SELECT s.id, s.number, s.base_url, s.user_id, s.published_generation,
+           g.number AS published_number, coalesce(g.pages, 0) AS pages, g.published_at,
+           s.generations, s.text_config, s.keep_generations, s.max_shrink, s.max_failed,
+           s.kind, s.payload, s.refresh_every, s.refresh_cron, s.next_refresh_at,
+           s.created_at, s.updated_at,
+           (SELECT j.id FROM crawl_jobs j
+             WHERE j.source_id = s.id AND j.status IN ('pending', 'processing', 'paused')
+           ) AS active_job
+      FROM sources s
+      LEFT JOIN generations g ON g.id = s.published_generation
+     WHERE s.deleted_at IS NULL
+"""
+
+# --- sources -----------------------------------------------------------------------------------
+
+
+async def select_sources(
+    connection: Connection, *, after: str, user_id: UUID | None, limit: int
+) -> list[Source]:
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
+    cursor = connection.cursor(row_factory=class_row(Source))
+    await cursor.execute(
+        f"{_SOURCE} AND s.id > %(after)s {of_user} ORDER BY s.id LIMIT %(limit)s",
+        {"after": after, "user_id": user_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_source(connection: Connection, source_id: str) -> Source | None:
+    cursor = connection.cursor(row_factory=class_row(Source))
+    await cursor.execute(f"{_SOURCE} AND s.id = %s", (source_id,))
+    return await cursor.fetchone()
+
+
+# --- generations -------------------------------------------------------------------------------
+
+
+async def select_generations(
+    connection: Connection, source_id: str, *, before: int | None, limit: int
+) -> list[Generation]:
+    """Generations, newest first."""
+    older: LiteralString = "AND g.number < %(before)s" if before is not None else ""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %(source)s {older}
+         ORDER BY g.number DESC
+         LIMIT %(limit)s
+        """,
+        {"source": source_id, "before": before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_generation(
+    connection: Connection, source_id: str, number: int
+) -> Generation | None:
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"{_GENERATION} WHERE g.source_id = %s AND g.number = %s", (source_id, number)
+    )
+    return await cursor.fetchone()
+
+
+async def select_newest_complete(connection: Connection, source_id: str) -> Generation | None:
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %s AND g.state IN ('published', 'retired')
+         ORDER BY g.number DESC
+         LIMIT 1
+        """,
+        (source_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_published_before(connection: Connection, source_id: str) -> Generation | None:
+    """The generation that readers saw before the one they see."""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %(source)s
+           AND g.state = 'retired'
+           AND g.published_at IS NOT NULL
+           AND g.number < (
+               SELECT number FROM generations
+                WHERE source_id = %(source)s AND state = 'published'
+           )
+         ORDER BY g.number DESC
+         LIMIT 1
+        """,
+        {"source": source_id},
+    )
+    return await cursor.fetchone()
+
+
+async def generation_is_readable(connection: Connection, generation_id: int) -> bool:
+    cursor = await connection.execute(
+        "SELECT FROM generations WHERE id = %s AND state IN ('published', 'retired')",
+        (generation_id,),
+    )
+    return await cursor.fetchone() is not None
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+_DOCUMENT: LiteralString = """
+    SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
+           d.extractor_version, m.generation_id, m.fetched_at
+      FROM documents d
+      JOIN generation_documents m ON m.document_id = d.id
+"""
+
+
+# a range of the index, and then the whole path
+_BELOW: LiteralString = """
+    AND left(d.path, 600) BETWEEN left(%(prefix)s, 600) AND left(%(prefix)s, 600) || %(last)s
+    AND starts_with(d.path, %(prefix)s)
+"""
+LAST_CHARACTER = chr(0x10FFFF)
+
+
+async def select_documents(
+    connection: Connection,
+    source_id: str,
+    generation_id: int,
+    *,
+    after: tuple[str, int],
+    prefix: str,
+    limit: int,
+) -> list[DocumentRow]:
+    """Pages of one generation in the order of their paths; walks an index, and sorts nothing."""
+    below: LiteralString = _BELOW if prefix else ""
+    cursor = connection.cursor(row_factory=class_row(DocumentRow))
+    await cursor.execute(
+        f"""
+        {_DOCUMENT}
+         WHERE d.source_id = %(source)s
+           AND m.generation_id = %(generation)s
+           AND (left(d.path, 600), d.id) > (%(after_path)s::text, %(after_id)s::bigint)
+           {below}
+         ORDER BY left(d.path, 600), d.id
+         LIMIT %(limit)s
+        """,
+        {
+            "source": source_id,
+            "generation": generation_id,
+            "after_path": after[0],
+            "after_id": after[1],
+            "prefix": prefix,
+            "last": LAST_CHARACTER,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def select_published_documents(
+    connection: Connection, url_hash: bytes, source_id: str | None
+) -> list[DocumentRow]:
+    """A URL in every source that has it published; a few rows at most."""
+    of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
+    cursor = connection.cursor(row_factory=class_row(DocumentRow))
+    await cursor.execute(
+        f"""
+        SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
+               d.extractor_version, m.generation_id, m.fetched_at
+          FROM sources s
+          JOIN generation_documents m
+            ON m.generation_id = s.published_generation AND m.url_hash = %(url_hash)s
+          JOIN documents d ON d.id = m.document_id
+         WHERE s.deleted_at IS NULL {of_source}
+         ORDER BY m.fetched_at DESC
+         LIMIT 100
+        """,
+        {"url_hash": url_hash, "source": source_id},
+    )
+    return await cursor.fetchall()
+
+
+async def select_sections(connection: Connection, document_id: int) -> list[SectionRow]:
+    cursor = connection.cursor(row_factory=class_row(SectionRow))
+    await cursor.execute(
+        """
+        SELECT id, parent_id, heading, level, anchor, content, position
+          FROM sections
+         WHERE document_id = %s
+         ORDER BY position
+        """,
+        (document_id,),
+    )
+    return await cursor.fetchall()
+
+
+# --- differences -------------------------------------------------------------------------------
+
+_DIFFERENCES: LiteralString = """
+    SELECT old.url, new.url, old.title, new.title, old.id, new.id,
+           old.content_hash, new.content_hash
+      FROM (SELECT url_hash, document_id FROM generation_documents WHERE generation_id = %s) a
+      FULL JOIN
+           (SELECT url_hash, document_id FROM generation_documents WHERE generation_id = %s) b
+        ON b.url_hash = a.url_hash
+      LEFT JOIN documents old ON old.id = a.document_id
+      LEFT JOIN documents new ON new.id = b.document_id
+     WHERE a.document_id IS DISTINCT FROM b.document_id
+       AND old.content_hash IS DISTINCT FROM new.content_hash
+     LIMIT %s
+"""
+Difference = tuple[
+    str | None, str | None, str | None, str | None, int | None, int | None, bytes | None,
+    bytes | None,
+]  # fmt: skip
+
+
+async def stream_differences(
+    connection: Connection, old_id: int, new_id: int, limit: int
+) -> AsyncIterator[Difference]:
+    """URLs whose content differs between two generations, with both documents."""
+    async with connection.cursor(name="differences") as cursor:
+        await cursor.execute(_DIFFERENCES, (old_id, new_id, limit))
+        async for row in cursor:
+            yield row
+
+
+async def select_sections_of_many(
+    connection: Connection, document_ids: Sequence[int]
+) -> dict[int, list[SectionRow]]:
+    cursor = await connection.execute(
+        """
+        SELECT document_id, id, parent_id, heading, level, anchor, content, position
+          FROM sections
+         WHERE document_id = ANY(%s)
+         ORDER BY document_id, position
+        """,
+        (list(document_ids),),
+    )
+    sections: dict[int, list[SectionRow]] = {}
+    async for row in cursor:
+        sections.setdefault(row[0], []).append(SectionRow(*row[1:]))
+    return sections

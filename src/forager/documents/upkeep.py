@@ -1,0 +1,132 @@
+"""Upkeep in the background: old and abandoned generations go, with what only they needed.
+
+It never races a running crawl: a source whose job is running waits for another time, and a job
+that starts waits for the chunk that is being deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from forager.db.database import Connection, Database
+from forager.documents import store
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.logs import get_logger
+
+log = get_logger("documents")
+
+INTERVAL = 20.0
+# how often the search index is looked after, for each time generations are
+FLUSHES = 30
+CHUNK = 500
+# what readers hold a cursor into outlives its retirement by this
+READER_GRACE = 3600.0
+# a failed job can be retried from where it stood for so long
+RETRY_PATIENCE = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What one look deleted."""
+
+    generations: int = 0
+    documents: int = 0
+    sources: int = 0
+
+
+class DocumentUpkeep:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        reader_grace: float = READER_GRACE,
+        retry_patience: float = RETRY_PATIENCE,
+        chunk: int = CHUNK,
+    ) -> None:
+        self._database = database
+        self._reader_grace = reader_grace
+        self._retry_patience = retry_patience
+        self._chunk = chunk
+
+    async def run(self) -> None:
+        while True:
+            for look in range(FLUSHES):
+                await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+                try:
+                    await self.flush()
+                    if not look:
+                        await self.run_once()
+                except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
+                    log.warning("upkeep of documents put off", reason=str(error))
+
+    async def flush(self) -> None:
+        async with self._database.connection() as connection:
+            await store.flush_pending_lists(connection)
+
+    async def run_once(self) -> Removed:
+        await self._abandon()
+        removed = await self.delete_abandoned()
+        if removed != Removed():
+            log.info(
+                "old pages deleted",
+                generations=removed.generations,
+                documents=removed.documents,
+                sources=removed.sources,
+            )
+        return removed
+
+    async def _abandon(self) -> None:
+        async with self._database.connection() as connection:
+            await store.abandon_outdated(connection, self._reader_grace)
+            left_behind = await store.select_left_behind(connection, self._retry_patience)
+        for generation_id, job_id in left_behind:
+            await self._abandon_left_behind(generation_id, job_id)
+
+    async def _abandon_left_behind(self, generation_id: int, job_id: UUID) -> None:
+        """The generation and what its job remembered go together, or a retry would mix them."""
+        async with self._database.transaction() as connection:
+            await store.lock_job(connection, job_id)
+            if await store.abandon_left_behind(connection, generation_id, self._retry_patience):
+                await store.forget_failed_crawl(connection, job_id)
+
+    async def delete_abandoned(self, source_id: str | None = None) -> Removed:
+        """Delete what is abandoned, of one source or of all."""
+        async with self._database.connection() as connection:
+            abandoned = await store.select_abandoned(connection, source_id)
+        generations = documents = 0
+        for generation_id, source in abandoned:
+            gone, deleted = await self._delete_generation(generation_id, source)
+            generations += gone
+            documents += deleted
+        async with self._database.connection() as connection:
+            sources = await store.delete_hidden_sources(connection)
+        return Removed(generations, documents, sources)
+
+    async def _delete_generation(self, generation_id: int, source_id: str) -> tuple[bool, int]:
+        """Whether it is gone, and how many documents went with it."""
+        documents = 0
+        while True:
+            async with self._database.transaction() as connection:
+                if not await store.lock_idle_source(connection, source_id):
+                    return False, documents
+                lines = await store.delete_lines(connection, generation_id, self._chunk)
+                if not lines:
+                    await store.delete_generation(connection, generation_id)
+                    return True, documents
+                documents += await self._delete_unused(connection, source_id, lines)
+
+    async def _delete_unused(
+        self, connection: Connection, source_id: str, lines: list[tuple[int, bytes | None]]
+    ) -> int:
+        unused = await store.delete_unused_documents(connection, [line[0] for line in lines])
+        if unused:
+            await store.delete_sections(connection, unused)
+        link_sets = {line[1] for line in lines if line[1] is not None}
+        if link_sets:
+            await store.delete_unused_link_sets(connection, source_id, list(link_sets))
+        return len(unused)

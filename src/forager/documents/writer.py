@@ -1,0 +1,162 @@
+"""The writer of a generation: a crawl builds one with it, batch by batch, and publishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from forager.db.database import Connection
+from forager.documents import publication, store
+from forager.documents.gate import objection
+from forager.documents.languages import NEUTRAL, configuration_for
+from forager.documents.page import NewPage, PreviousPage
+from forager.documents.plan import Plan, make_plan
+from forager.errors import GiveUp
+from forager.jobs.context import JobContext
+from forager.jobs.store import hold_lease
+
+MAX_KEYS = 10_000
+
+
+class GenerationWriter:
+    """Builds the generation of one job. `write` and `finish` are part of the caller's commits."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        *,
+        source_id: str,
+        source_number: int,
+        generation_id: int,
+        base_id: int | None,
+        config: str | None,
+        extractor_version: str,
+    ) -> None:
+        self.source_id = source_id
+        self.generation_id = generation_id
+        self.base_id = base_id
+        self._context = context
+        self._source_number = source_number
+        self._config = config
+        self._config_is_stored = config is not None
+        self._extractor_version = extractor_version
+
+    @classmethod
+    async def open(
+        cls, context: JobContext, *, base_url: str, extractor_version: str | int
+    ) -> Self:
+        """Begin the job's generation, or continue it. The first call pins what it builds on."""
+        job = context.job
+        if job.source_id is None:
+            raise GiveUp("a crawl without a source has nowhere to keep its pages")
+        async with context.database.transaction() as connection:
+            await hold_lease(connection, context.lease)
+            # locks the source: whoever deletes its old pages is done, or will see this job
+            number, published, config = await store.upsert_source(
+                connection,
+                job.source_id,
+                base_url=base_url,
+                user_id=job.user_id,
+                kind=job.kind,
+                payload=job.payload,
+            )
+            building = await store.select_building(connection, job.id)
+            if building is None:
+                generation_id = await store.insert_generation(
+                    connection, job.source_id, job.id, published
+                )
+                building = (generation_id, published)
+        return cls(
+            context,
+            source_id=job.source_id,
+            source_number=number,
+            generation_id=building[0],
+            base_id=building[1],
+            config=config,
+            extractor_version=str(extractor_version),
+        )
+
+    async def previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
+        """What the base generation knows of these URLs; one query."""
+        if self.base_id is None or not keys:
+            return {}
+        if len(keys) > MAX_KEYS:
+            raise ValueError(f"{len(keys)} keys at once; at most {MAX_KEYS} go")
+        async with self._context.database.connection() as connection:
+            return await store.select_previous(
+                connection, self.base_id, keys, self._extractor_version
+            )
+
+    async def links_of(self, link_set: bytes) -> bytes:
+        """The links of a page that has not changed, as `NewPage.outlinks` once had them."""
+        async with self._context.database.connection() as connection:
+            links = await store.select_links(connection, self.source_id, link_set)
+        return links or b""
+
+    def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
+        """Decide what is new and what is used again. Writes nothing."""
+        documents = [page.document for page in pages if page.document is not None]
+        if self._config is None and documents:
+            # once and for all: a source that is indexed in two ways is found by neither
+            self._config = configuration_for(doc.language for doc in documents) or NEUTRAL
+        return make_plan(pages, previous)
+
+    async def write(self, connection: Connection, plan: Plan) -> None:
+        """Write a batch inside its commit. Fetches nothing, so it can be part of a pipeline."""
+        await self._write_documents(connection, plan)
+        if plan.link_sets:
+            await store.insert_link_sets(connection, self.source_id, plan.link_sets)
+        if plan.new:
+            await store.list_new_pages(connection, self.source_id, self.generation_id, plan.new)
+        if plan.reused:
+            await store.list_reused_pages(connection, self.generation_id, plan.reused)
+        if plan.carried:
+            await self._carry(connection, plan.carried)
+        if plan.counts.pages:
+            await store.add_counts(connection, self.generation_id, plan.counts)
+
+    async def _write_documents(self, connection: Connection, plan: Plan) -> None:
+        if not plan.new:
+            return
+        assert self._config is not None
+        if not self._config_is_stored:
+            await store.set_config(connection, self.source_id, self._config)
+            # if this commit fails, the job begins again from the tables, with another writer
+            self._config_is_stored = True
+        await store.insert_documents(
+            connection,
+            self.source_id,
+            self._source_number,
+            self._config,
+            [page.page for page in plan.new],
+        )
+
+    async def _carry(self, connection: Connection, pages: Sequence[NewPage]) -> None:
+        assert self.base_id is not None
+        await store.hold_segments(connection, self.base_id, [page.key for page in pages])
+        await store.carry_pages(connection, self.base_id, self.generation_id, pages)
+
+    async def finish(self, connection: Connection) -> str | None:
+        """Publish inside the transaction that completes the job, or say why not."""
+        locked = await store.lock_source(connection, self.source_id)
+        assert locked is not None  # a source with an active job is not deleted
+        published, limits = locked
+        await store.count_removed(connection, self.generation_id)
+        reason = (
+            "what was published when the crawl began has been replaced since"
+            if published != self.base_id
+            else objection(
+                await store.count_pages(connection, self.generation_id),
+                await store.count_pages(connection, published),
+                await store.select_effort(connection, self._context.job.id),
+                limits,
+            )
+        )
+        if reason is not None:
+            refusal = f"not published: {reason}"
+            await store.mark_refused(connection, self.generation_id, refusal)
+            return refusal
+        await publication.swap(connection, self.source_id, self.generation_id, published)
+        job = self._context.job
+        await store.remember_job(connection, self.source_id, job.kind, job.payload)
+        return None
