@@ -2,43 +2,81 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import re
 import sys
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
 
 from forager.settings import LogFormat
 
+# what a terminal would obey: a page or a job may have put it into a message
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-def configure_logs(level: str, log_format: LogFormat = LogFormat.AUTO) -> None:
+
+def configure_logs(level: str, log_format: LogFormat | str = LogFormat.AUTO) -> None:
     """Send this process's logs to standard error. Data belongs on standard output."""
-    on_terminal = sys.stderr.isatty()
+    log_format = LogFormat(log_format)
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
     pretty = on_terminal if log_format is LogFormat.AUTO else log_format is LogFormat.CONSOLE
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
             *_rendering(pretty, colors=on_terminal and not os.environ.get("NO_COLOR")),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        # the stream is looked up per line, so that a captured or replaced stderr is honoured
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=False,
     )
-
-
-def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
-    if pretty:
-        return [structlog.dev.ConsoleRenderer(colors=colors)]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """A logger whose lines carry the part of Forager they come from."""
     logger: structlog.stdlib.BoundLogger = structlog.get_logger(part=name)
     return logger
+
+
+class _StandardError:
+    """Writes lines to whatever is standard error now; no line is worth stopping the work for."""
+
+    def msg(self, message: str) -> None:
+        if sys.stderr is None:
+            return
+        with contextlib.suppress(OSError, ValueError):  # closed, full, or nobody reads
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
+
+    debug = info = warning = warn = error = critical = fatal = exception = log = msg
+
+
+def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
+    if not pretty:
+        return [
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ]
+    return [
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        _without_control_characters,
+        # plain: the richer formatter prints local variables, and secrets with them
+        structlog.dev.ConsoleRenderer(
+            colors=colors, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+
+
+def _without_control_characters(
+    _logger: object, _method: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    for key, value in line.items():
+        if isinstance(value, str):
+            line[key] = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return line

@@ -1,0 +1,81 @@
+"""`forager doctor`: is everything well, and if not, what to do."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli import output
+from forager.cli.failures import FAILED
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.progress import job_progress
+from forager.cli.running import run
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.doctor import Check
+
+STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+COLUMN = 12
+
+
+def doctor(
+    context: typer.Context,
+    job: Annotated[bool, typer.Option("--job", help="Also run a real job, a small one.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check everything Forager stands on, and say what to do. Exit code 1 if something fails."""
+    checks = _examine(context, job=job, as_json=as_json)
+    failed = any(check.level == "fail" for check in checks)
+    if as_json:
+        output.show_json({"items": checks, "next_cursor": None, "ok": not failed})
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]:
+    from forager.doctor import examine
+    from forager.doctor.check import failed_with, ok
+
+    tell = _ignore if as_json else _show
+    try:
+        settings = flags_of(context).load()
+    except InvalidInput as error:
+        wrong = failed_with("settings", error)
+        tell(wrong)
+        return [wrong]
+    well = ok("settings", _where_from(context))
+    tell(well)
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(job_progress()) if job else None
+        return [well, *run(examine(settings, tell, watch=watch))]
+
+
+def _where_from(context: typer.Context) -> str:
+    from forager.settings import Origin, origins
+
+    own = [
+        name
+        for name, origin in origins(flags_of(context).given).items()
+        if origin is not Origin.DEFAULT
+    ]
+    return f"{len(own)} set: {', '.join(own)}" if own else "all defaults"
+
+
+def _ignore(_check: Check) -> None:
+    pass
+
+
+def _show(check: Check) -> None:
+    from rich.text import Text
+
+    console = output.console()
+    line = Text.assemble(
+        (f"{check.level:<6}", STYLES[check.level]), f"{check.name:<{COLUMN}}", check.finding
+    )
+    console.print(line, soft_wrap=True)
+    if check.advice:
+        console.print(Text(f"{'':<6}{'':<{COLUMN}}{check.advice}", style="bold"), soft_wrap=True)

@@ -1,0 +1,269 @@
+"""`forager jobs`: look at jobs and their history, and clean up old ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli import output
+from forager.cli.asking import confirm
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, JobId, Limit, Yes
+from forager.cli.running import run, with_queue
+from forager.cli.words import counted, distance, long_time, on_one_line, short_time
+from forager.jobs.lifecycle import FINISHED, Status
+
+if TYPE_CHECKING:
+    from forager.cli.job_report import JobReport
+    from forager.jobs.job import Job, JobEvent
+    from forager.jobs.queue import Queue
+
+app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
+
+STYLES = {
+    "pending": "",
+    "processing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "dim",
+    "paused": "yellow",
+    "pausing": "yellow",
+}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "ID": {"min_width": 36},
+    "STATUS": {"min_width": 10},
+    "KIND": {"min_width": 8},
+    "DONE": {"justify": "right", "min_width": 4},
+    "CREATED": {"min_width": 8},
+    "SOURCE": {},
+    "NOTE": {},
+}
+
+
+def shown_status(job: Job) -> tuple[str, str]:
+    return job.shown_status, STYLES[job.shown_status]
+
+
+@app.command("list")
+def list_jobs(
+    context: typer.Context,
+    status: Annotated[
+        list[Status] | None, typer.Option(help="Only jobs in this state; may be repeated.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only jobs of this source.")] = None,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option(help="Continue where a list was cut.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, newest first."""
+    page = with_queue(
+        context,
+        lambda queue: queue.list_jobs(
+            statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
+        ),
+    )
+    if as_json:
+        output.show_page(page.items, page.next_cursor)
+        return
+    if page.items:
+        output.show_table(_used_columns(page.items), [_row(job, page.items) for job in page.items])
+    _say_what_is_missing(page.items, page.next_cursor, filtered=bool(status or kind or source))
+
+
+def _used_columns(jobs: list[Job]) -> dict[str, dict[str, Any]]:
+    """Without those that would be empty: terminals are narrow."""
+    unused = set()
+    if not any(job.source_id for job in jobs):
+        unused.add("SOURCE")
+    if not any(_note(job) for job in jobs):
+        unused.add("NOTE")
+    return {name: options for name, options in COLUMNS.items() if name not in unused}
+
+
+def _row(job: Job, jobs: list[Job]) -> list[Any]:
+    cells = {
+        "ID": job.id,
+        "STATUS": shown_status(job),
+        "KIND": job.kind,
+        "DONE": f"{job.progress_percentage} %",
+        "CREATED": short_time(job.created_at),
+        "SOURCE": on_one_line(job.source_id or ""),
+        "NOTE": _note(job),
+    }
+    return [cells[name] for name in _used_columns(jobs)]
+
+
+def _note(job: Job) -> str:
+    """What sets this job apart from others in its state."""
+    if job.status not in FINISHED and job.retry_count:
+        tried = f"retry {job.retry_count} of {job.max_retries}: "
+    else:
+        tried = ""
+    text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
+    return on_one_line(tried + text)
+
+
+def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool) -> None:
+    if cursor is not None:
+        output.note(f"{len(jobs)} of more; next page: --cursor {cursor}")
+    elif not jobs and filtered:
+        output.note("No job fits. `forager jobs work` counts the jobs there are.")
+    elif not jobs:
+        output.note("There are no jobs. `forager doctor --job` runs a first one.")
+
+
+@app.command()
+def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Show everything about one job."""
+    from forager.cli.job_report import report_on
+    from forager.db.database import open_database
+    from forager.jobs.queue import Queue
+
+    settings = flags_of(context).load()
+
+    async def ask() -> JobReport:
+        async with open_database(settings, name="forager cli") as database:
+            return await report_on(database, Queue(database, settings), job_id)
+
+    report = run(ask())
+    if as_json:
+        output.show_json(_document(report))
+    else:
+        _show_report(report)
+
+
+def _document(report: JobReport) -> dict[str, Any]:
+    document: dict[str, Any] = output.plain(report)
+    job: dict[str, Any] = document.pop("job")
+    return job | document
+
+
+def _show_report(report: JobReport) -> None:
+    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(_facts(report).items()))
+    output.say("\nLast events", style="bold")
+    _show_events(report.last_events)
+
+
+def _facts(report: JobReport) -> dict[str, Any]:
+    import json
+
+    job = report.job
+    facts = {
+        "id": job.id,
+        "status": shown_status(job),
+        "kind": job.kind,
+        "source": job.source_id,
+        "payload": json.dumps(job.payload, ensure_ascii=False),
+        "progress": f"{job.progress_percentage} %, {report.total_processed} done,"
+        f" {report.total_pending} to do",
+        "priority": job.priority,
+        "retries": f"{job.retry_count} of {job.max_retries}",
+        "error": (job.error_message, "red") if job.error_message else None,
+        "stop reason": job.stop_reason,
+        "created": long_time(job.created_at),
+        "runs after": long_time(job.run_after) if job.status is Status.PENDING else None,
+        "first started": long_time(job.started_at),
+        "last heartbeat": long_time(job.last_heartbeat),
+        "finished": long_time(job.completed_at),
+        "lease": job.lease,
+        "worker": job.worker_id,
+        "owner": job.user_id,
+        "checkpoint": json.dumps(report.checkpoint) if report.checkpoint else None,
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+@app.command()
+def events(
+    context: typer.Context,
+    job_id: JobId,
+    limit: Limit = 100,
+    cursor: Annotated[int, typer.Option(min=0, help="Continue where a list was cut.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List a job's history, oldest first."""
+
+    async def ask(queue: Queue) -> tuple[list[JobEvent], int | None]:
+        found = await queue.resolve(job_id)
+        page = await queue.events(found, after=cursor, limit=limit)
+        cut = page and await queue.events(found, after=page[-1].id, limit=1)
+        return page, page[-1].id if cut else None
+
+    page, next_cursor = with_queue(context, ask)
+    if as_json:
+        output.show_page(page, next_cursor)
+        return
+    if page:
+        _show_events(page)
+    else:
+        output.note("No events after this one.")
+    if next_cursor is not None:
+        output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
+
+
+def _show_events(found: list[JobEvent]) -> None:
+    columns: dict[str, dict[str, Any]] = {name: {} for name in ("AT", "MOVE", "TO", "LEASE", "WHO")}
+    output.show_table(
+        {**columns, "LEASE": {"justify": "right"}, "WHY": {"no_wrap": False}},
+        [
+            (
+                short_time(event.at),
+                event.move,
+                (event.to_status, STYLES[event.to_status]),
+                event.lease,
+                on_one_line(event.actor),
+                on_one_line(event.reason or ""),
+            )
+            for event in found
+        ],
+    )
+
+
+@app.command()
+def work(context: typer.Context, as_json: AsJson = False) -> None:
+    """Count jobs by state, and the work they still have."""
+
+    async def ask(queue: Queue) -> dict[str, Any]:
+        return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}
+
+    answer = with_queue(context, ask)
+    if as_json:
+        output.show_json(answer)
+        return
+    left = {row.status: row for row in answer["pending_work"]}
+    right = {"justify": "right"}
+    output.show_table(
+        {"STATUS": {}, "JOBS": right, "WORK LEFT": right, "OLDEST": {}},
+        [
+            (
+                (status.value, STYLES[status]),
+                count,
+                left[status].total_pending if status in left else "",
+                distance(left[status].oldest) if status in left else "",
+            )
+            for status, count in answer["counts"].items()
+        ],
+    )
+
+
+@app.command()
+def prune(
+    context: typer.Context,
+    older_than_days: Annotated[
+        float | None,
+        typer.Option(min=0, max=36500, help="Age of the jobs to delete.", show_default="setting"),
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete finished jobs that are old, with their history."""
+    settings = flags_of(context).load()
+    days = settings.prune_after_days if older_than_days is None else older_than_days
+    confirm(f"Delete all finished jobs older than {days:g} days?", yes=yes)
+    deleted = with_queue(context, lambda queue: queue.prune(older_than=days * 86400))
+    if as_json:
+        output.show_json({"deleted": deleted})
+    else:
+        output.say(f"{counted(deleted, 'job')} deleted")

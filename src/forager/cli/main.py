@@ -1,0 +1,148 @@
+"""The `forager` command: its global options, its commands, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forager import __version__
+from forager.cli import (
+    archive,
+    config,
+    crawl,
+    db,
+    demo,
+    doctor,
+    domains,
+    explain,
+    export,
+    fetch,
+    jobs,
+    moves,
+    proxies,
+    up,
+    watchdog,
+    worker,
+)
+from forager.cli.failures import EXIT_CODES, exit_code_of
+from forager.cli.flags import Flags
+from forager.cli.stopping import leave_on_sigterm
+
+
+class Level(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class Format(StrEnum):
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+# one line breaks into a paragraph of its own only at an empty line
+EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
+
+app = typer.Typer(
+    name="forager",
+    help="A durable, polite, fast crawler that never loses work.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    pretty_exceptions_enable=False,
+    # plain help: quicker, and as readable through a pipe as on a terminal
+    rich_markup_mode=None,
+)
+moves.add_to(jobs.app)
+app.command("crawl")(crawl.crawl)
+app.command("resume")(crawl.resume)
+app.command("demo")(demo.demo)
+app.command("explain")(explain.explain)
+app.command("fetch")(fetch.fetch)
+app.command("export")(export.export)
+app.command("up")(up.up)
+app.command("worker")(worker.worker)
+app.command("watchdog")(watchdog.watchdog)
+app.command("doctor")(doctor.doctor)
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(domains.app, name="domains")
+app.add_typer(proxies.app, name="proxies")
+app.add_typer(archive.app, name="archive")
+app.add_typer(db.app, name="db")
+app.add_typer(config.app, name="config")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"forager {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def forager(
+    context: typer.Context,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder of the embedded database and everything else.")
+    ] = None,
+    database_url: Annotated[
+        str | None, typer.Option(help="PostgreSQL to use instead of the embedded one.")
+    ] = None,
+    config_path: Annotated[
+        Path | None, typer.Option("--config", help="File with settings. [default: forager.toml]")
+    ] = None,
+    log_level: Annotated[Level | None, typer.Option(help="Least severe log line shown.")] = None,
+    log_format: Annotated[Format | None, typer.Option(help="How log lines look.")] = None,
+    version: Annotated[  # noqa: ARG001 - handled by its callback
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    flags = context.ensure_object(Flags)
+    given = {
+        "home": home,
+        "database_url": database_url,
+        "log_level": log_level and log_level.value,
+        "log_format": log_format and log_format.value,
+    }
+    flags.given |= {name: value for name, value in given.items() if value is not None}
+    if config_path is not None:
+        # through the environment, so that the processes we start read the same file
+        os.environ["FORAGER_CONFIG"] = str(config_path.absolute())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; the exit code."""
+    flags = Flags()
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(
+            args=list(arguments), prog_name="forager", standalone_mode=False, obj=flags
+        )
+        return code if isinstance(code, int) else 0
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    except BaseException as error:
+        return exit_code_of(error, flags)
+
+
+def main() -> None:
+    leave_on_sigterm()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        from forager.cli.output import silence_stdout
+
+        silence_stdout()
+    sys.exit(code)

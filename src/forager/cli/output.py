@@ -1,0 +1,129 @@
+"""Where answers go: data to standard output, everything said about it to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+from uuid import UUID
+
+from forager.cli.words import clean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# off a terminal nobody folds lines: each row stays on one, however long
+ENDLESS_WIDTH = 100_000
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document."""
+    import orjson
+
+    write(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def write(data: bytes) -> None:
+    """Write to standard output; when nobody reads it any more, go on in silence."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+
+
+def silence_stdout() -> None:
+    """`| head` has seen enough. The work goes on, and its result is the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's own types; times in UTC, dataclasses by their fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(_members(value))
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, UUID | Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+def _members(value: Any) -> dict[str, Any]:
+    members = {field.name: getattr(value, field.name) for field in fields(value)}
+    if hasattr(value, "shown_status"):
+        members["shown_status"] = value.shown_status
+    return members
+
+
+def show_page(items: Sequence[Any], next_cursor: object | None) -> None:
+    """Print one page of a list as JSON."""
+    cursor = None if next_cursor is None else str(next_cursor)
+    show_json({"items": items, "next_cursor": cursor})
+
+
+def note(text: str) -> None:
+    """Say something about the data; programs that read the data do not see it."""
+    console(sys.stderr).print(clean(text), soft_wrap=True)
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a line of the answer."""
+    console().print(clean(text), style=style or None, soft_wrap=True)
+
+
+def show_table(columns: Mapping[str, Mapping[str, Any]], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows under headings; a cell is a text, or a text and its style."""
+    table = new_table(columns)
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console().print(table)
+
+
+def new_table(columns: Mapping[str, Mapping[str, Any]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading, options in columns.items():
+        table.add_column(heading, **{"no_wrap": True, "overflow": "ellipsis", **options})
+    return table
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    text, style = value if isinstance(value, tuple) else (value, "")
+    return Text(clean("" if text is None else str(text)), style=style)
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console that adds no colour off a terminal or under NO_COLOR, and folds nothing there."""
+    from rich.console import Console
+
+    class PatientConsole(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            silence_stdout()
+
+    stream = stream or sys.stdout
+    on_terminal = stream is not None and stream.isatty()
+    return PatientConsole(
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
+        width=None if on_terminal else ENDLESS_WIDTH,
+    )

@@ -1,0 +1,52 @@
+"""The examination: every check in an order in which each can rely on those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forager.db.database import Database, reach_server
+from forager.db.schema import SCHEMA_VERSION
+from forager.doctor import ground, work
+from forager.doctor.check import Check, Level, failed_with
+from forager.doctor.machine import check_machine
+from forager.doctor.trial import Watch, run_trial
+from forager.errors import ForagerError
+from forager.settings import Settings
+
+
+async def examine(
+    settings: Settings, tell: Callable[[Check], None], *, watch: Watch | None = None
+) -> list[Check]:
+    """Look at everything; `tell` hears each finding at once. With `watch` a real job is run too."""
+    checks: list[Check] = []
+
+    def note(check: Check) -> Level:
+        checks.append(check)
+        tell(check)
+        return check.level
+
+    for check in check_machine(settings):
+        note(check)
+    if note(ground.check_server(settings)) is not Level.FAIL:
+        try:
+            # held to the end, so that an embedded server is started once
+            with reach_server(settings) as server:
+                await _examine_database(server.url, settings, note)
+                if watch is not None and not any(c.level is Level.FAIL for c in checks):
+                    note(await run_trial(settings, watch))
+        except ForagerError as error:
+            note(failed_with("database", error))
+    return checks
+
+
+async def _examine_database(url: str, settings: Settings, note: Callable[[Check], Level]) -> None:
+    async with Database(url, name="forager doctor") as database:
+        if note(await ground.check_connection(database)) is Level.FAIL:
+            return
+        version = await ground.check_schema(database)
+        note(version)
+        note(await ground.check_clock(database))
+        note(await ground.check_notifications(database))
+        if version.finding == SCHEMA_VERSION:
+            note(await work.check_workers(database, settings))
+            note(await work.check_stale_jobs(database, settings))

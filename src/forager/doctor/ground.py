@@ -1,0 +1,116 @@
+"""The database: where it is, whether it answers, its schema, its clock, its notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from pathlib import Path
+from uuid import uuid4
+
+from forager.db import schema
+from forager.db.database import OLDEST_SERVER, Database, translated_errors
+from forager.db.embedded import server_status
+from forager.db.schema import SCHEMA_VERSION
+from forager.doctor.check import Check, fail, failed_with, ok, warn
+from forager.errors import ForagerError
+from forager.settings import Settings
+
+NOTIFY_LIMIT = 5.0
+CLOCK_TOLERANCE = 5.0
+
+
+def check_server(settings: Settings) -> Check:
+    """Where the database is, before anybody has tried to reach it."""
+    if settings.database_url is not None:
+        return ok("server", "PostgreSQL of FORAGER_DATABASE_URL")
+    try:
+        return _check_embedded(settings.home)
+    except ForagerError as error:
+        return failed_with("server", error)
+
+
+def _check_embedded(home: Path) -> Check:
+    status = server_status(home)
+    name = f"embedded PostgreSQL {status.server_version}"
+    if status.data_version not in (None, status.server_version):
+        return fail(
+            "server",
+            f"{name}, but the data is of PostgreSQL {status.data_version}",
+            "Use the Forager that made the data to move it, or set FORAGER_HOME to a new folder.",
+        )
+    if status.disk_full:
+        return fail("server", f"{name}: its disk is full", "Free some space, then try again.")
+    users = f", {len(status.users)} processes use it" if status.users else ""
+    return ok("server", f"{name}, {status.state}{users}; log in {status.log}")
+
+
+async def check_connection(database: Database) -> Check:
+    try:
+        async with database.connection() as connection:
+            started = time.perf_counter()
+            await connection.execute("SELECT 1")
+            milliseconds = 1000 * (time.perf_counter() - started)
+            version = connection.info.server_version
+    except ForagerError as error:
+        return failed_with("connection", error)
+    finding = f"PostgreSQL {version // 10000}.{version % 10000}, answers in {milliseconds:.1f} ms"
+    if version < OLDEST_SERVER:
+        return fail("connection", finding, "Forager needs PostgreSQL 15 or newer.")
+    return ok("connection", finding)
+
+
+async def check_schema(database: Database) -> Check:
+    with translated_errors():
+        version = await asyncio.to_thread(schema.current_version, database.url)
+    if version == SCHEMA_VERSION:
+        return ok("schema", version)
+    if version is None:
+        return ok("schema", f"none yet; the first start makes {SCHEMA_VERSION}")
+    if version < SCHEMA_VERSION:
+        return warn("schema", f"{version}, older than {SCHEMA_VERSION}", "Run forager db upgrade.")
+    return fail(
+        "schema",
+        f"{version}; this Forager knows {SCHEMA_VERSION}",
+        "A newer Forager made it: update this one.",
+    )
+
+
+async def check_clock(database: Database) -> Check:
+    """How far this machine's clock is from the database's, which all decisions use."""
+    async with database.connection() as connection:
+        before = time.time()
+        cursor = await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        row = await cursor.fetchone()
+        here = (before + time.time()) / 2
+    assert row is not None
+    difference = here - row[0]
+    finding = f"{abs(difference):.1f} s from the database's"
+    if abs(difference) > CLOCK_TOLERANCE:
+        return warn("clock", finding, "Jobs are safe, but times shown are off: set the clock.")
+    return ok("clock", finding)
+
+
+async def check_notifications(database: Database) -> Check:
+    """Whether NOTIFY reaches LISTEN; some connection poolers swallow it."""
+    channel = f"forager_doctor_{uuid4().hex}"
+    started = time.perf_counter()
+    try:
+        async with (
+            asyncio.timeout(NOTIFY_LIMIT),
+            aclosing(database.notifications(channel)) as heard,
+        ):
+            await anext(heard)  # it listens
+            async with database.connection() as connection:
+                await connection.execute("SELECT pg_notify(%s, '')", (channel,))
+            await anext(heard)
+    except TimeoutError:
+        return warn(
+            "wake-ups",
+            f"no notification arrived within {NOTIFY_LIMIT:g} s",
+            "Work goes on by polling, but starts later: connect without a transaction pooler.",
+        )
+    except ForagerError as error:
+        return failed_with("wake-ups", error)
+    milliseconds = 1000 * (time.perf_counter() - started)
+    return ok("wake-ups", f"LISTEN works, {milliseconds:.1f} ms with the connection")

@@ -1,0 +1,100 @@
+"""The machine: Python, the home folder, disk space, open files, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from forager.doctor.check import Check, fail, ok, warn
+from forager.settings import Settings
+
+OLDEST_PYTHON = (3, 11)
+LITTLE_SPACE = 2 << 30
+NO_SPACE = 200 << 20
+FEW_FILES = 1024
+OTHER_HOME = "Set FORAGER_HOME to a folder that can be written."
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def check_machine(settings: Settings) -> Iterator[Check]:
+    yield check_python()
+    yield check_home(settings.home)
+    yield check_space(settings.home)
+    yield check_open_files()
+    yield check_memory(settings)
+
+
+def check_python() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return fail("python", version, "Forager needs Python 3.11 or newer.")
+    return ok("python", version)
+
+
+def check_home(home: Path) -> Check:
+    """Whether the home can be written; one that is not there yet is not made by looking."""
+    folder = nearest_folder(home)
+    if home.exists() and not home.is_dir():
+        return fail("home", f"{home} is not a folder", OTHER_HOME)
+    try:
+        # a try, because permissions alone do not tell of read-only file systems
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return fail("home", f"{folder} cannot be written: {error.strerror}", OTHER_HOME)
+    return ok("home", f"{home}" if folder == home else f"{home} (made at the first start)")
+
+
+def check_space(home: Path) -> Check:
+    free = shutil.disk_usage(nearest_folder(home)).free
+    finding = f"{gigabytes(free)} free"
+    if free < NO_SPACE:
+        return fail("space", finding, "Free some space, or set FORAGER_HOME to another disk.")
+    if free < LITTLE_SPACE:
+        return warn("space", finding, "A crawl may fill it: free some space soon.")
+    return ok("space", finding)
+
+
+def check_open_files() -> Check:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FEW_FILES:
+        return warn("open files", f"at most {soft}", f"Raise it: ulimit -n {FEW_FILES * 4}")
+    return ok("open files", "no limit" if soft == resource.RLIM_INFINITY else f"at most {soft}")
+
+
+def check_memory(settings: Settings) -> Check:
+    """Whether the jobs of a full worker would fit."""
+    there = memory_limit()
+    wanted = settings.worker_capacity * settings.job_memory_limit_mb << 20
+    finding = (
+        f"{gigabytes(there)}; {settings.worker_capacity} jobs"
+        f" may use {settings.job_memory_limit_mb} MB each"
+    )
+    if wanted > there:
+        return warn("memory", finding, "Lower worker_capacity or job_memory_limit_mb.")
+    return ok("memory", finding)
+
+
+def memory_limit() -> int:
+    """Memory of this machine, or of the container if that gets less."""
+    limits = [psutil.virtual_memory().total]
+    with contextlib.suppress(OSError, ValueError):  # no container, or "max"
+        limits.append(int(CGROUP_LIMIT.read_text(encoding="ascii")))
+    return min(limits)
+
+
+def nearest_folder(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    return next((p for p in (path, *path.parents) if os.path.isdir(p)), Path("/"))  # noqa: PTH112 - Path.is_dir raises where it may not look
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / (1 << 30):.1f} GB"
