@@ -15,7 +15,7 @@ import pytest
 from postgres import postgres  # noqa: F401 - a fixture
 
 from forager.db.database import Database
-from forager.errors import ErrorKind, RotateProxy
+from forager.errors import ErrorKind, Retry, RotateProxy
 from forager.fetch import budget_store as store
 from forager.fetch.accounts import FRESH_FOR
 from forager.fetch.budgets import Budgets, is_loopback, parent_domains
@@ -176,14 +176,15 @@ async def test_retry_after_holds_in_another_process(database_url: str, open_budg
 
 async def test_a_thawed_process_does_not_catch_up(database_url: str, open_budgets: Open) -> None:
     delay = 0.1
-    user = await User.start(database_url, delay=delay, count=8)
+    user = await User.start(database_url, delay=delay, count=40)
     budgets = await open_budgets(delay=delay)
     user.begin()
     first = await user.next()
     assert first is not None
+    with await budgets.acquire(HOST) as slot:  # so each has its share of the connections
+        times = [first[0], slot.granted_at]
     user.process.send_signal(signal.SIGSTOP)
     frozen_at = local_time()
-    times = [first[0]]
     while local_time() < frozen_at + FRESH_FOR + 0.5:
         with await budgets.acquire(HOST) as slot:
             times.append(slot.granted_at)
@@ -379,6 +380,16 @@ async def test_a_domain_switched_off_meanwhile(database: Database, open_budgets:
     await budgets.renew(HOST)
     with pytest.raises(DomainInactive):
         await budgets.acquire(HOST)
+
+
+async def test_a_row_that_was_deleted_is_made_anew(database: Database, open_budgets: Open) -> None:
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    await execute(database, "DELETE FROM domains")
+    with pytest.raises(Retry, match="was deleted"):
+        await budgets.renew(HOST)
+    (await budgets.acquire(HOST)).release()
+    assert await column(database, "is_active")
 
 
 # --- waiting -------------------------------------------------------------------------------

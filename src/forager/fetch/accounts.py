@@ -133,8 +133,8 @@ class DomainAccount:
 
     def slots_wanted(self) -> Counter[int | None]:
         """Slots to reserve, by proxy: for those who wait, and for as many as were sent lately."""
-        if self.is_starved:
-            return Counter()  # another runner has the connections: a slot would only be lost
+        if self.is_starved or self.in_use >= self.permits > 0:
+            return Counter()  # without a connection a slot would only be lost
         counts = Counter(proxy_id for proxy_id, _ in self.waiting.values())
         for proxy_id in counts:
             busy = self._sent if len(counts) == 1 else 0

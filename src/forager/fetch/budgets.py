@@ -203,6 +203,8 @@ class Budgets:
             if self._leaving:
                 return
             await self._exchange_or_note(account)
+            if self._accounts.get(account.domain_id) is not account:
+                return  # its row is gone
             if account.is_idle(local_time()) and await self._close_account(account):
                 return
             await asyncio.sleep(SHORTEST_PAUSE)
@@ -214,6 +216,7 @@ class Budgets:
             if account.trouble is None:
                 log.warning("budget not renewed", domain=account.name, error=str(error))
             account.trouble = error
+            account.changed.set()
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
 
     async def _exchange(self, account: DomainAccount) -> None:
