@@ -161,6 +161,7 @@ async def test_retry_after_holds_in_another_process(database_url: str, open_budg
     retry_after = FRESH_FOR + 0.5
     user = await User.start(database_url, delay=0.05, count=30)
     budgets = await open_budgets(delay=0.05)
+    (await budgets.acquire(HOST)).release()  # so it has its share of the connections
     user.begin()
     first = await user.next()
     assert first is not None
@@ -170,7 +171,9 @@ async def test_retry_after_holds_in_another_process(database_url: str, open_budg
     with await budgets.acquire(HOST) as slot:
         assert slot.granted_at >= asked + retry_after
     await budgets.__aexit__()  # its slots are the other's now
-    for granted, _ in await user.rest():
+    requests = await user.rest()
+    assert requests[-1][0] >= asked + retry_after  # it was still asking
+    for granted, _ in requests:
         assert not asked + FRESH_FOR < granted < asked + retry_after
 
 
