@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +10,9 @@ from forager.cli import output
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.progress import job_progress
+from forager.cli.progress import JobProgress
 from forager.cli.running import run
+from forager.cli.words import clean
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,18 +40,23 @@ def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]
     from forager.doctor import examine
     from forager.doctor.check import failed_with, ok
 
-    tell = _ignore if as_json else _show
     try:
         settings = flags_of(context).load()
     except InvalidInput as error:
         wrong = failed_with("settings", error)
-        tell(wrong)
+        if not as_json:
+            _show(wrong)
         return [wrong]
-    well = ok("settings", _where_from(context))
-    tell(well)
-    with contextlib.ExitStack() as stack:
-        watch = stack.enter_context(job_progress()) if job else None
-        return [well, *run(examine(settings, tell, watch=watch))]
+    with JobProgress() as progress:
+
+        def tell(check: Check) -> None:
+            progress.stop()
+            if not as_json:
+                _show(check)
+
+        well = ok("settings", _where_from(context))
+        tell(well)
+        return [well, *run(examine(settings, tell, watch=progress.show if job else None))]
 
 
 def _where_from(context: typer.Context) -> str:
@@ -65,17 +70,15 @@ def _where_from(context: typer.Context) -> str:
     return f"{len(own)} set: {', '.join(own)}" if own else "all defaults"
 
 
-def _ignore(_check: Check) -> None:
-    pass
-
-
 def _show(check: Check) -> None:
     from rich.text import Text
 
     console = output.console()
     line = Text.assemble(
-        (f"{check.level:<6}", STYLES[check.level]), f"{check.name:<{COLUMN}}", check.finding
+        (f"{check.level:<6}", STYLES[check.level]), f"{check.name:<{COLUMN}}", clean(check.finding)
     )
     console.print(line, soft_wrap=True)
     if check.advice:
-        console.print(Text(f"{'':<6}{'':<{COLUMN}}{check.advice}", style="bold"), soft_wrap=True)
+        console.print(
+            Text(f"{'':<6}{'':<{COLUMN}}{clean(check.advice)}", style="bold"), soft_wrap=True
+        )

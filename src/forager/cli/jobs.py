@@ -31,13 +31,13 @@ STYLES = {
     "pausing": "yellow",
 }
 COLUMNS: dict[str, dict[str, Any]] = {
-    "ID": {"min_width": 36},
-    "STATUS": {"min_width": 10},
-    "KIND": {"min_width": 8},
-    "DONE": {"justify": "right", "min_width": 4},
-    "CREATED": {"min_width": 8},
-    "SOURCE": {},
-    "NOTE": {},
+    "ID": {},
+    "STATUS": {},
+    "KIND": {},
+    "DONE": {"justify": "right"},
+    "CREATED": {},
+    "SOURCE": {"cut": True},
+    "NOTE": {"cut": True},
 }
 
 

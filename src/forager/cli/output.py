@@ -16,7 +16,7 @@ from forager.cli.words import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
 # off a terminal nobody folds lines: each row stays on one, however long
 ENDLESS_WIDTH = 100_000
@@ -85,27 +85,31 @@ def say(text: str, style: str = "") -> None:
 
 
 def show_table(columns: Mapping[str, Mapping[str, Any]], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows under headings; a cell is a text, or a text and its style."""
-    table = new_table(columns)
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    console().print(table)
+    """Print rows under headings; a cell is a text, or a text and its style.
 
-
-def new_table(columns: Mapping[str, Mapping[str, Any]]) -> Table:
+    A column's options are rich's, and `cut`: what does not fit on the terminal is cut off there.
+    """
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading, options in columns.items():
-        table.add_column(heading, **{"no_wrap": True, "overflow": "ellipsis", **options})
-    return table
+        # rich narrows only columns that may wrap: those that are cut count as such
+        kept = {name: value for name, value in options.items() if name != "cut"}
+        table.add_column(heading, **{"no_wrap": "cut" not in options, **kept})
+    cut = ["cut" in options for options in columns.values()]
+    for row in rows:
+        table.add_row(*map(_cell, row, cut))
+    console().print(table)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, cut: bool) -> Text:
     from rich.text import Text
 
     text, style = value if isinstance(value, tuple) else (value, "")
-    return Text(clean("" if text is None else str(text)), style=style)
+    cell = Text(clean("" if text is None else str(text)), style=style)
+    if cut:
+        cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
 
 
 def console(stream: TextIO | None = None) -> Console:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from forager.cli import output
 
@@ -13,29 +11,34 @@ if TYPE_CHECKING:
     from forager.jobs.job import Job
 
 
-@contextmanager
-def job_progress() -> Iterator[Callable[[Job], None]]:
-    """A function that shows a job each time it is called with it."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+class JobProgress:
+    """Begins when it is first shown a job, and leaves no trace when it stops."""
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
-    console = output.console(sys.stderr)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task("job", total=100, visible=False)
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-        def show(job: Job) -> None:
-            progress.update(
-                task,
-                description=f"job {job.shown_status:10}",
-                completed=job.progress_percentage,
-                visible=True,
-            )
+        console = output.console(sys.stderr)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=100)
 
-        yield show
+    def show(self, job: Job) -> None:
+        self._bar.start()
+        description = f"job {job.shown_status:10}"
+        self._bar.update(self._task, description=description, completed=job.progress_percentage)
+
+    def stop(self) -> None:
+        """To be called before anything else is printed."""
+        self._bar.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -11,6 +11,9 @@ from forager.cli.worker import run_worker
 
 
 def up(context: typer.Context, capacity: Capacity = None) -> None:
-    """Run everything on this machine: the database, unless one is configured, and a worker."""
+    """Run everything on this machine.
+
+    That is the database, unless one is configured, and a worker.
+    """
     settings = flags_of(context).load(quiet=False, worker_capacity=capacity)
     run(run_worker(settings, name="up"))

@@ -12,6 +12,7 @@ from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
 from forager.cli.running import run
 from forager.cli.stopping import run_until_stopped
+from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.settings import Settings
@@ -44,6 +45,6 @@ async def run_worker(settings: Settings, *, name: str) -> None:
 def welcome(settings: Settings, name: str) -> str:
     where = "the configured PostgreSQL" if settings.database_url else f"{settings.home}"
     return (
-        f"forager {name}: up to {settings.worker_capacity} jobs at a time, data in {where}.\n"
+        f"forager {name}: {counted(settings.worker_capacity, 'job')} at a time, data in {where}.\n"
         "`forager jobs list` shows the jobs. Ctrl-C stops."
     )
