@@ -63,16 +63,23 @@ def extract_page(
     agent: str = DEFAULT_AGENT,
 ) -> PageFacts:
     """The facts of one response. Never fails on a body; only on a URL that cannot be crawled."""
+    return read_page(body, url, content_type, headers, agent)[0]
+
+
+def read_page(
+    body: bytes, url: str, content_type: str | None, headers: Headers, agent: str
+) -> tuple[PageFacts, LexborHTMLParser | str | None]:
+    """The facts, and what they were read from: the tree without scripts, the text, or nothing."""
     page = normalise(url)
     if isinstance(page, Refusal):
         raise InvalidInput(f"cannot extract from {url!r}: {page.value}")
     facts = _header_facts(page, kind_of(body, content_type, page), headers, agent)
     if facts.kind is ContentKind.OTHER:
-        return facts
+        return facts, None
     decoded = decode(body, content_type)
     if facts.kind in (ContentKind.HTML, ContentKind.XHTML):
         return _read_html(facts, decoded, agent)
-    return _read_text(facts, decoded)
+    return _read_text(facts, decoded), decoded.text
 
 
 def _header_facts(
@@ -113,7 +120,9 @@ def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
 # --- HTML -----------------------------------------------------------------------------------
 
 
-def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
+def _read_html(
+    facts: PageFacts, decoded: Decoded, agent: str
+) -> tuple[PageFacts, LexborHTMLParser]:
     text, cut_markup = cut_hostile_markup(decoded.text)
     tree = LexborHTMLParser(close_self_closed(text) if facts.kind is ContentKind.XHTML else text)
     elements = collect_elements(tree)
@@ -126,7 +135,7 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
     # frees scripts and all that is in them, so no element found before may be touched after it
     text_length, content_hash = _weigh(title, _visible_text(tree))
     shell = needs_javascript(tree, text_length, elements.scripts, noscript)
-    return PageFacts(
+    page = PageFacts(
         url=facts.url,
         kind=facts.kind,
         encoding=decoded.encoding,
@@ -146,6 +155,7 @@ def _read_html(facts: PageFacts, decoded: Decoded, agent: str) -> PageFacts:
         content_hash=None if shell else content_hash,
         truncated=_truncated(cut_title, outlinks, cut_markup),
     )
+    return page, tree
 
 
 def _resolver(page: NormalisedUrl, elements: Elements) -> Resolver:

@@ -1,0 +1,1 @@
+"""Which element of a page holds its content, and what inside it is not content."""

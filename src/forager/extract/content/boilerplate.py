@@ -1,0 +1,198 @@
+"""What inside the main element is not content: judged by names that themes share, never by host."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from forager.extract.content.names import names
+
+if TYPE_CHECKING:
+    from forager.extract.markdown.tokens import Tokens
+
+
+class Verdict(Enum):
+    KEEP = auto()
+    NEVER = auto()  # holds nothing to read
+    DROP = auto()  # named like boilerplate; kept where it holds most of the page all the same
+    CONTENTS = auto()  # a table of contents: dropped where it leads to places of this page
+    HIDDEN = auto()  # dropped unless it is a panel that a click would show
+    FORM = auto()  # dropped unless it wraps real content
+
+
+_NEVER = names(
+    "script style noscript template svg canvas object embed audio video map dialog button select"
+    " textarea input datalist option optgroup progress meter iframe head title"
+    " link meta col colgroup frameset applet area"
+)
+_DROPPED_TAGS = frozenset({"nav", "footer", "menu"})
+_DROPPED_ROLES = names(
+    "navigation search contentinfo banner dialog alertdialog menu menubar toolbar button tablist"
+    " tooltip doc-pagelist complementary"
+)
+_STRUCTURAL = frozenset({"html", "body", "main", "tbody", "tr", "thead"})
+
+# words of class names and ids, each complete between blanks: safe only as a whole
+_WHOLE_WORDS = names(
+    (
+        # links to a heading itself
+        "headerlink hash-link header-anchor heading-anchor heading-link anchor-link anchorjs-link"
+        " heading-anchor-link headinglink direct-link section-link permalink permalink-icon anchor-heading"
+        " octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
+        " headeranchor docs-heading-anchor-permalink"
+        # code furniture
+        " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
+        " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn copy-btn"
+        " copy-button copybutton btn-copy button-copy copy-code copy-code-button clipboard"
+        " clipboard-copy btn-clipboard code-copy code-header code-block-header codeheader"
+        " language-name example-header lang-label code-lang code-language codeblock-header"
+        " example-wrap-buttons codeblock__copy test-arrow button-holder run-button"
+        # moving between pages
+        " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager prev-next"
+        " prevnext prev-next-footer page-nav pagenav page-navigation nav-footer next-prev"
+        " footer-navigation footer-nav navheader navfooter nav-buttons related-pages rst-footer-buttons"
+        " md-footer navigation navbar navbox navbar-nav sphinxsidebar sidebar side-bar sidenav"
+        " side-nav menu submenu topnav subnav bottomnav nav mw-jump-link mw-editsection"
+        " jump-to-nav mobile-nav-chapters nav-chapters nav-wrapper nav-wide-wrapper prev_next"
+        " previous next-page prev-page out-of-date version-picker"
+        " version-switcher versions version-select language-switcher lang-switcher"
+        " skip-link skip-to-content skiplink skipnav"
+        # about the page
+        " edit-this-page theme-edit-this-page edit-page-link edit-page edit-link edit-on-github"
+        " view-source sourcelink source-link srclink src src-link page-meta page-metadata page-info"
+        " page-actions page-tools pagetools article-actions"
+        " last-updated lastupdated last-modified last-update theme-last-updated modified-date updated-at"
+        " article-footer page-footer doc-footer footer post-footer content-footer site-footer"
+        " contributors contributor-list authors-list byline reading-time readtime estimated-time"
+        # asking and selling
+        " feedback page-feedback doc-feedback docs-feedback feedback-widget feedback-container"
+        " feedback-section helpful was-this-helpful page-helpful rating ratings survey vote votes"
+        " share sharing share-buttons social social-share social-links social-media newsletter subscribe"
+        " subscription signup sign-up cta cta-banner promo promotion advert advertisement ads ad adsbygoogle"
+        " sponsor sponsors cookie cookies cookie-banner cookie-consent cookie-notice consent"
+        " announcement announcement-bar site-banner comments comment-list disqus disqus_thread giscus"
+        " utterances related-posts related-articles recommended recommendations"
+        # for other media, or for nobody
+        " visually-hidden visuallyhidden sr-only screen-reader-text screen-reader-only a11y-hidden"
+        " noprint no-print printonly print-only hidden d-none tooltip tooltiptext tooltip-content"
+        " dropdown-panel dropdown-trigger page-menu user-menu wiki-menu pre-footer prefooter mcwebhelpframesetlink"
+        " modal popover dropdown dropdown-menu dropdown-content popup overlay lightbox"
+        # wikis
+        " catlinks printfooter navigation-not-searchable mw-indicators contentsub sitesub"
+        " jump-to-navigation mw-hidden-catlinks noexcerpt ambox-notice metadata"
+        # generators' own
+        " docutils-footer out-of-band edit-me helpbox feedback-hidden algolia docsearch searchbox search"
+        " search-form search-box searchform"
+    )
+)
+
+# parts of class names that mean the same wherever they stand
+_ANYWHERE = re.compile(
+    r"breadcrumb|cookie-?(?:banner|consent|bar|notice)|page-?feedback|feedback-?(?:form|widget|box)"
+    r"|was-?this-?(?:page-?)?helpful|edit-?this-?page|edit-?page|page-?edit|skip-?to|skip-?(?:link|nav)"
+    r"|prev-?(?:and-?)?next|prev(?:ious)?[-_]?next|pagination|copy-?(?:to-?clipboard|button|btn|code)"
+    r"|line-?num(?:ber)?s?(?:$|[\s_-])|last-?updated|last-?modified|social-?(?:share|links|media|icons)"
+    r"|share-?(?:button|link|bar)|newsletter|header-?anchor|anchor-?link|hash-?link|heading-?anchor"
+    r"|version-?(?:picker|switcher|selector|dropdown|warning)|lang(?:uage)?-?(?:picker|switcher|selector)"
+    r"|page-?rating|star-?rating|rating-?(?:widget|stars|container)|side-?bar(?:$|[\s_-])|sidenav"
+    r"|(?:^|[\s_-])mobile-?(?:menu|nav)|(?:^|[\s_-])feedback(?:$|[\s_-])|visually-?hidden|screen-?reader"
+    r"|promo-?(?:banner|box|block)|ad-?(?:slot|container|wrapper|banner)(?:$|\s)|sticky-?(?:nav|header)"
+    r"|related-?(?:posts|articles|pages|links)|read-?next|up-?next|page-?options|page-?actions"
+    r"|article-?(?:actions|tools|share|tags)|(?:^|[\s_-])tags?-?(?:list|cloud)(?:$|\s)"
+)
+_CONTENTS = re.compile(
+    r"(?:^|[\s_-])(?:toc|tocs|tableofcontents|table-?of-?contents|on-?this-?page|in-?this-?(?:article|page)"
+    r"|page-?toc|local-?toc|toctree|page-?contents|in-?page-?nav|right-?toc|minitoc|scrollspy|sectlinks)"
+    r"(?=$|[\s_-])|tableofcontents|tocwrapper"
+    r"|(?:^|\s)(?:contents local|contents topic|topic contents|jump-?links|local-?contents)(?=$|\s)"
+)
+# wrappers of whole pages carry what the page has: "content has-sidebar with-toc"
+_ABOUT_OTHERS = re.compile(r"(?:has|with|no|without|show|hide|is|toggle|js)[-_]|[^\s]*[:\[]")
+_PANEL = re.compile(r"tab|panel|collaps|accordion|switch|toggle|variant|option|pane|expand")
+
+
+@lru_cache(maxsize=4096)
+def judge(name: str, classes: str, role: str) -> Verdict:
+    """The verdict on an element by its tag, classes and role."""
+    if name in _NEVER:
+        return Verdict.NEVER
+    if name in _STRUCTURAL:
+        return Verdict.KEEP
+    verdict = judge_names(classes.lower()) if classes else Verdict.KEEP
+    if verdict is Verdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
+        return Verdict.DROP
+    return Verdict.FORM if verdict is Verdict.KEEP and name == "form" else verdict
+
+
+def judge_id(name: str, identifier: str) -> Verdict:
+    """The verdict by an id, which is worth a look only on what can hold other elements."""
+    return judge_names(identifier.lower()) if name in _HOLDERS else Verdict.KEEP
+
+
+_HOLDERS = names("div section aside header ul ol p table form details")
+
+
+def judge_names(words: str) -> Verdict:
+    """The verdict by class names or an id in lower case."""
+    split = words.split()
+    if not _WHOLE_WORDS.isdisjoint(split):
+        return Verdict.DROP
+    words = " ".join(word for word in split if not _ABOUT_OTHERS.match(word))
+    if _CONTENTS.search(words):
+        return Verdict.CONTENTS
+    return Verdict.DROP if _ANYWHERE.search(words) else Verdict.KEEP
+
+
+def is_panel(classes: str, role: str) -> bool:
+    """Whether a hidden element is a panel among several, of which a page shows one."""
+    return role == "tabpanel" or bool(_PANEL.search(classes.lower()))
+
+
+# --- in its place -----------------------------------------------------------------------------
+
+
+def is_dropped(tokens: Tokens, index: int) -> bool:
+    """Whether an element that is not simply kept is left out, seeing what it holds."""
+    tag = tokens.tags[index]
+    verdict, end = tag.verdict, tokens.closing[index]
+    if verdict is Verdict.NEVER:
+        return True
+    if index in tokens.shielded:
+        return False
+    if verdict is Verdict.HIDDEN:
+        return not is_panel(tag.attributes.get("class", ""), tag.attributes.get("role", ""))
+    tokens.patience -= end - index
+    if tokens.patience < 0:
+        return False
+    share = (end - index) / tokens.extent
+    if verdict is Verdict.CONTENTS:
+        return share < 0.5 and leads_within_page(tokens, index, end)
+    if verdict is Verdict.FORM:
+        return share < 0.3
+    return share < 0.35 or is_link_list(tokens, index, end)
+
+
+def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether nearly all text between two tags is that of links."""
+    linked = total = 0
+    in_link = False
+    for index in range(start + 1, end + 1):
+        length = len(tokens.texts[index].strip())
+        total += length
+        linked += length * in_link
+        name = tokens.tags[index].name
+        in_link = name == "a" or (in_link and name != "/a")
+    return linked >= 0.7 * total
+
+
+_FEW_TAGS = 12
+
+
+def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether at least half of the links between two tags lead to places of their own page."""
+    hrefs = [tag.attributes.get("href", "") for tag in tokens.tags[start:end] if tag.name == "a"]
+    if not hrefs:
+        return end - start <= _FEW_TAGS
+    return sum(href.startswith("#") for href in hrefs) * 2 >= len(hrefs)

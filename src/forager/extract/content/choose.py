@@ -1,0 +1,122 @@
+"""The element that holds the content of a page, found in its tokens."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import NamedTuple
+
+from forager.extract.content.boilerplate import Verdict, is_dropped
+from forager.extract.content.names import names
+from forager.extract.content.themes import BODY, LIKELY, MAIN, TEXT
+from forager.extract.markdown.tokens import Tokens
+
+# The share of the page's text, boilerplate left out, that an element must hold to be believed.
+# What is named main by the standard may be small beside a menu that nobody recognises.
+_RULES = ((TEXT, "theme", 0.1), (BODY, "article", 0.3), (MAIN, "main", 0.03), (LIKELY, "name", 0.3))
+_MAX_CANDIDATES = 200
+# of several elements of one name, the largest is the content if it has this share of all
+_LARGEST = 0.75
+
+
+class Main(NamedTuple):
+    """The range of tokens that is the main element, and by what it was chosen."""
+
+    start: int
+    end: int
+    rule: str
+
+
+class _Text:
+    """How much text stands between any two tags, boilerplate left out."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self._before = list(accumulate(_lengths(tokens), initial=0))
+
+    def between(self, start: int, end: int) -> int:
+        return self._before[end + 1] - self._before[start + 1]
+
+    def of(self, index: int) -> int:
+        return self.between(index, self.tokens.closing[index])
+
+
+def _lengths(tokens: Tokens) -> list[int]:
+    lengths = list(map(len, map(str.strip, tokens.texts)))
+    index, tags, closing = 0, tokens.tags, tokens.closing
+    while index < len(tags):
+        tag = tags[index]
+        if tag.verdict is not Verdict.KEEP and is_dropped(tokens, index):
+            end = closing[index]
+            lengths[index + 1 : end + 1] = [0] * (end - index)
+            index = end
+        index += 1
+    return lengths
+
+
+def choose_main(tokens: Tokens) -> Main:
+    """The most precisely named element that holds enough of the page, or the densest one."""
+    text = _Text(tokens)
+    whole = text.between(0, len(tokens.tags) - 1)
+    candidates = _candidates(tokens)
+    for rank, name, share in _RULES:
+        found = candidates.get(rank)
+        if found and (start := _pick(text, found, share * whole)) is not None:
+            return _main(tokens, start, name)
+    return _main(tokens, _densest(text, whole), "density")
+
+
+def _main(tokens: Tokens, start: int, rule: str) -> Main:
+    end = tokens.closing[start]
+    tokens.extent = end - start + 1
+    return Main(start, end, rule)
+
+
+def _candidates(tokens: Tokens) -> dict[int, list[int]]:
+    """Elements by rank, only the outermost of those inside each other."""
+    found: dict[int, list[int]] = {}
+    closing = tokens.closing
+    for index, tag in enumerate(tokens.tags):
+        if tag.rank:
+            same = found.setdefault(tag.rank, [])
+            if len(same) < _MAX_CANDIDATES and (not same or closing[same[-1]] < index):
+                same.append(index)
+    return found
+
+
+def _pick(text: _Text, found: list[int], least: float) -> int | None:
+    sizes = {index: text.of(index) for index in found}
+    total = sum(sizes.values())
+    if total < least or not total:
+        return None
+    largest = max(found, key=sizes.__getitem__)
+    if sizes[largest] >= _LARGEST * total:
+        return largest
+    return _around(text.tokens, found[0], found[-1])
+
+
+def _around(tokens: Tokens, first: int, last: int) -> int:
+    """The innermost element that holds two others."""
+    end = tokens.closing[last]
+    for index in range(first - 1, -1, -1):
+        if tokens.closing[index] > end and tokens.tags[index].name[0] != "/":
+            return index
+    return 0
+
+
+_DENSE = 0.8
+_BLOCKS = names("body div section td tr tbody table article center form main")
+
+
+def _densest(text: _Text, whole: int) -> int:
+    """The innermost block that still holds nearly all text."""
+    tokens = text.tokens
+    chosen = index = 0
+    while index < tokens.closing[chosen]:
+        tag = tokens.tags[index]
+        if tag.name in _BLOCKS and index != chosen:
+            if text.of(index) >= _DENSE * whole:
+                chosen = index
+            else:
+                index = tokens.closing[index]
+        index += 1
+    return chosen

@@ -1,0 +1,75 @@
+"""Where documentation themes put their content, by the names of ids, classes, roles and tags.
+
+Names are those of generators and of habit, never of sites. A higher rank is closer to the text
+alone: the `<main>` of many themes also holds breadcrumbs, contents and feedback.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from forager.extract.content.names import names
+
+TEXT = 4  # what a generator wraps around the converted text, and nothing else
+BODY = 3  # said to be the text of the article
+MAIN = 2  # said to be the main part of the page
+LIKELY = 1  # named so by habit
+
+_CLASSES = {
+    TEXT: names(
+        "theme-doc-markdown "  # Docusaurus
+        "md-content__inner "  # MkDocs Material
+        "vp-doc theme-default-content theme-hope-content "  # VitePress, VuePress
+        "sl-markdown-content "  # Starlight
+        "mdx-content "  # Mintlify
+        "mw-parser-output "  # MediaWiki
+        "markdown-body "  # GitHub, and everybody who uses its style
+        "td-content book-article "  # Hugo: Docsy, Book
+        "bd-article furo-main-content "  # Sphinx: pydata, Furo
+        "markdown-section "  # GitBook before 2018, docsify
+        "rm-article rm-markdown "  # ReadMe
+        "documentation-content unitreadme-content "  # Go packages
+        "main-page-content "  # MDN
+        "devsite-article-body "  # devsite
+        "wiki-content "  # Confluence
+        "notion-page-content "  # Notion
+        "nextra-content "  # Nextra
+        "api-content swagger-ui "  # Redoc, Swagger
+        "refentry "  # DocBook
+        "rustdoc-main "
+    ),
+    BODY: names(
+        "article-body article__body article-content post-content entry-content docs-body"
+        " doc-content docs-content documentation-body docs-markdown prose markdown book-body"
+        " article__content content__default page-content body-content guide-content"
+    ),
+    MAIN: names("documentwrapper main-content maincontent content-main main_content"),
+    LIKELY: names("content main article body container-main page-body page-main documentation"),
+}
+_IDS = {
+    TEXT: names("mw-content-text furo-main-content unit-inner-section"),
+    BODY: names("docs-body docs-content article-body articlebody doccontent handbook-content"),
+    MAIN: names("main-content maincontent main_content bodycontent main-col-body content-area"),
+    LIKELY: names("content main article body page-content contents documentation page readme"),
+}
+_BY_CLASS = {name: rank for rank, names in _CLASSES.items() for name in names}
+_BY_ID = {name: rank for rank, names in _IDS.items() for name in names}
+_BY_TAG = {"main": MAIN, "article": BODY, "rd-main": MAIN, "devsite-content": MAIN}
+_CONTAINERS = names("main article div section td table center rd-main devsite-content")
+
+
+@lru_cache(maxsize=4096)
+def rank_of(name: str, classes: str, identifier: str, role: str, itemprop: str) -> int:
+    """How sure an element's names make it that it holds the content; 0 for no sign at all."""
+    if name not in _CONTAINERS:
+        return 0
+    rank = _BY_TAG.get(name, 0)
+    if role == "main":
+        rank = max(rank, MAIN)
+    if itemprop.lower() == "articlebody":
+        rank = max(rank, BODY)
+    if identifier:
+        rank = max(rank, _BY_ID.get(identifier.lower(), 0))
+    for word in classes.lower().split():
+        rank = max(rank, _BY_CLASS.get(word, 0))
+    return rank

@@ -1,0 +1,1 @@
+"""HTML to markdown, cut into the parts that its headings begin."""

@@ -1,0 +1,104 @@
+"""Blocks of markdown, inside the lists and quotes that are open, cut into parts at headings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MAX_INDENTED = (
+    1_000_000  # characters; longer blocks are written without the marks of their container
+)
+MAX_CONTAINERS = 12  # deeper lists and quotes are written at this depth
+
+
+@dataclass(slots=True)
+class Part:
+    """A heading and what follows it; level 0 is what stands before the first heading."""
+
+    level: int
+    heading: str = ""  # plain text
+    markdown_heading: str = ""
+    anchor: str | None = None
+    blocks: list[str] = field(default_factory=list)
+
+    def content(self) -> str:
+        return "".join(self.blocks)
+
+
+@dataclass(slots=True)
+class Container:
+    """An open list item or quote: what begins its first line, and what begins the others."""
+
+    marker: str
+    rest: str
+    quote: bool = False
+    used: bool = False
+
+
+class Blocks:
+    """Collects blocks; each is stored with the line breaks that part it from the one before."""
+
+    __slots__ = ("_after_item", "_overflow", "containers", "part", "parts")
+
+    def __init__(self) -> None:
+        self.part = Part(0)
+        self.parts = [self.part]
+        self.containers: list[Container] = []
+        self._overflow = 0
+        self._after_item = False
+
+    def add(self, text: str) -> None:
+        if not self.containers:
+            self.part.blocks.append(f"\n\n{text}" if self.part.blocks else text)
+            self._after_item = False
+        else:
+            self._add_inside(text)
+
+    def _add_inside(self, text: str) -> None:
+        first = rest = blank = ""
+        begins = False
+        for container in self.containers:
+            if container.used:
+                first += container.rest
+                if not begins:
+                    blank += container.rest
+            else:
+                first += container.marker
+                begins = begins or not container.quote
+                container.used = True
+            rest += container.rest
+        if "\n" in text and len(text) <= MAX_INDENTED:
+            text = text.replace("\n", f"\n{rest}")
+        if self.part.blocks:
+            gap = "\n" if begins and self._after_item else f"\n{blank.rstrip()}\n"
+            self.part.blocks.append(gap)
+        self.part.blocks.append(first + text)
+        self._after_item = begins
+
+    def begin_part(self, part: Part) -> None:
+        """A heading ends the lists around it: what follows belongs to it, and not to an item."""
+        for container in self.containers:
+            container.marker = container.rest = ""
+            container.used = True
+        self.part = part
+        self.parts.append(part)
+        self._after_item = False
+
+    def open(self, container: Container) -> None:
+        if len(self.containers) < MAX_CONTAINERS:
+            self.containers.append(container)
+        else:
+            self._overflow += 1
+
+    def close(self) -> None:
+        if self._overflow:
+            self._overflow -= 1
+        elif self.containers:
+            self.containers.pop()
+
+    def end_list(self) -> None:
+        if not self.containers:
+            self._after_item = False
+
+    @property
+    def in_quote(self) -> bool:
+        return any(container.quote for container in self.containers)

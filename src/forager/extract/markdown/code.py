@@ -1,0 +1,136 @@
+"""Code blocks: their text without furniture, and the language they say they are in."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from forager.extract.content.boilerplate import Verdict, is_dropped
+from forager.extract.markdown.tags import Attributes, unescape
+from forager.extract.markdown.tokens import Tokens
+
+_LANGUAGE = re.compile(
+    r"(?:^|[\s;])(?:highlight-source-|highlight-text-|language-|lang-|highlight-|brush:\s*|code-"
+    r"|syntax-|src-|type-)([a-z0-9+#_.-]+)"
+)
+# `class="sourceCode python"`, `class="hljs python"`, `class="prettyprint js"`
+_AFTER = re.compile(
+    r"(?:^|\s)(?:sourcecode|hljs|prettyprint|chroma|syntax|codehilite)\s+([a-z0-9+#]+)"
+)
+_BARE = re.compile(
+    r"(?:^|\s)(rust|python|javascript|typescript|java|kotlin|swift|ruby|php|go|bash|shell|console"
+    r"|c|cpp|csharp|css|html|xml|json|yaml|toml|sql|scala|haskell|perl|lua|powershell)(?=\s|$)"
+)
+_ALIASES = {
+    "python3": "python",
+    "py": "python",
+    "ipython3": "ipython",
+    "c++": "cpp",
+    "c#": "csharp",
+    "shell-session": "console",
+    "js-nolint": "js",
+    "plain": "",
+    "plaintext": "",
+    "text": "",
+    "txt": "",
+    "none": "",
+    "default": "",
+    "nohighlight": "",
+    "no-highlight": "",
+    "unknown": "",
+    "undefined": "",
+    "literal-block": "",
+}
+# words that follow the same prefixes and name no language
+_NOT_LANGUAGES = re.compile(
+    r"block|wrapper|container|toolbar|box|snippet|line|lines|header|example|sample|area|title|content"
+    r"|group|switcher|picker|selector|tabs?|highlight|inline|body|view|section|scroll|full|fence"
+)
+
+
+@lru_cache(maxsize=1024)
+def language_in(classes: str, bare: bool = False) -> str | None:
+    """The language that class names name; "" where they say that it is none."""
+    classes = classes.lower()
+    for pattern in (_LANGUAGE, _AFTER, _BARE) if bare else (_LANGUAGE,):
+        for found in pattern.finditer(classes):
+            word = found[1].strip(".-_").partition(".")[0]
+            if word and not _NOT_LANGUAGES.fullmatch(word.partition("-")[0]):
+                return _ALIASES.get(word, word)
+    return None
+
+
+def language_of(attributes: Attributes, bare: bool = False) -> str | None:
+    """The language that an element claims for the code in it."""
+    for name in ("data-lang", "data-language", "lang-name", "data-code-lang", "syntax"):
+        if claimed := attributes.get(name):
+            word = claimed.strip().lower()
+            return _ALIASES.get(word, word) if re.fullmatch(r"[a-z0-9+#_.-]+", word) else None
+    classes = attributes.get("class")
+    return language_in(classes, bare) if classes else None
+
+
+_LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
+
+
+def code_text(tokens: Tokens, start: int, end: int) -> str:
+    """The text of a `<pre>`, without line numbers, buttons and the colours."""
+    texts, tags = tokens.texts, tokens.tags
+    parts: list[str] = []
+    index = start + 1
+    while index < end:
+        parts.append(texts[index])
+        tag = tags[index]
+        if tag.verdict is not Verdict.KEEP and _is_furniture(tokens, index, tag.verdict):
+            index = tokens.closing[index]
+        elif _ends_line(parts, tokens, index, end):
+            parts.append("\n")
+        index += 1
+    parts.append(texts[end])
+    code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
+    return _without_line_numbers(code)
+
+
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")
+_GLUED = re.compile(r"[A-Za-z_$#@<{\"'/]")
+
+
+def _without_line_numbers(code: str) -> str:
+    """Code without numbers at the beginning of its lines, if all lines are numbered from 1."""
+    if not code.lstrip(" ").startswith("1") or "\n" not in code:
+        return code
+    lines = [_NUMBERED.fullmatch(line) for line in code.split("\n")]
+    counted = all(line and int(line[1][:9]) == at for at, line in enumerate(lines, start=1))
+    # a column of numbers is data; numbers that touch the words are not
+    if not counted or not any(line and _GLUED.match(line[2]) for line in lines):
+        return code
+    return "\n".join(line[2] for line in lines if line)
+
+
+def _is_furniture(tokens: Tokens, index: int, verdict: Verdict) -> bool:
+    if verdict is Verdict.NEVER:
+        return True
+    end = tokens.closing[index]
+    if tokens.tags[index].name in _WIDGETS:
+        return is_dropped(tokens, index)
+    # a class such as "nav" may colour a word: only what is empty or a number is no code
+    text = "".join(tokens.texts[index + 1 : end + 1]) if end - index < _FEW_TAGS else "code"
+    return _NUMBERS.fullmatch(text) is not None
+
+
+_FEW_TAGS = 12
+_NUMBERS = re.compile(r"[\d\s.]*")
+_WIDGETS = frozenset({"div", "a", "nav", "ul"})
+
+
+def _ends_line(parts: list[str], tokens: Tokens, index: int, end: int) -> bool:
+    name = tokens.tags[index].name
+    if name == "br":
+        return True
+    if name not in _LINE_ENDS:
+        return False
+    if name == "/code" and (index + 1 >= end or tokens.tags[index + 1].name != "code"):
+        return False
+    last = next((part for part in reversed(parts[-4:]) if part), "")
+    following = tokens.texts[index + 1]
+    return not last.endswith("\n") and not following.startswith("\n")

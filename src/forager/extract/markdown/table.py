@@ -1,0 +1,128 @@
+"""Tables: cells that span, rows of one width, and tables that only lay out a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from forager.extract.content.boilerplate import Verdict
+from forager.extract.markdown.tokens import Tokens
+
+MAX_COLUMNS = 100
+MAX_CELLS = 100_000
+_MAX_REPEATED = 80  # characters of a cell that is repeated in each row it spans
+
+_MAX_PADDED = 10 * MAX_CELLS
+
+RenderCell = Callable[[int, int], str]
+
+
+@dataclass(slots=True)
+class Cell:
+    start: int
+    end: int
+    head: bool
+    columns: int
+    rows: int
+
+
+@dataclass(slots=True)
+class Table:
+    rows: list[list[Cell]]
+    caption: tuple[int, int] | None = None
+    head: bool = False  # the first row is one of headings
+    cells: int = 0
+
+
+def read_table(tokens: Tokens, start: int, end: int) -> Table:
+    """The cells of a table that holds no other table."""
+    table = Table([])
+    in_head = False
+    index = start + 1
+    while index < end and table.cells < MAX_CELLS:
+        tag = tokens.tags[index]
+        if tag.name == "tr":
+            table.rows.append([])
+            table.head = table.head or (in_head and len(table.rows) == 1)
+        elif tag.name in ("td", "th"):
+            index = _add_cell(tokens, table, index)
+        elif tag.name == "thead":
+            in_head = True
+        elif tag.name == "caption":
+            table.caption = (index, tokens.closing[index])
+            index = tokens.closing[index]
+        elif tag.name == "/thead":
+            in_head = False
+        index += 1
+    table.rows = [row for row in table.rows if row]
+    if table.rows and all(cell.head for cell in table.rows[0]):
+        table.head = True
+    return table
+
+
+def _add_cell(tokens: Tokens, table: Table, index: int) -> int:
+    tag, end = tokens.tags[index], tokens.closing[index]
+    if tag.verdict is not Verdict.KEEP:
+        return end
+    if not table.rows:
+        table.rows.append([])
+    columns, rows = _span(tag.attributes.get("colspan")), _span(tag.attributes.get("rowspan"))
+    table.rows[-1].append(Cell(index, end, tag.name == "th", columns, rows))
+    table.cells += 1
+    return end
+
+
+def _span(value: str | None) -> int:
+    return min(max(1, int(value)), MAX_COLUMNS) if value and value.isdecimal() else 1
+
+
+def is_layout(tokens: Tokens, table: Table, start: int, end: int) -> bool:
+    """Whether no row has two cells with something in them."""
+    if any(len(row) > 1 for row in table.rows):
+        if not any(tag.name == "pre" for tag in tokens.tags[start:end]):
+            return False
+        filled = (sum(_is_filled(tokens, cell) for cell in row) for row in table.rows)
+        return max(filled, default=0) <= 1
+    return True
+
+
+def _is_filled(tokens: Tokens, cell: Cell) -> bool:
+    text = tokens.kept_text(cell.start, cell.end).strip()
+    return bool(text) and not all(word.isdigit() for word in text.split())
+
+
+def render_table(table: Table, render: RenderCell) -> str:
+    """The table as markdown, every row as wide as the widest."""
+    grid = _grid(table, render)
+    width = max(map(len, grid))
+    if width * len(grid) > _MAX_PADDED:
+        width = min(width, MAX_COLUMNS)
+    rows = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in grid]
+    head = rows.pop(0) if table.head else f"|{'  |' * width}"
+    return "\n".join([head, f"|{' --- |' * width}", *rows])
+
+
+def _grid(table: Table, render: RenderCell) -> list[list[str]]:
+    grid: list[list[str]] = []
+    spanning: dict[int, tuple[int, str]] = {}  # column -> rows left, text
+    for row in table.rows:
+        cells: list[str] = []
+        for cell in row:
+            _fill(cells, spanning)
+            text = render(cell.start, cell.end)
+            for extra in range(max(1, min(cell.columns, MAX_COLUMNS - len(cells)))):
+                if cell.rows > 1:
+                    repeated = text if extra == 0 and len(text) <= _MAX_REPEATED else ""
+                    spanning[len(cells)] = (cell.rows - 1, repeated)
+                cells.append("" if extra else text)
+        _fill(cells, spanning)
+        grid.append(cells)
+    return grid
+
+
+def _fill(cells: list[str], spanning: dict[int, tuple[int, str]]) -> None:
+    while (column := len(cells)) in spanning:
+        left, text = spanning.pop(column)
+        cells.append(text)
+        if left > 1:
+            spanning[column] = (left - 1, text)
