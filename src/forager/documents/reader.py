@@ -146,7 +146,8 @@ def _encode(place: Place) -> str:
 def _decode(cursor: str) -> Place:
     try:
         generation_id, path, document_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if not (isinstance(generation_id, int) and isinstance(document_id, int)):
+        numbers = (generation_id, document_id)
+        if not all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers) or "\0" in path:
             raise ValueError(cursor)
         return Place(generation_id, str(path), document_id)
     except (ValueError, TypeError):

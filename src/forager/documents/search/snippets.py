@@ -1,0 +1,127 @@
+"""Snippets: the part of a section that shows best why it was found, and what in it matched.
+
+Which words match is PostgreSQL's to say: it knows how each language inflects them. It gets short
+plain texts and marks the matches with characters that these texts cannot hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from forager.documents.search.plain import plain_text
+
+# what PostgreSQL looks at; larger sections are cut around the likeliest place before
+MAX_RAW = 12_000
+MAX_TEXT = 4_000
+LENGTH = 240
+MAX_MARKS = 2_000
+
+_OPEN, _CLOSE = "\x03", "\x04"
+HEADLINE_OPTIONS = f'HighlightAll=true, StartSel="{_OPEN}", StopSel="{_CLOSE}"'
+# between these two PostgreSQL sees tags of HTML, and looks for no words in them
+_TAG_IN, _TAG_OUT = str.maketrans("<>", "\x01\x02"), str.maketrans("\x01\x02", "<>")
+_WORD_END = re.compile(r"\s")
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    text: str
+    highlights: tuple[Range, ...]
+
+
+def text_to_mark(content: str, hints: Sequence[str]) -> str:
+    """The part of a section worth looking at, in plain text; `hints` are beginnings of words."""
+    if len(content) > MAX_RAW:
+        content = _cut(content, _occurrences(content, hints), MAX_RAW)
+    text = plain_text(content)
+    if len(text) > MAX_TEXT:
+        text = _cut(text, _occurrences(text, hints), MAX_TEXT)
+    return text.translate(_TAG_IN)
+
+
+def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
+    """The best few lines of a marked text; identifiers are marked as they were typed."""
+    text, ranges = _read_marks(marked.translate(_TAG_OUT))
+    ranges = _merged([*ranges, *((a, b) for a, b, _ in _occurrences(text, identifiers))])
+    kinds = [(a, b, text[a:b].casefold()) for a, b in ranges]
+    start, end = _bounds(text, _best_start(kinds, LENGTH), LENGTH)
+    shown = text[start:end].strip()
+    # cutting at a space never leaves more than one on the left
+    start = text.index(shown, start) if shown else start
+    end = start + len(shown)
+    before, after = "… " if start > 0 else "", " …" if end < len(text) else ""
+    inside = [(max(a, start), min(b, end)) for a, b in ranges if a < end and b > start]
+    shift = len(before) - start
+    highlights = tuple((a + shift, b + shift) for a, b in inside)
+    return Snippet(f"{before}{shown}{after}", highlights)
+
+
+def _read_marks(marked: str) -> tuple[str, list[Range]]:
+    """The text without its marks, and where they were."""
+    parts: list[str] = []
+    ranges: list[Range] = []
+    length = 0
+    for number, piece in enumerate(marked.split(_OPEN)):
+        word, closed, rest = piece.partition(_CLOSE)
+        if number and closed:
+            ranges.append((length, length + len(word)))
+        parts += (word, rest)
+        length += len(word) + len(rest)
+    return "".join(parts), ranges
+
+
+def _occurrences(text: str, words: Iterable[str]) -> list[tuple[int, int, str]]:
+    """Where any of the words begins, whatever its case; at most so many places."""
+    patterns = [re.escape(word) for word in sorted(set(words), key=len, reverse=True) if word]
+    if not patterns:
+        return []
+    found = re.finditer("|".join(patterns), text, re.IGNORECASE)
+    places = [(m.start(), m.end(), m.group().casefold()) for m, _ in zip(found, range(MAX_MARKS))]
+    return places
+
+
+def _merged(ranges: Iterable[Range]) -> list[Range]:
+    merged: list[Range] = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif start < end:
+            merged.append((start, end))
+    return merged
+
+
+def _best_start(marks: Sequence[tuple[int, int, str]], width: int) -> int:
+    """Where a window should begin so that it shows the most different matches."""
+    best, best_start, first = 0, 0, 0
+    inside: dict[str, int] = {}
+    for _, end, kind in marks:
+        inside[kind] = inside.get(kind, 0) + 1
+        while marks[first][0] < end - width and marks[first][1] < end:
+            gone = marks[first][2]
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
+            first += 1
+        if len(inside) > best:
+            best, best_start = len(inside), marks[first][0]
+    return best_start
+
+
+def _cut(text: str, marks: Sequence[tuple[int, int, str]], width: int) -> str:
+    start, end = _bounds(text, _best_start(marks, width // 2), width)
+    return text[start:end]
+
+
+def _bounds(text: str, focus: int, width: int) -> Range:
+    """A window around a place, cut between words where there are any nearby."""
+    start = max(0, min(focus - width // 6, len(text) - width))
+    end = min(len(text), start + width)
+    if start and (space := _WORD_END.search(text, start, start + 30)):
+        start = min(space.end(), max(focus, start))
+    if end < len(text) and (at := text.rfind(" ", max(start, end - 30), end)) > focus:
+        end = at
+    return start, end

@@ -1,0 +1,112 @@
+"""Reading pages: lists that stay in one generation, pages put together again, single sections."""
+
+from __future__ import annotations
+
+import pytest
+from built_site import BASE, SOURCE, Crawls
+
+from forager.db.database import Database
+from forager.documents.publication import publish
+from forager.documents.reader import list_documents, read_page, section_of
+from forager.documents.sources import delete_source
+from forager.errors import InvalidInput, NotFound
+
+
+async def test_a_cursor_stays_in_its_generation(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "old a", "b": "old b", "c": "old c"})
+    first = await list_documents(database, SOURCE, limit=2)
+    await crawls.crawl({"a": "new a", "aa": "new aa", "b": "new b", "c": "new c"})
+    rest = await list_documents(database, SOURCE, limit=2, cursor=first.next_cursor)
+    titles = [item.title for item in [*first.items, *rest.items]]
+    assert titles == ["Title of old a", "Title of old b", "Title of old c"]
+    assert rest.next_cursor is None
+    anew = await list_documents(database, SOURCE)
+    assert [item.path for item in anew.items] == ["/a", "/aa", "/b", "/c"]
+
+
+async def test_lists_go_by_path_and_can_be_of_a_part(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl(
+        {"guide/b": "1", "guide/a": "2", "guidebook": "3", "api": "4", "guide/%": "5"}
+    )
+    below = await list_documents(database, SOURCE, path="/guide/")
+    assert [item.path for item in below.items] == ["/guide/%", "/guide/a", "/guide/b"]
+    assert (await list_documents(database, SOURCE, path="/guide/%")).items == below.items[:1]
+
+
+async def test_paths_longer_than_an_index_entry(crawls: Crawls, database: Database) -> None:
+    long = "x" * 5000
+    site: dict[str, str | None] = {long + str(n): str(n) for n in range(5)}
+    await crawls.crawl(site)
+    seen: list[str] = []
+    cursor = None
+    while True:
+        listed = await list_documents(database, SOURCE, path="/" + long, cursor=cursor, limit=2)
+        seen += [item.path[1:] for item in listed.items]
+        cursor = listed.next_cursor
+        if cursor is None:
+            break
+    assert sorted(seen) == sorted(site)
+
+
+async def test_nothing_published_is_an_empty_list(crawls: Crawls, database: Database) -> None:
+    with pytest.raises(NotFound):
+        await list_documents(database, SOURCE)
+    await crawls.start()
+    assert (await list_documents(database, SOURCE)).items == []
+
+
+async def test_a_cursor_whose_generation_is_gone_says_so(
+    crawls: Crawls, database: Database
+) -> None:
+    await crawls.crawl({"a": "a", "b": "b"})
+    first = await list_documents(database, SOURCE, limit=1)
+    await delete_source(database, SOURCE)
+    with pytest.raises(InvalidInput, match="expired"):
+        await list_documents(database, SOURCE, cursor=first.next_cursor)
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "bm8=", "W10=", "WyJhIiwxLDJd", "é", "WzEsIngiLDFlOTld", "WzEsInhcdTAwMDAiLDFd"]
+)
+async def test_a_cursor_that_no_list_gave_is_refused(
+    crawls: Crawls, database: Database, cursor: str
+) -> None:
+    await crawls.crawl({"a": "a"})
+    with pytest.raises(InvalidInput, match="cursor"):
+        await list_documents(database, SOURCE, cursor=cursor)
+
+
+async def test_a_page_is_put_together_from_its_sections(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "alpha"})
+    read = await read_page(database, BASE + "a#details")
+    assert read.markdown == (
+        "# Guide\n\nAbout alpha.\n\n## Details\n\nFirst line\nalpha\nlast line\n"
+    )
+    details = section_of(read, "#details")
+    assert [section.heading for section in details] == ["Details"]
+    assert section_of(read, "Guide") == read.sections
+    with pytest.raises(NotFound, match="no section"):
+        section_of(read, "elsewhere")
+
+
+async def test_a_page_that_two_sources_have(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "first"})
+    crawls.source = "a part"
+    await crawls.crawl({"a": "second"})
+    mine = await read_page(database, BASE + "a", source_id=SOURCE)
+    assert mine.document.title == "Title of first"
+    other = await read_page(database, BASE + "a", source_id="a part")
+    assert other.document.title == "Title of second"
+    with pytest.raises(NotFound):
+        await read_page(database, BASE + "a", source_id="another")
+    with pytest.raises(NotFound):
+        await read_page(database, BASE + "b")
+    with pytest.raises(InvalidInput):
+        await read_page(database, "ftp://example.org/")
+
+
+async def test_reading_follows_what_is_published(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "one"})
+    await crawls.crawl({"a": "two"})
+    await publish(database, SOURCE, 1)
+    assert (await read_page(database, BASE + "a")).document.title == "Title of one"
