@@ -5,6 +5,7 @@ Hostile HTML can cost seconds and gigabytes. Here it costs this process, and tha
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from collections import Counter
@@ -157,7 +158,14 @@ def main() -> None:
     setup = orjson.loads(sys.argv[1])
     limit_memory(setup["memory_mb"])
     extractor = Extractor(setup["seeds"], setup["scope"], setup["agent"])
-    reader, writer = sys.stdin.buffer, sys.stdout.buffer
+    try:
+        serve(extractor, sys.stdin.buffer, sys.stdout.buffer)
+    except BrokenPipeError:
+        os._exit(0)  # the runner is gone; an orderly exit would complain about the pipe again
+
+
+def serve(extractor: Extractor, reader: BinaryIO, writer: BinaryIO) -> None:
+    """Answer pages until there are no more."""
     _send(writer, READY)
     while (message := read_frame(reader.read)) is not None:
         request, blobs = message

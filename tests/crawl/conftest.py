@@ -1,0 +1,41 @@
+"""Crawls in this process, on the loop that they run on, with every commit checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+import uvloop
+from crawling import Crawls, check_every_commit
+
+from forager.db.database import Database
+from forager.settings import Settings
+from servers.site import Site
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    with site.served():
+        yield site
+
+
+@pytest.fixture
+def other() -> Iterator[Site]:
+    """A second site; its port makes it another host."""
+    site = Site()
+    with site.served():
+        yield site
+
+
+@pytest.fixture
+def crawls(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Crawls:
+    check_every_commit(monkeypatch, database)
+    return Crawls(database, settings)
