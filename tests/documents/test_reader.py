@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from built_site import BASE, SOURCE, Crawls
 
 from forager.db.database import Database
+from forager.db.ids import new_id
 from forager.documents.publication import publish
-from forager.documents.reader import list_documents, read_page, section_of
+from forager.documents.reader import as_markdown, list_documents, read_page, section_of
+from forager.documents.reading import SectionRow
 from forager.documents.sources import delete_source
 from forager.errors import InvalidInput, NotFound
+from forager.extract.document import extract_document
+from forager.extract.sections import Section, identify
 
 
 async def test_a_cursor_stays_in_its_generation(crawls: Crawls, database: Database) -> None:
@@ -110,3 +116,22 @@ async def test_reading_follows_what_is_published(crawls: Crawls, database: Datab
     await crawls.crawl({"a": "two"})
     await publish(database, SOURCE, 1)
     assert (await read_page(database, BASE + "a")).document.title == "Title of one"
+
+
+def stored(sections: Sequence[Section]) -> list[SectionRow]:
+    return [
+        SectionRow(s.id, s.parent_id, s.section.heading, s.section.level, s.section.anchor,
+                   s.section.content, s.section.position)
+        for s in identify(sections, new_id)
+    ]  # fmt: skip
+
+
+def test_what_extraction_took_apart_is_put_together_again() -> None:
+    html = (
+        "<main><p>Before.</p><h1>One</h1><p>Text.</p><h2 id=two>Two</h2><pre>code</pre>"
+        "<h2>Large</h2>" + "<p>many words</p>" * 40_000 + "<h3>After</h3><p>End.</p></main>"
+    )
+    document = extract_document(html, BASE, title="Title")
+    assert document is not None
+    assert len(document.sections) > 5
+    assert as_markdown(stored(document.sections)) == document.markdown.rstrip("\n") + "\n"

@@ -20,6 +20,7 @@ from built_site import (
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.documents.page import SectionNames
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, LeaseLost
 from forager.extract.keys import url_key
@@ -63,8 +64,8 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
     crawls: Crawls, database: Database
 ) -> None:
     crawl = await crawls.start()
-    words = (("asyncio.gather",), ("--no-verify", "it's"))
-    await crawl.write([page("a", "alpha running", lexemes=words)])
+    names = [SectionNames(("a_b",), ("a_b", "c.d")), SectionNames((), ("--no-verify", "it's"))]
+    await crawl.write([page("a", "alpha running", names=names)])
     await crawl.finish()
     [(number,)] = await rows_of(database, "SELECT number FROM sources")
     rows = await rows_of(
@@ -74,7 +75,9 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
          WHERE tsv @@ to_tsquery('english', 'run')
            AND tsv @@ array_to_tsvector(ARRAY[%s])::text::tsquery
            AND head_tsv @@ array_to_tsvector(ARRAY[%s])::text::tsquery
-           AND (tsv @@ '''--no-verify''' OR tsv @@ '''asyncio.gather''')
+           AND CASE position WHEN 0 THEN tsv @@ '''c.d''' AND head_tsv @@ '''a_b'''
+                                     AND head_tsv @@ 'titl & guid'
+                             ELSE tsv @@ '''--no-verify''' AND NOT head_tsv @@ 'titl' END
          ORDER BY position
         """,
         f"§{number}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -42,6 +42,17 @@ class ExtractedDocument(Protocol):
     def extractor_version(self) -> str | int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class SectionNames:
+    """Identifiers as they are typed, to find a section by: of its heading, and of all of it."""
+
+    heading: Sequence[str] = ()
+    section: Sequence[str] = ()
+
+
+NO_NAMES = SectionNames()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPage:
     """A page as this crawl found it; without a document it has not changed (304)."""
@@ -55,8 +66,8 @@ class NewPage:
     # in-scope links, newline-separated, zstd; a page that has not changed keeps those it had
     outlinks: bytes | None = None
     archive: ArchiveRef | None = None
-    # further words to find each section by, such as identifiers as they are typed
-    lexemes: Sequence[Sequence[str]] = field(default=())
+    # of each section, from extraction
+    names: Sequence[SectionNames] = ()
 
 
 @dataclass(frozen=True, slots=True)

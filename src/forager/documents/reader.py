@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import orjson
 
@@ -19,6 +20,8 @@ from forager.extract.urls import Refusal, normalise
 
 MAX_LIST = 1000
 INDEXED_PATH = 600
+# sections are split only when they are much longer
+LARGE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +106,27 @@ def section_of(page: ReadPage, anchor: str) -> list[SectionRow]:
 
 def as_markdown(sections: Sequence[SectionRow]) -> str:
     """Sections put together again as one text."""
+    known: dict[UUID, SectionRow] = {}
     parts = []
     for section in sections:
-        if section.heading:
-            parts.append(f"{'#' * max(1, section.level)} {section.heading}")
+        known[section.id] = section
+        above = known.get(section.parent_id) if section.parent_id else None
+        # what stands before the first heading is called by the page's title, which is not in it
+        if section.level and not _continues(section, above):
+            parts.append(f"{'#' * section.level} {section.heading}")
         if section.content:
             parts.append(section.content.strip("\n"))
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def _continues(section: SectionRow, above: SectionRow | None) -> bool:
+    """Whether this is the rest of a section that was too large to be stored in one piece."""
+    return (
+        above is not None
+        and len(above.content) > LARGE
+        and (above.heading, above.anchor, above.level + 1)
+        == (section.heading, section.anchor, section.level)
+    )
 
 
 def _end_of(sections: Sequence[SectionRow], start: int) -> int:

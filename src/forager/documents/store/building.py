@@ -11,9 +11,15 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import new_id
-from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
+from forager.documents.page import (
+    NO_NAMES,
+    ExtractedDocument,
+    ExtractedSection,
+    NewPage,
+    PreviousPage,
+)
 from forager.documents.plan import Counts, ManifestPage
-from forager.documents.store.vectors import HEAD_VECTOR, SECTION_VECTOR, source_lexeme
+from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -155,8 +161,10 @@ _INSERT_DOCUMENTS: LiteralString = f"""
         SELECT written.id AS document_id, s.*
           FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
                       %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
-                      %(contents)b::text[], %(positions)b::bigint[], %(lexemes)b::text[])
-               AS s (place, id, parent_id, heading, level, anchor, content, position, lexemes)
+                      %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
+                      %(head_names)b::text[], %(names)b::text[])
+               AS s (place, id, parent_id, heading, level, anchor, content, position, head,
+                     head_names, names)
           JOIN page USING (place)
           JOIN written USING (url_hash)
     ), kept AS (
@@ -164,8 +172,7 @@ _INSERT_DOCUMENTS: LiteralString = f"""
         SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
     )
     INSERT INTO section_search (document_id, position, head_tsv, tsv)
-    SELECT document_id, position, {HEAD_VECTOR}, {SECTION_VECTOR}
-      FROM section
+    {SEARCH_ROWS}
 """
 
 
@@ -185,9 +192,9 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
 def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
     for place, page in enumerate(pages, 1):
-        sections = _document(page).sections
-        ids = {section.position: new_id() for section in sections}
-        for number, section in enumerate(sections):
+        document = _document(page)
+        ids = {section.position: new_id() for section in document.sections}
+        for number, section in enumerate(document.sections):
             columns["places"].append(place)
             columns["ids"].append(ids[section.position])
             parent = section.parent
@@ -197,14 +204,24 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
             columns["anchors"].append(section.anchor)
             columns["contents"].append(section.content)
             columns["positions"].append(section.position)
-            words = page.lexemes[number] if page.lexemes else ()
-            columns["lexemes"].append("\n".join(words))
+            columns["heads"].append(_head(document, section))
+            names = page.names[number] if page.names else NO_NAMES
+            columns["head_names"].append("\n".join(names.heading))
+            columns["names"].append("\n".join(names.section))
     return columns
 
 
 _SECTION_COLUMNS = (
-    "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "lexemes"
+    "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
+    "head_names", "names",
 )  # fmt: skip
+
+
+def _head(document: ExtractedDocument, section: ExtractedSection) -> str:
+    """The heading as search sees it: the first section is found by the page's title too."""
+    if section.position or not document.title or document.title == section.heading:
+        return section.heading
+    return f"{document.title}\n{section.heading}"
 
 
 def _document(page: NewPage) -> ExtractedDocument:

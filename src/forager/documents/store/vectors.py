@@ -1,7 +1,4 @@
-"""What search finds a section by: two SQL expressions over the columns of a section.
-
-`%(config)s` is the source's text search configuration, `%(mark)s` its lexeme.
-"""
+"""What search finds a section by: one SQL expression, used wherever search rows are written."""
 
 from __future__ import annotations
 
@@ -10,14 +7,19 @@ from typing import LiteralString
 # PostgreSQL's parser never makes a word that begins with it
 SOURCE_MARK = "§"
 
-_CONFIG: LiteralString = "%(config)s::text::regconfig"
-_SOURCE: LiteralString = "array_to_tsvector(%(mark)s::text[])"
-_LEXEMES: LiteralString = "array_to_tsvector(string_to_array(lexemes, E'\\n'))"
-
-HEAD_VECTOR: LiteralString = f"to_tsvector({_CONFIG}, heading) || {_SOURCE}"
-SECTION_VECTOR: LiteralString = f"""
-    setweight(to_tsvector({_CONFIG}, heading), 'A') || to_tsvector({_CONFIG}, content)
-    || {_LEXEMES} || {_SOURCE}
+# Search rows of a relation `section`. `%(config)s` is the source's text search configuration,
+# `%(mark)s` its lexeme; names are identifiers as they are typed, one per line. OFFSET keeps the
+# planner from making the vector of a heading twice.
+SEARCH_ROWS: LiteralString = """
+    SELECT document_id, position,
+           head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || source,
+           setweight(head_tsv, 'A') || to_tsvector(config, content)
+               || array_to_tsvector(string_to_array(names, E'\\n')) || source
+      FROM section,
+           LATERAL (SELECT %(config)s::text::regconfig AS config) c,
+           LATERAL (SELECT to_tsvector(config, head) AS head_tsv,
+                           array_to_tsvector(%(mark)s::text[]) AS source
+                    OFFSET 0) v
 """
 
 
