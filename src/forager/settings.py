@@ -95,9 +95,11 @@ class Settings(BaseSettings):
         default=90.0,
         description="A runner whose lease was not renewed for this long stops itself.",
     )
-    stall_limit: Seconds = Field(
+    stall_limit: float = Field(
         default=60.0,
         gt=1,  # a sign of life comes once per second
+        le=A_YEAR,
+        allow_inf_nan=False,
         description="A runner without a sign of life for this long is frozen, and killed.",
     )
     progress_limit: Seconds = Field(

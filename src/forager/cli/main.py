@@ -97,7 +97,8 @@ def forager(
         str | None, typer.Option(help="PostgreSQL to use instead of the embedded one.")
     ] = None,
     config_path: Annotated[
-        Path | None, typer.Option("--config", help="File with settings. [default: forager.toml]")
+        Path | None,
+        typer.Option("--config", help="File with settings.", show_default="forager.toml"),
     ] = None,
     log_level: Annotated[Level | None, typer.Option(help="Least severe log line shown.")] = None,
     log_format: Annotated[Format | None, typer.Option(help="How log lines look.")] = None,

@@ -54,14 +54,14 @@ async def _keep_watch(settings: Settings) -> None:
     async with open_database(settings, name="forager watchdog") as database:
         looking = asyncio.ensure_future(Watchdog(database, settings).run())
 
+        async def until_cancelled() -> None:
+            # said from here, when signals are heard already
+            get_logger("watchdog").info("watchdog started", interval=settings.watchdog_interval)
+            await asyncio.wait({looking})
+            if not looking.cancelled():
+                looking.result()
+
         def stop() -> None:
             looking.cancel()
 
-        get_logger("watchdog").info("watchdog started", interval=settings.watchdog_interval)
-        await run_until_stopped(_until_cancelled(looking), stop)
-
-
-async def _until_cancelled(task: asyncio.Task[None]) -> None:
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.result()
+        await run_until_stopped(until_cancelled(), stop)

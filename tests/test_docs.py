@@ -1,0 +1,50 @@
+"""The reference says what the code does, and the commands in the documentation run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reference import FOLDER, PAGES, whole_page
+
+DOCS = FOLDER.parent
+FORAGER = Path(sys.executable).parent / "forager"
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_command_and_setting_is_documented(name: str) -> None:
+    page = (FOLDER / name).read_text(encoding="utf-8")
+    assert page == whole_page(name), "run `python -m tests.reference`"
+
+
+def pages_with_commands() -> list[Path]:
+    return [p for p in sorted(DOCS.rglob("*.md")) if commands_of(p)]
+
+
+def commands_of(page: Path) -> list[str]:
+    """The `$ forager …` lines of ```console blocks; what takes long or needs more is in ```sh."""
+    blocks = CONSOLE.findall(page.read_text(encoding="utf-8"))
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ forager")]
+
+
+@pytest.mark.parametrize("page", pages_with_commands(), ids=lambda p: str(p.relative_to(DOCS)))
+def test_commands_in_the_documentation_run(page: Path, database_url: str, tmp_path: Path) -> None:
+    environment = os.environ | {"FORAGER_DATABASE_URL": database_url}
+    for command in commands_of(page):
+        done = subprocess.run(
+            [FORAGER, *shlex.split(command)[1:]],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from forager.logs import configure_logs, get_logger
+from forager.settings import LogFormat
+
+LOG = """
+from forager.logs import configure_logs, get_logger
+configure_logs("info")
+get_logger("test").info("is anybody there?")
+print("still here")
+"""
+
+
+def test_json_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("info")
+    get_logger("test").info("hello", job="1")
+    get_logger("test").debug("not shown")
+    captured = capsys.readouterr()
+    line = json.loads(captured.err)
+    assert (line["event"], line["part"], line["job"]) == ("hello", "test", "1")
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("log_format", [LogFormat.CONSOLE, "console"])
+def test_console_as_asked_without_colours(
+    log_format: LogFormat | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("INFO", log_format)
+    get_logger("test").warning("title\x1b[2J", title="\x1b]0;x\x07")
+    err = capsys.readouterr().err
+    assert "title" in err
+    assert "\x1b" not in err
+
+
+def test_a_traceback_shows_no_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("info", LogFormat.CONSOLE)
+    password = "".join(["hun", "ter2"])
+    try:
+        raise ValueError(len(password))
+    except ValueError:
+        get_logger("test").exception("failed")
+    err = capsys.readouterr().err
+    assert "ValueError: 7" in err
+    assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_nobody_needs_to_read_the_logs(closed: bool) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {"2>&-" if closed else ""}', "", sys.executable, "-c", LOG],
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=30,
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stdout) == (0, "still here\n")

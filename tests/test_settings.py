@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forager.errors import InvalidInput
+from forager.settings import Origin, Settings, load_settings, origins
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_flag_over_environment_over_file_over_default(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "forager.toml").write_text("worker_capacity = 3\nmax_retries = 3\nretry_delay = 3")
+    monkeypatch.setenv("FORAGER_WORKER_CAPACITY", "4")
+    monkeypatch.setenv("FORAGER_MAX_RETRIES", "4")
+    settings = load_settings(worker_capacity=5, log_level=None)
+    assert (settings.worker_capacity, settings.max_retries, settings.retry_delay) == (5, 4, 3)
+    origin = origins({"worker_capacity"})
+    assert origin["worker_capacity"] is Origin.FLAG
+    assert origin["max_retries"] is Origin.ENVIRONMENT
+    assert origin["retry_delay"] is Origin.FILE
+    assert origin["poll_interval"] is Origin.DEFAULT
+
+
+def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", "")
+    assert load_settings().database_url is None
+    assert origins()["database_url"] is Origin.DEFAULT
+
+
+def test_the_home_has_one_spelling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    assert load_settings(home="~/x/../y").home == folder / "y"
+    assert load_settings(home="y").home == folder / "y"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"home": ""}, "--home: the home folder must be named"),
+        ({"home": "~nobody-of-this-name/x"}, "use an absolute path"),
+        ({"poll_interval": "inf"}, "--poll-interval"),
+        ({"poll_interval": "nan"}, "--poll-interval"),
+        ({"stall_limit": 0.5}, "greater than 1"),
+        ({"poll_interval": 20}, "a worker beats only when it looks"),
+        ({"heartbeat_interval": 90, "watchdog_interval": 100}, "must be less than lease_limit"),
+        ({"stale_after": 90}, "while its runner still writes"),
+        ({"progress_limit": 5}, "must be at most progress_limit (5 s)"),
+        ({"retry_delay": 601}, "cannot be longer than the longest"),
+        ({"log_level": "loud"}, "got 'loud'"),
+        ({"worker_capacity": 0}, "--worker-capacity"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_words(values: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        load_settings(**values)
+    assert words in refused.value.message
+
+
+def test_the_refusal_names_where_the_value_was_set(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "forager.toml").write_text("max_retries = -1")
+    with pytest.raises(InvalidInput, match=r"'max_retries' in forager\.toml"):
+        load_settings()
+    monkeypatch.setenv("FORAGER_MAX_RETRIES", "many")
+    with pytest.raises(InvalidInput, match=r"FORAGER_MAX_RETRIES.*got 'many'"):
+        load_settings()
+
+
+def test_a_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", "mysql://me:hunter2@host/db")
+    with pytest.raises(InvalidInput, match="expected postgresql://") as refused:
+        load_settings()
+    assert "hunter2" not in str(refused.value)
+
+
+def test_what_a_worker_hands_to_its_runner_is_the_same(folder: Path) -> None:
+    settings = load_settings(job_modules="a, b", home=folder)
+    assert settings.job_modules == ("a", "b")
+    assert Settings(**settings.model_dump(mode="json")) == settings
