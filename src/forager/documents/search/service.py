@@ -82,9 +82,13 @@ async def _where(
         return generations, cursor.after
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
-        if not await store.source_exists(connection, request.source, request.user_id):
-            raise no_such_source(request.source)
+        await _must_exist(connection, request.source, request)
     return published, cursors.START
+
+
+async def _must_exist(connection: Connection, source_id: str, request: SearchRequest) -> None:
+    if not await store.source_exists(connection, source_id, request.user_id):
+        raise no_such_source(source_id)
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
@@ -161,7 +165,7 @@ async def _rank(
     capped = False
     marked = request.source is not None or request.user_id is not None or len(scopes) > 1
     tiers = [_tier(scope, request, after, wanted, marked=marked) for scope in scopes]
-    if after[0] > _HEADINGS:
+    if after[0] >= _HEADINGS:
         for tier in tiers:
             hits = await store.select_heading_hits(connection, replace(tier, cap=HEADINGS_CAP))
             capped |= _is_full(hits, HEADINGS_CAP)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from forager.documents.search.plain import plain_text
 
@@ -79,9 +80,8 @@ def _occurrences(text: str, words: Iterable[str]) -> list[tuple[int, int, str]]:
     patterns = [re.escape(word) for word in sorted(set(words), key=len, reverse=True) if word]
     if not patterns:
         return []
-    found = re.finditer("|".join(patterns), text, re.IGNORECASE)
-    places = [(m.start(), m.end(), m.group().casefold()) for m, _ in zip(found, range(MAX_MARKS))]
-    return places
+    found = islice(re.finditer("|".join(patterns), text, re.IGNORECASE), MAX_MARKS)
+    return [(match.start(), match.end(), match.group().casefold()) for match in found]
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:
