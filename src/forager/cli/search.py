@@ -1,0 +1,90 @@
+"""`forager search`: find sections in what was crawled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import console, note, say, show_json
+from forager.cli.running import run
+from forager.cli.words import clean, counted
+
+if TYPE_CHECKING:
+    from forager.documents.search import Hit, SearchPage, SearchRequest
+    from forager.settings import Settings
+
+MAX_HITS = 100
+
+
+def search(
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
+    ],
+    source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
+    cursor: Annotated[
+        str | None, typer.Option(help="Go on where an earlier answer said it ended.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search what was crawled and published. Words that begin with - go behind a --."""
+    from forager.documents.search import SearchRequest
+
+    request = SearchRequest(
+        query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
+    )
+    page = run(_search(flags_of(context).load(), request))
+    if as_json:
+        show_json(page)
+    else:
+        _show(page)
+
+
+async def _search(settings: Settings, request: SearchRequest) -> SearchPage:
+    from forager.db.database import open_database
+    from forager.documents.search import search
+
+    async with open_database(settings, name="forager search") as database:
+        return await search(database, request)
+
+
+# --- how it looks ------------------------------------------------------------------------------
+
+
+def _show(page: SearchPage) -> None:
+    for hit in page.hits:
+        _show_hit(hit)
+    milliseconds = page.took * 1000
+    note(f"{counted(len(page.hits), 'hit')} in {milliseconds:.0f} ms")
+    if page.note:
+        note(page.note)
+    if page.capped:
+        note("So many sections match that only a part was ranked. More words find better ones.")
+    if page.next_cursor:
+        note(f"There are more: --cursor {page.next_cursor}")
+
+
+def _show_hit(hit: Hit) -> None:
+    from rich.text import Text
+
+    head = hit.heading or hit.title
+    console().print(
+        Text.assemble((clean(head), "bold"), (f"  {clean(_place(hit))}", "dim")), soft_wrap=True
+    )
+    say(hit.url, "cyan")
+    # ranges hold for the text as it is: control characters were taken out of it before
+    snippet = Text(clean(hit.snippet))
+    for start, end in hit.highlights:
+        snippet.stylize("bold", start, end)
+    console().print(snippet, soft_wrap=True)
+    say("")
+
+
+def _place(hit: Hit) -> str:
+    return hit.title if hit.title and hit.title != hit.heading else hit.source_id

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.documents.search_corpus import Corpus
+from typer.testing import CliRunner
+
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.cli.search import search
+from forager.db.database import Database
+
+root = typer.Typer()
+root.command()(search)
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def published(database_url: str) -> None:
+    async def publish() -> None:
+        async with Database(database_url) as database:
+            corpus = Corpus(database)
+            await corpus.publish(
+                "docs.example",
+                {
+                    "/locks": [("Row locks", "A row is locked when it is updated.")],
+                    "/git/hooks": [("Hooks", "Skip them: `git commit --no-verify` \x1b[31m")],
+                },
+            )
+            await corpus.publish("other.example", {"/x": [("Other", "rows and locks")]})
+
+    asyncio.run(publish())
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str) -> Answered:
+    with CliRunner().isolation(b"") as (out, err, _):
+        try:
+            code = root(["search", *arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+
+
+@pytest.mark.usefixtures("published")
+def test_answers_for_people_and_programs() -> None:
+    answered = forager("row", "locks")
+    assert answered.code == 0
+    lines = answered.out.splitlines()
+    assert lines[0].startswith("Row locks")
+    assert lines[1] == "https://docs.example/locks#part-0"
+    assert lines[2] == "A row is locked when it is updated."
+    assert "2 hits" in answered.err
+    page = forager("row locks", "--json").json
+    hit = page["hits"][0]
+    assert {"url", "title", "heading", "snippet", "score", "source_id"} <= hit.keys()
+    assert [hit["snippet"][a:b] for a, b in hit["highlights"]] == ["row", "locked"]
+    assert page["next_cursor"] is None
+    assert page["capped"] is False
+
+
+@pytest.mark.usefixtures("published")
+def test_filters_pages_and_identifiers() -> None:
+    assert "other.example" in forager("locks", "--source", "other.example").out
+    assert "docs.example" not in forager("locks", "--source", "other.example").out
+    assert forager("locks", "--path", "/git/", "--json").json["hits"] == []
+    first = forager("locks", "--limit", "1", "--json").json
+    assert "--cursor" in forager("locks", "--limit", "1").err
+    second = forager("locks", "--limit", "1", "--cursor", first["next_cursor"], "--json").json
+    assert first["hits"][0]["url"] != second["hits"][0]["url"]
+    found = forager("--", "--no-verify")
+    assert "https://docs.example/git/hooks#part-0" in found.out
+    assert "\x1b" not in found.out
+
+
+@pytest.mark.usefixtures("published")
+def test_what_cannot_be_answered_is_explained() -> None:
+    nothing = forager("the")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "too common" in nothing.err
+    assert forager("x", "--source", "nowhere").code == 2
+    assert forager("x", "--limit", "0").code == 2
+    wrong = forager("x", "--cursor", "y")
+    assert wrong.code == 2
+    assert "cursor" in wrong.err
