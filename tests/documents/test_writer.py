@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+
 from built_site import (
     BASE,
     SOURCE,
@@ -16,7 +17,6 @@ from built_site import (
     pages,
     rows_of,
 )
-
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
 from forager.db.ids import new_id

@@ -1,0 +1,148 @@
+"""Sources, generations and differences in the words people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from forager.cli.output import note, say, show_table
+from forager.cli.words import counted, duration, long_time, on_one_line, short_time
+from forager.documents.diff import ChangedPage, Diff
+from forager.documents.generation import Generation, Source
+from forager.documents.reading import DocumentRow
+
+RIGHT = {"justify": "right"}
+_STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
+
+
+def show_sources(sources: Sequence[Source]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "SOURCE": {},
+        "PAGES": RIGHT,
+        "GENERATION": RIGHT,
+        "PUBLISHED": {},
+        "REFRESH": {},
+        "NEXT": {},
+        "NOW": {},
+    }
+    rows = [
+        (
+            source.id,
+            source.pages,
+            source.published_number,
+            short_time(source.published_at),
+            schedule_words(source),
+            short_time(source.next_refresh_at),
+            "being crawled" if source.active_job else "",
+        )
+        for source in sources
+    ]
+    show_table(columns, rows)
+
+
+def show_source(source: Source) -> None:
+    facts = {
+        "source": source.id,
+        "base url": source.base_url,
+        "published": _published_words(source),
+        "pages": source.pages,
+        "language": source.text_config or "not known yet",
+        "generations": f"{source.generations} so far; the last {source.keep_generations} are kept",
+        "gate": f"at most {source.max_shrink:.0%} fewer pages, {source.max_failed:.0%} failures",
+        "refresh": schedule_words(source) or "when asked",
+        "next": long_time(source.next_refresh_at),
+        "job": source.active_job or "",
+    }
+    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+
+
+def _published_words(source: Source) -> str:
+    if source.published_number is None:
+        return "nothing yet"
+    return f"generation {source.published_number}, {long_time(source.published_at)}"
+
+
+def schedule_words(source: Source) -> str:
+    if source.refresh_every is not None:
+        return f"every {duration(source.refresh_every)}"
+    return f"cron {source.refresh_cron} (UTC)" if source.refresh_cron else ""
+
+
+def show_generations(generations: Sequence[Generation]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "NUMBER": RIGHT,
+        "STATE": {},
+        "PAGES": RIGHT,
+        "ADDED": RIGHT,
+        "CHANGED": RIGHT,
+        "REMOVED": RIGHT,
+        "SAME": RIGHT,
+        "CREATED": {},
+        "PUBLISHED": {},
+        "NOTE": {},
+    }
+    rows = [
+        (
+            generation.number,
+            (generation.state.value, _STYLES[generation.state]),
+            generation.pages,
+            generation.added,
+            generation.changed,
+            generation.removed,
+            generation.unchanged,
+            short_time(generation.created_at),
+            short_time(generation.published_at),
+            generation.note,
+        )
+        for generation in generations
+    ]
+    show_table(columns, rows)
+
+
+def show_pages(documents: Sequence[DocumentRow]) -> None:
+    show_table(
+        {"URL": {}, "TITLE": {}, "FETCHED": {}},
+        [(row.url, on_one_line(row.title or ""), short_time(row.fetched_at)) for row in documents],
+    )
+
+
+def show_diff(diff: Diff) -> None:
+    """One line per page; a renamed one stands for the two it consists of."""
+    names = {page.new_url: page.old_url for page in diff.renamed}
+    gone = set(names.values())
+    for page in diff.added:
+        if page.url in names:
+            say(f"R {names[page.url]} -> {page.url}", "cyan")
+        else:
+            say(f"A {page.url}", "green")
+    for page in diff.removed:
+        if page.url not in gone:
+            say(f"D {page.url}", "red")
+    for page in diff.changed:
+        say(f"C {page.url}", "yellow")
+        _show_sections(page)
+    note(
+        f"generation {diff.old} to {diff.new}: {len(diff.added)} added, "
+        f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed"
+    )
+    if diff.truncated:
+        note("There are more differences: raise --limit.")
+
+
+def _show_sections(page: ChangedPage) -> None:
+    for section in page.sections:
+        where = f"#{section.anchor}" if section.anchor else ""
+        say(f"  {section.kind}: {on_one_line(section.heading)} {where}".rstrip(), "bold")
+        for line in section.diff.splitlines()[2:]:
+            say("    " + line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], ""))
+
+
+def show_published(generation: Generation) -> None:
+    pages = counted(generation.pages, "page")
+    say(f"{generation.source_id}: generation {generation.number} is published ({pages})")
+
+
+def show_schedule(source: Source) -> None:
+    words = schedule_words(source) or "only when asked"
+    following = f"; next {long_time(source.next_refresh_at)}" if source.next_refresh_at else ""
+    say(f"{source.id} is refreshed {words}{following}")

@@ -1,0 +1,280 @@
+"""`forager sources`: what was crawled, what readers see of it, and how it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from forager.cli.asking import confirm
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, say, show_json, show_page
+from forager.cli.running import run
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.db.database import Database
+    from forager.documents.generation import Source
+    from forager.documents.reading import DocumentRow
+    from forager.documents.schedule import Schedule
+    from forager.settings import Settings
+
+Answer = TypeVar("Answer")
+
+app = typer.Typer(
+    name="sources",
+    help="What was crawled: generations, differences, publishing, refreshing.",
+    no_args_is_help=True,
+)
+
+SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
+Number = Annotated[
+    int | None,
+    typer.Argument(
+        metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.", show_default=False
+    ),
+]
+Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List sources with what readers see of them."""
+    from forager.cli import source_views as views
+    from forager.documents.sources import list_sources
+
+    page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    if not page.items:
+        return note("There are no sources. `forager crawl URL` makes one.")
+    views.show_sources(page.items)
+    return _say_more(page.next_cursor)
+
+
+@app.command()
+def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Show one source."""
+    from forager.cli import source_views as views
+    from forager.documents.sources import get_source
+
+    found = with_database(context, lambda db, _: get_source(db, source))
+    return show_json(found) if as_json else views.show_source(found)
+
+
+@app.command()
+def pages(
+    context: typer.Context,
+    source: SourceId,
+    path: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the published pages of a source by path; a cursor stays in its generation."""
+    from forager.cli import source_views as views
+    from forager.documents.reader import list_documents
+
+    page = with_database(
+        context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
+    )
+    if as_json:
+        return show_page([_listed(row) for row in page.items], page.next_cursor)
+    views.show_pages(page.items)
+    return _say_more(page.next_cursor)
+
+
+@app.command()
+def generations(
+    context: typer.Context,
+    source: SourceId,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the generations of a source, newest first."""
+    from forager.cli import source_views as views
+    from forager.documents.sources import list_generations
+
+    page = with_database(
+        context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
+    )
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    views.show_generations(page.items)
+    return _say_more(page.next_cursor)
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    source: SourceId,
+    old: Annotated[
+        int | None,
+        typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on."),
+    ] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
+    ] = None,
+    sections: Annotated[
+        bool, typer.Option("--sections", help="Show the changed sections as unified diffs.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="How many pages to show at most.")
+    ] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
+    from forager.cli import source_views as views
+    from forager.documents.diff import diff_generations
+
+    found = with_database(
+        context,
+        lambda db, _: diff_generations(db, source, old, new, with_sections=sections, limit=limit),
+    )
+    return show_json(found) if as_json else views.show_diff(found)
+
+
+@app.command()
+def publish(
+    context: typer.Context,
+    source: SourceId,
+    generation: Number = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also one that the quality gate refused.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let readers see a generation (default: the newest)."""
+    from forager.cli import source_views as views
+    from forager.documents import publication
+
+    done = with_database(
+        context, lambda db, _: publication.publish(db, source, generation, force=force)
+    )
+    return show_json(done) if as_json else views.show_published(done)
+
+
+@app.command()
+def rollback(
+    context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
+) -> None:
+    """Let readers see an older generation again (default: the one published before)."""
+    from forager.cli import source_views as views
+    from forager.documents import publication
+
+    done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
+    return show_json(done) if as_json else views.show_published(done)
+
+
+@app.command()
+def delete(
+    context: typer.Context, source: SourceId, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete a source with all its generations. Jobs and archived responses stay."""
+    from forager.documents.sources import delete_source, get_source
+    from forager.documents.upkeep import DocumentUpkeep, Removed
+
+    async def ask(database: Database, _: Settings) -> Removed:
+        found = await get_source(database, source)
+        confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
+        await delete_source(database, source)
+        return await DocumentUpkeep(database).delete_abandoned(source)
+
+    removed = with_database(context, ask)
+    if as_json:
+        return show_json({"source_id": source, "removed": removed})
+    return say(f"deleted {source}: {removed.generations} generations")
+
+
+@app.command()
+def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Crawl a source again as it was crawled last; a worker does it."""
+    from forager.documents import sources
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.queue import Enqueued, Queue
+
+    async def ask(database: Database, settings: Settings) -> Enqueued:
+        load_kinds(settings.job_modules)
+        return await sources.refresh(database, Queue(database, settings), source)
+
+    asked = with_database(context, ask)
+    if as_json:
+        return show_json({"job_id": asked.job.id, "created": asked.created})
+    return say(f"job {asked.job.id}" + ("" if asked.created else " is refreshing it already"))
+
+
+@app.command()
+def schedule(
+    context: typer.Context,
+    source: SourceId,
+    every: Annotated[
+        str | None, typer.Option(help="Refresh this often: 30min, 12h, 1d, 1w.")
+    ] = None,
+    cron: Annotated[
+        str | None, typer.Option(help="Refresh by a cron expression, in UTC: '30 4 * * *'.")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Refresh only when asked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set when a source is refreshed; without options, show it."""
+    from forager.cli import source_views as views
+    from forager.documents import sources
+
+    wanted = _schedule(every, cron, off)
+
+    async def ask(database: Database, _: Settings) -> Source:
+        if wanted is None:
+            return await sources.get_source(database, source)
+        return await sources.set_schedule(database, source, wanted)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else views.show_schedule(found)
+
+
+def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
+    from forager.documents.schedule import Schedule, parse_cron, parse_every
+
+    if (every is not None) + (cron is not None) + off > 1:
+        raise InvalidInput("give only one of --every, --cron and --off")
+    if every is not None:
+        return parse_every(every)
+    if cron is not None:
+        return parse_cron(cron)
+    return Schedule() if off else None
+
+
+def with_database(
+    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
+) -> Answer:
+    """The answer to one question to the configured database."""
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(database, settings)
+
+    return run(answer())
+
+
+def _listed(row: DocumentRow) -> dict[str, Any]:
+    return {
+        "url": row.url,
+        "path": row.path,
+        "title": row.title,
+        "language": row.language,
+        "source_id": row.source_id,
+        "content_hash": row.content_hash.hex(),
+        "fetched_at": row.fetched_at,
+    }
+
+
+def _say_more(cursor: str | None) -> None:
+    if cursor is not None:
+        note(f"There are more: --cursor {cursor}")

@@ -1,0 +1,185 @@
+"""`forager sources` and `forager read`, from the command to the tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from built_site import BASE, SOURCE, Crawls
+from forager.cli import read, sources
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.db.database import Database
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+
+root = typer.Typer()
+root.add_typer(sources.app, name="sources")
+root.command("read")(read.read)
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def site(database_url: str, settings: Settings) -> Site:
+    return Site(database_url, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Crawls a site without an event loop around: commands have one of their own."""
+
+    url: str
+    settings: Settings
+
+    def crawl(self, *versions: Mapping[str, str | None]) -> None:
+        asyncio.run(self._crawl(versions))
+
+    async def _crawl(self, versions: tuple[Mapping[str, str | None], ...]) -> None:
+        async with Database(self.url) as database:
+            crawls = Crawls(database, Queue(database, self.settings), self.settings)
+            for version in versions:
+                await crawls.crawl(version)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str) -> Answered:
+    with CliRunner().isolation() as (out, err, _):
+        try:
+            code = root([*arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+
+
+OLD: dict[str, str | None] = {"same": "same", "edit": "before", "old": "moved", "gone": "gone"}
+NEW: dict[str, str | None] = {"same": "same", "edit": "after", "new": "moved", "come": "come"}
+
+
+def test_sources_are_listed_and_shown(site: Site) -> None:
+    assert "There are no sources" in forager("sources", "list").err
+    site.crawl(OLD, NEW)
+    [listed] = forager("sources", "list", "--json").json["items"]
+    assert (listed["id"], listed["pages"], listed["published_number"]) == (SOURCE, 4, 2)
+    assert SOURCE in forager("sources", "list").out
+    shown = forager("sources", "show", SOURCE)
+    assert "generation 2" in shown.out
+    assert "english" in shown.out
+    assert forager("sources", "show", SOURCE, "--json").json["base_url"] == BASE
+
+
+def test_pages_of_a_source(site: Site) -> None:
+    site.crawl(OLD)
+    page = forager("sources", "pages", SOURCE, "--limit", "3", "--json").json
+    assert [item["path"] for item in page["items"]] == ["/edit", "/gone", "/old"]
+    rest = forager("sources", "pages", SOURCE, "--cursor", page["next_cursor"])
+    assert rest.out.splitlines()[1].startswith(f"{BASE}same")
+
+
+def test_generations_publish_and_rollback(site: Site) -> None:
+    site.crawl(OLD, NEW, {"same": "same"})
+    listed = forager("sources", "generations", SOURCE, "--json").json["items"]
+    assert [(item["number"], item["state"]) for item in listed] == [
+        (3, "retired"), (2, "published"), (1, "retired")
+    ]  # fmt: skip
+    assert listed[0]["note"] == "not published: pages fell from 4 to 1"
+    assert "not published" in forager("sources", "generations", SOURCE).out
+
+    refused = forager("sources", "publish", SOURCE)
+    assert (refused.code, "--force" in refused.err) == (4, True)
+    forced = forager("sources", "publish", SOURCE, "--force")
+    assert forced.out == f"{SOURCE}: generation 3 is published (1 page)\n"
+    assert forager("sources", "rollback", SOURCE, "--json").json["number"] == 2
+    assert forager("sources", "rollback", SOURCE, "1").code == 0
+    assert forager("sources", "rollback", SOURCE).code == 4
+    assert forager("sources", "rollback", "elsewhere").code == 2
+
+
+def test_differences(site: Site) -> None:
+    site.crawl(OLD, NEW)
+    found = forager("sources", "diff", SOURCE, "--json").json
+    assert [page["url"] for page in found["added"]] == [f"{BASE}come", f"{BASE}new"]
+    assert [page["url"] for page in found["removed"]] == [f"{BASE}gone", f"{BASE}old"]
+    assert [page["url"] for page in found["changed"]] == [f"{BASE}edit"]
+    assert found["renamed"] == [{"old_url": f"{BASE}old", "new_url": f"{BASE}new"}]
+    shown = forager("sources", "diff", SOURCE)
+    assert shown.out.splitlines() == [
+        f"A {BASE}come", f"R {BASE}old -> {BASE}new", f"D {BASE}gone", f"C {BASE}edit"
+    ]  # fmt: skip
+    with_sections = forager("sources", "diff", SOURCE, "1", "2", "--sections").out
+    assert "    -before\n    +after\n" in with_sections
+
+
+def test_a_schedule_is_set_shown_and_ended(site: Site) -> None:
+    site.crawl(OLD)
+    assert "only when asked" in forager("sources", "schedule", SOURCE).out
+    assert "every 1 d" in forager("sources", "schedule", SOURCE, "--every", "1d").out
+    found = forager("sources", "schedule", SOURCE, "--cron", "0 4 * * 1", "--json").json
+    assert (found["refresh_every"], found["refresh_cron"]) == (None, "0 4 * * 1")
+    assert "cron 0 4 * * 1 (UTC)" in forager("sources", "list").out
+    assert forager("sources", "schedule", SOURCE, "--every", "1d", "--off").code == 2
+    assert forager("sources", "schedule", SOURCE, "--every", "soon").code == 2
+    off = forager("sources", "schedule", SOURCE, "--off", "--json").json
+    assert off["next_refresh_at"] is None
+
+
+def test_a_refresh_is_asked_for_once(site: Site) -> None:
+    site.crawl(OLD)
+    first = forager("sources", "refresh", SOURCE, "--json").json
+    again = forager("sources", "refresh", SOURCE, "--json").json
+    assert (first["created"], again["created"]) == (True, False)
+    assert first["job_id"] == again["job_id"]
+    assert "already" in forager("sources", "refresh", SOURCE).out
+    busy = forager("sources", "delete", SOURCE, "--yes")
+    assert (busy.code, first["job_id"] in busy.err) == (4, True)
+
+
+def test_a_source_is_deleted_when_somebody_says_yes(site: Site) -> None:
+    site.crawl(OLD, NEW)
+    asked = forager("sources", "delete", SOURCE)
+    assert (asked.code, "--yes" in asked.err) == (2, True)
+    gone = forager("sources", "delete", SOURCE, "--yes")
+    assert gone.out == f"deleted {SOURCE}: 2 generations\n"
+    assert forager("sources", "show", SOURCE).code == 2
+
+
+def test_a_page_and_a_section_are_read(site: Site) -> None:
+    site.crawl({"a": "alpha \x1b[31mred"})
+    read = forager("read", f"{BASE}a")
+    assert read.out.startswith("# Guide\n\nAbout alpha \N{REPLACEMENT CHARACTER}[31mred.")
+    details = forager("read", f"{BASE}a", "--source", SOURCE, "--section", "details")
+    assert details.out.startswith("## Details\n\nFirst line\n")
+    as_json = forager("read", f"{BASE}a", "--json").json
+    assert (as_json["title"], len(as_json["sections"])) == ("Title of alpha \x1b[31mred", 2)
+    assert forager("read", f"{BASE}b").code == 2
+    assert forager("read", f"{BASE}a", "--section", "nowhere").code == 2
