@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import typer
-from tests.documents.search_corpus import Corpus
 from typer.testing import CliRunner
 
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.cli.search import search
 from forager.db.database import Database
+from search_corpus import Corpus
 
 root = typer.Typer()
 root.command()(search)

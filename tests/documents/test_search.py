@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 import pytest
-from tests.documents.search_corpus import Corpus, Page
 
 from forager.db.database import Database
 from forager.documents import publication
 from forager.documents.search import Hit, SearchPage, SearchRequest, search
 from forager.errors import InvalidInput, NotFound
+from search_corpus import Corpus, Page
 
 Look = Callable[..., Awaitable[SearchPage]]
 
