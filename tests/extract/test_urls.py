@@ -132,3 +132,8 @@ def test_explains_every_step() -> None:
         "result: http://a.org/~x?q=2",
     ]
     assert explain_normalisation("tel:1") == ["refused: neither http nor https"]
+
+
+@pytest.mark.parametrize("link", ["HTTPS:", "https:", "https:?a=1", "\t?a=1", "", " #x"])
+def test_links_that_need_the_whole_page_get_it(link: str) -> None:
+    assert Resolver(NormalisedUrl(BASE)).resolve(link) == normalise(link, BASE)

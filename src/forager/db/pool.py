@@ -57,7 +57,9 @@ class Pool:
 
     async def _wait_for_turn(self) -> None:
         try:
-            await asyncio.wait_for(self._turns.acquire(), TURN_LIMIT)
+            # not wait_for: in Python 3.11 it can lose a cancellation, and with it a pause
+            async with asyncio.timeout(TURN_LIMIT):
+                await self._turns.acquire()
         except TimeoutError:
             raise psycopg.OperationalError(
                 f"all {self._size} connections were in use for {TURN_LIMIT:g} s"

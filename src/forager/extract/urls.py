@@ -142,13 +142,14 @@ class Resolver:
 
     def resolve(self, href: str) -> NormalisedUrl | Refusal:
         """Exactly `normalise(href, base)`, many times faster for links met before."""
-        if href[:1] in _BASE_MATTERS or len(href) > MAX_CACHED_LENGTH:
+        if len(href) > MAX_CACHED_LENGTH or not _NEEDS_NO_PAGE.match(href):
             return normalise(href, self.base)
         return _resolve(self._origin, self._directory, href)
 
 
-# the rest of the base matters only to links that begin so: ?page=2, #top and the empty one
-_BASE_MATTERS = ("", "?", "#")
+# Whole URLs, and paths without a colon: for them the directory of a page is all that matters,
+# while ?page=2, #top, the empty link and the odd "https:" need the page itself.
+_NEEDS_NO_PAGE = re.compile(r"https?://|[/.A-Za-z0-9_~-][^:]*$")
 MAX_CACHED_LENGTH = 512
 
 
