@@ -1,0 +1,186 @@
+"""How fast search is over a million sections, and what making them searchable costs.
+
+    python -m benchmarks.bench_search [--folder HTML] [--rows 1000000] [--queries 300]
+
+Runs an embedded PostgreSQL of its own in a temporary folder (a few GB), prints a report and writes
+it to `benchmarks/results/search.md`. The text comes from the HTML files of a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import uvloop
+
+from benchmarks.machine import describe_machine
+from benchmarks.report import Report
+from benchmarks.search_load import CONFIG, RealText, load, read_folder
+from forager.db import schema
+from forager.db.database import Database
+from forager.db.embedded import join_server
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.indexing import SectionToIndex, index_sections
+from forager.logs import configure_logs
+
+FOLDER = Path("/usr/share/doc/postgresql-doc-15/html")
+BATCH = 500
+BATCHES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Searches of one kind."""
+
+    name: str
+    requests: list[SearchRequest]
+
+
+def kinds(text: RealText, count: int) -> list[Kind]:
+    chance = random.Random(1)
+    pairs = text.two_words(count, chance)
+    few = pairs[: count // 3]
+    words = [pair.split()[0] for pair in few]
+    return [
+        Kind("two words (goal: 20 and 60 ms)", [SearchRequest(query=pair) for pair in pairs]),
+        Kind("two words, one source", [SearchRequest(query=q, source="source2") for q in few]),
+        Kind("two words, below a path", [SearchRequest(query=q, path="/api/") for q in few]),
+        Kind("two words as a phrase", [SearchRequest(query=f'"{pair}"') for pair in few]),
+        Kind("an identifier", [SearchRequest(query=q) for q in text.names(count // 3, chance)]),
+        Kind("one word", [SearchRequest(query=word) for word in words]),
+    ]
+
+
+async def measure(database: Database, kind: Kind) -> tuple[list[float], list[SearchPage]]:
+    pages = [await search(database, request) for request in kind.requests]
+    return [page.took for page in pages], pages
+
+
+async def warm_up(database: Database, kind: Kind) -> None:
+    """Another third of the questions first: a server that was just started has read nothing."""
+    for request in kind.requests[::3]:
+        await search(database, request)
+
+
+async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
+    rows = []
+    async with Database(url, name="bench") as database:
+        for kind in kinds(text, count):
+            await warm_up(database, kind)
+            seconds, pages = await measure(database, kind)
+            if seconds:
+                rows.append([kind.name, *_spread(seconds), *_found(pages)])
+                print(" | ".join(rows[-1]), file=sys.stderr)
+    return rows
+
+
+def _spread(seconds: Sequence[float]) -> list[str]:
+    p90 = statistics.quantiles(seconds, n=10, method="inclusive")[-1]
+    return [f"{value * 1000:.1f}" for value in (statistics.median(seconds), p90, max(seconds))]
+
+
+def _found(pages: Sequence[SearchPage]) -> list[str]:
+    empty = sum(not page.hits for page in pages)
+    return [str(len(pages)), str(empty), str(sum(page.capped for page in pages))]
+
+
+# --- what indexing costs -----------------------------------------------------------------------
+
+
+async def indexing_ms(url: str, text: RealText) -> tuple[float, float]:
+    """Milliseconds per section and per 10,000 characters, inside a commit."""
+    chance = random.Random(2)
+    async with Database(url, name="bench") as database:
+        seconds, characters = [], 0
+        for batch in range(BATCHES):
+            numbers = [chance.randrange(len(text.texts)) for _ in range(BATCH)]
+            rows = [
+                SectionToIndex(10**9 + batch, place, text.headings[n], text.texts[n])
+                for place, n in enumerate(numbers)
+            ]
+            characters += sum(len(row.content) for row in rows)
+            began = time.perf_counter()
+            async with database.transaction() as connection:
+                await index_sections(connection, 1, CONFIG, rows)
+            seconds.append(time.perf_counter() - began)
+    total = sum(seconds) * 1000
+    return total / BATCH / BATCHES, total / characters * 10_000
+
+
+def sizes(url: str) -> list[list[str]]:
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            """
+            SELECT relname, greatest(reltuples, 0)::bigint, pg_table_size(oid), pg_indexes_size(oid)
+              FROM pg_class
+             WHERE relname IN ('section_search', 'sections', 'documents', 'generation_documents')
+             ORDER BY relname
+            """
+        ).fetchall()
+    return [[n, f"{rows:,}", f"{t / 2**20:,.0f}", f"{i / 2**20:,.0f}"] for n, rows, t, i in found]
+
+
+# --- the report ------------------------------------------------------------------------------
+
+
+def run(options: argparse.Namespace, url: str, report: Report) -> None:
+    text = read_folder(options.folder)
+    print(f"{len(text.texts):,} real sections", file=sys.stderr)
+    schema.upgrade(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for step in load(connection, text, options.rows):
+            print(f"loading: {step}", file=sys.stderr)
+    rows = uvloop.run(search_rows(url, text, options.queries))
+    report.heading("Searches, in milliseconds")
+    report.text(
+        f"{options.rows:,} sections in three generations of four sources; each refresh changed"
+        " half of the pages, so that half of the sections are published. Headings and texts are"
+        f" those of {len(text.texts):,} real sections, put together at random; the words looked"
+        " for are neighbours in them, half from headings, half from texts. Times are of the whole"
+        " search, snippets included, one at a time, with a warm cache."
+    )
+    head = ("what", "median", "p90", "worst", "searches", "without a hit", "capped")
+    report.table(head, rows)
+    per_section, per_text = uvloop.run(indexing_ms(url, text))
+    report.heading("What it costs to make sections searchable")
+    report.text(
+        f"`index_sections`, {BATCH} sections in a transaction, into the full table:"
+        f" **{per_section:.2f} ms** per section, {per_text:.2f} ms per 10,000 characters."
+    )
+    report.heading("Sizes, in MB")
+    report.table(("table", "rows", "table", "indexes"), sizes(url))
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="HTML files to take text from")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="sections in all")
+    parser.add_argument("--queries", type=int, default=300, help="searches of two words")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
+    if not options.folder.is_dir():
+        sys.exit(f"{options.folder} is not a folder; give one with HTML files: --folder")
+    configure_logs("critical")
+    report = Report("Search, measured")
+    with tempfile.TemporaryDirectory(prefix="forager-bench-") as folder:
+        machine = describe_machine(Path(folder))
+        with join_server(Path(folder)) as use:
+            report.text("Made by `python -m benchmarks.bench_search`. Ratios hold better.")
+            report.table(("machine", ""), machine)
+            run(options, use.url, report)
+    print(report.write("search.md"), end="")
+
+
+if __name__ == "__main__":
+    main()
