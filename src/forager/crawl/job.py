@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
 from uuid import UUID
@@ -37,13 +39,69 @@ from forager.fetch.robots import product_token
 from forager.fetch.robots_gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
-from forager.jobs.outcome import Outcome, Stopped
+from forager.jobs.outcome import Outcome, Stopped, Waiting
 from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Crawl:
+    """The parts of a crawl, put together."""
+
+    context: JobContext
+    options: CrawlOptions
+    state: CrawlState
+    discovery: Discovery
+    visitor: Visitor
+    committer: Committer
+    seeding: Seeding
 
 
 async def crawl(context: JobContext) -> Outcome:
     """Run a crawl from its last commit. All that it needs is made anew, and gone at its end."""
+    async with AsyncExitStack() as stack:
+        parts = await _put_together(context, stack)
+        await _remember(parts)
+        deferred = await _seed(parts)
+        if context.stopping.is_set():
+            return Stopped()
+        if deferred is not None and not parts.state.ledger.discovered:
+            return deferred
+        outcome = await _fetch(parts)
+        if outcome is FINISHED and deferred is not None:
+            # the pages of hosts whose sitemaps had to wait are here: now or never
+            await _seed(parts, last=True)
+            outcome = await _fetch(parts)
+        return outcome
+
+
+async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:
+    """Find the first URLs; a sitemap that hangs does not hold up a stop."""
+    seeding = asyncio.ensure_future(parts.seeding.run(last=last))
+    stopping = asyncio.ensure_future(parts.context.stopping.wait())
+    try:
+        await asyncio.wait({seeding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return seeding.result() if seeding.done() else None
+    finally:
+        stopping.cancel()
+        seeding.cancel()
+        await asyncio.gather(seeding, return_exceptions=True)
+
+
+async def _fetch(parts: _Crawl) -> Outcome:
+    engine = Engine(
+        parts.context,
+        parts.options,
+        parts.state,
+        window=Window(parts.context.database, parts.context.lease.job_id),
+        visitor=parts.visitor,
+        committer=parts.committer,
+    )
+    return await engine.run()
+
+
+async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     options = crawl_options(context.job.payload)
+    agent = user_agent(options, context.settings)
     state = await _load_state(context)
     seeds = tuple(first_urls(options)) + tuple(NormalisedUrl(url) for url in state.more_seeds)
     scope = Scope(
@@ -54,64 +112,42 @@ async def crawl(context: JobContext) -> Outcome:
         max_depth=options.max_depth,
     )
     discovery = Discovery(scope, state.ledger, next_seq=state.next_seq)
-    async with AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        agent = user_agent(options, context.settings)
-        client = await enter(Client(client_options(options, agent)))
-        budgets = await enter(
-            Budgets(
-                context.database,
-                holder=new_id(),
-                delay=options.delay,
-                concurrency=options.concurrency,
-            )
+    client = await stack.enter_async_context(Client(client_options(options, agent)))
+    budgets = await stack.enter_async_context(
+        Budgets(
+            context.database,
+            holder=new_id(),
+            delay=options.delay,
+            concurrency=options.concurrency,
         )
-        robots = RobotsGate(
-            context.database, budgets, client, user_agent=agent, ignore=options.ignore_robots
+    )
+    robots = RobotsGate(
+        context.database, budgets, client, user_agent=agent, ignore=options.ignore_robots
+    )
+    pool = await stack.enter_async_context(
+        ExtractionPool(
+            _extraction_limits(context.settings),
+            seeds=seeds,
+            scope=options.scope,
+            agent=product_token(agent),
         )
-        pool = await enter(
-            ExtractionPool(
-                _extraction_limits(context.settings),
-                seeds=seeds,
-                scope=options.scope,
-                agent=product_token(agent),
-            )
-        )
-        archive = _archive_writer(context, agent)
-        stack.push_async_callback(archive.close)
-        visitor = Visitor(
-            context,
-            Judge(options, scope),
-            client=client,
-            budgets=budgets,
-            robots=robots,
-            pool=pool,
-        )
-        await _remember(context, state, discovery, visitor)
-        committer = Committer(context, options, state, discovery, archive, pool.add_seed)
-        seeding = Seeding(
+    )
+    archive = _archive_writer(context, agent)
+    stack.push_async_callback(archive.close)
+    judge = Judge(options, scope)
+    committer = Committer(context, options, state, discovery, archive, pool.add_seed)
+    return _Crawl(
+        context,
+        options,
+        state,
+        discovery,
+        Visitor(context, judge, client=client, budgets=budgets, robots=robots, pool=pool),
+        committer,
+        Seeding(
             context, options, state, discovery, committer,
             client=client, budgets=budgets, robots=robots,
-        )  # fmt: skip
-
-        async def run_engine() -> Outcome:
-            window = Window(context.database, context.lease.job_id)
-            engine = Engine(
-                context, options, state, window=window, visitor=visitor, committer=committer
-            )
-            return await engine.run()
-
-        deferred = await seeding.run()
-        if context.stopping.is_set():
-            return Stopped()
-        if deferred is not None and not state.ledger.discovered:
-            return deferred
-        outcome = await run_engine()
-        if outcome is FINISHED and deferred is not None:
-            # the pages of hosts whose sitemaps had to wait are here: now or never
-            await seeding.run(last=True)
-            outcome = await run_engine()
-        return outcome
+        ),
+    )  # fmt: skip
 
 
 async def _load_state(context: JobContext) -> CrawlState:
@@ -124,18 +160,16 @@ async def _load_state(context: JobContext) -> CrawlState:
     return CrawlState()
 
 
-async def _remember(
-    context: JobContext, state: CrawlState, discovery: Discovery, visitor: Visitor
-) -> None:
+async def _remember(parts: _Crawl) -> None:
     """Refill the memory from the tables: known URLs, and contents that were fetched."""
-    if not state.ledger.discovered:
+    if not parts.state.ledger.discovered:
         return
-    discovery.reserve(state.ledger.discovered)
-    async for chunk in _known(context.database, context.lease.job_id):
+    parts.discovery.reserve(parts.state.ledger.discovered)
+    async for chunk in _known(parts.context.database, parts.context.lease.job_id):
         for key, url, outcome, reason, content in chunk:
-            discovery.remember(key, url, reason)
+            parts.discovery.remember(key, url, reason)
             if content is not None and outcome == PageOutcome.FETCHED:
-                visitor.remember_content(content)
+                parts.visitor.remember_content(content)
 
 
 async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[store.Known]]:
