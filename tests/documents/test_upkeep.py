@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from built_site import SOURCE, Crawls, active_site, counts_of, page, pages, rows_of
 
+from built_site import SOURCE, Crawls, active_site, counts_of, page, pages, rows_of
 from forager.db.database import Database
 from forager.documents.publication import publish, roll_back
 from forager.documents.sources import delete_source, get_source
@@ -116,6 +116,28 @@ async def test_what_a_running_job_builds_on_stays(
     await assert_nothing_dangles(database)
 
 
+async def test_what_is_being_deleted_is_not_published(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "one"})
+    await crawls.crawl({"a": "two"})
+    async with database.transaction() as connection:
+        await connection.execute("UPDATE generations SET state = 'abandoned' WHERE number = 1")
+        publishing = asyncio.create_task(publish(database, SOURCE, 1))
+        await somebody_waits(database)
+    with pytest.raises(NotAllowed, match="being deleted"):
+        await publishing
+    assert await active_site(database) == {"a": "two"}
+
+
+async def somebody_waits(database: Database) -> None:
+    """Until a statement waits for a lock."""
+    while not await rows_of(
+        database,
+        "SELECT 1 FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()",
+    ):
+        await asyncio.sleep(0)
+
+
 async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
     crawls: Crawls, database: Database
 ) -> None:
@@ -124,11 +146,7 @@ async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
     async with database.transaction() as connection:
         await connection.execute("SELECT FROM sources WHERE id = %s FOR UPDATE", (SOURCE,))
         starting = asyncio.create_task(crawls.start())
-        while not await rows_of(
-            database, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND datname = current_database()"
-        ):  # fmt: skip
-            await asyncio.sleep(0)
+        await somebody_waits(database)
         assert not starting.done()
     await (await starting).finish()
 

@@ -41,12 +41,11 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
 async def swap(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
-    """Move the pointer inside the caller's transaction; False if it was not where expected."""
+    """Move the pointer inside the caller's transaction, which is to fail if this is False."""
     if not await store.point_at(connection, source_id, generation_id, expected):
         return False
     await store.retire_published(connection, source_id)
-    await store.mark_published(connection, generation_id)
-    return True
+    return await store.mark_published(connection, generation_id)
 
 
 async def _locked(connection: Connection, source_id: str) -> int | None:
@@ -72,7 +71,7 @@ async def _swap(connection: Connection, target: Generation, published: int | Non
     if target.state is State.PUBLISHED:
         return target
     if not await swap(connection, target.source_id, target.id, published):
-        raise NotAllowed(f"{target.source_id} was published by somebody else at this moment")
+        raise NotAllowed(f"generation {target.number} of {target.source_id} is being deleted")
     now = await store.select_generation(connection, target.source_id, target.number)
     assert now is not None
     return now

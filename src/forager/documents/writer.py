@@ -156,7 +156,8 @@ class GenerationWriter:
             refusal = f"not published: {reason}"
             await store.mark_refused(connection, self.generation_id, refusal)
             return refusal
-        await publication.swap(connection, self.source_id, self.generation_id, published)
+        swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
+        assert swapped  # the source is locked, and nobody abandons what a running job builds
         job = self._context.job
         await store.remember_job(connection, self.source_id, job.kind, job.payload)
         return None

@@ -76,15 +76,17 @@ async def retire_published(connection: Connection, source_id: str) -> None:
     )
 
 
-async def mark_published(connection: Connection, generation_id: int) -> None:
-    await connection.execute(
+async def mark_published(connection: Connection, generation_id: int) -> bool:
+    """False if it was abandoned at this moment: its pages are being deleted."""
+    cursor = await connection.execute(
         """
         UPDATE generations
            SET state = 'published', published_at = now(), retired_at = NULL, note = NULL
-         WHERE id = %s
+         WHERE id = %s AND state <> 'abandoned'
         """,
         (generation_id,),
     )
+    return cursor.rowcount > 0
 
 
 async def mark_refused(connection: Connection, generation_id: int, note: str) -> None:
