@@ -22,6 +22,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 
 BATCH_SIZE = 50
+BATCH_LINKS = 50_000
 BATCH_SECONDS = 1.0
 DEFAULT_CONCURRENCY = 5
 # a crawl of many hosts may talk to several of them at once
@@ -212,7 +213,8 @@ class Engine:
 
     def _start_commit(self) -> None:
         """Everything but writing happens here and now: no look at the frontier comes between."""
-        visits, self._settled = self._settled[:BATCH_SIZE], self._settled[BATCH_SIZE:]
+        size = self._batch_size()
+        visits, self._settled = self._settled[:size], self._settled[size:]
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
         # what was found may be fetched at once: its own commit can only come after this one
@@ -220,6 +222,15 @@ class Engine:
         self._committing_pages = len(visits)
         self._committing = asyncio.create_task(self._commit(batch, visits))
         self._committing.add_done_callback(lambda _: self._changed.set())
+
+    def _batch_size(self) -> int:
+        """A page may have 50,000 links: not many of those in one commit."""
+        links = 0
+        for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
+            links += len(visit.links) if isinstance(visit, Settlement) else 0
+            if links >= BATCH_LINKS:
+                return size
+        return BATCH_SIZE
 
     async def _commit(self, batch: Batch, visits: list[Settlement | Postponed]) -> None:
         await self._committer.write(batch)

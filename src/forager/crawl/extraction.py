@@ -29,6 +29,7 @@ from forager.fetch.response import Response
 
 # pages that wait inside one process: enough to keep it busy while the loop does something else
 QUEUE_LENGTH = 8
+MODULE = "forager.crawl.extractor"
 # importing takes half a second, unless the machine is very busy
 START_LIMIT = 60.0
 
@@ -208,7 +209,7 @@ class _Process:
         self._child = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "forager.crawl.extractor",
+            MODULE,
             self._argument,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -22,6 +22,9 @@ class PageLinks:
     keys: bytes = b""
     followed: int = 0
 
+    def __len__(self) -> int:
+        return len(self.keys) // KEY_LENGTH
+
     def fingerprints(self) -> array[int]:
         """The fingerprint of each link, without looking at any link."""
         words = array("Q", self.keys)

@@ -1,0 +1,25 @@
+"""The extraction process, with pages that do harm where the real code may have a weakness."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from forager.crawl import extractor
+from forager.extract.page import PageFacts, extract_page
+
+
+def _sabotaged(body: bytes, url: str, *others: object) -> PageFacts:
+    if url.endswith("/slow"):
+        while True:
+            pass
+    if url.endswith("/fat"):
+        bytes(2**30)
+    if url.endswith("/crash"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return extract_page(body, url, *others)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    vars(extractor)["extract_page"] = _sabotaged
+    extractor.main()
