@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.content.choose import choose_main
 from forager.extract.content.language import detect_language
-from forager.extract.content.streamed import place_streamed_pieces
+from forager.extract.content.streamed import STREAMED, place_streamed_pieces
 from forager.extract.directives import DEFAULT_AGENT
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
@@ -89,8 +89,10 @@ def extract_document(
 def _from_tree(
     tree: LexborHTMLParser, url: str, title: str | None, language: str | None
 ) -> Document | None:
-    place_streamed_pieces(tree)
-    html = tree.body.html if tree.body is not None else None
+    html = _body(tree)
+    if STREAMED in html:
+        place_streamed_pieces(tree)
+        html = _body(tree)
     if not html:
         return None
     tokens = tokenise(html)
@@ -102,6 +104,10 @@ def _from_tree(
     if links.dropped:
         truncated.append(f"links: {links.dropped} beyond the limit are plain text")
     return _document(converter.blocks.parts, url, title, language, main.rule, truncated)
+
+
+def _body(tree: LexborHTMLParser) -> str:
+    return (tree.body.html or "") if tree.body is not None else ""
 
 
 def _from_text(

@@ -25,7 +25,7 @@ class Verdict(Enum):
 _NEVER = names(
     "script style noscript template svg canvas object embed audio video map dialog button select"
     " textarea input datalist option optgroup progress meter iframe head title"
-    " link meta col colgroup frameset applet area"
+    " link meta col colgroup frameset applet area noembed noframes xmp plaintext listing"
 )
 _DROPPED_TAGS = frozenset({"nav", "footer", "menu"})
 _DROPPED_ROLES = names(
@@ -36,56 +36,57 @@ _STRUCTURAL = frozenset({"html", "body", "main", "tbody", "tr", "thead"})
 
 # words of class names and ids, each complete between blanks: safe only as a whole
 _WHOLE_WORDS = names(
-    (
-        # links to a heading itself
-        "headerlink hash-link header-anchor heading-anchor heading-link anchor-link anchorjs-link"
-        " heading-anchor-link headinglink direct-link section-link permalink permalink-icon anchor-heading"
-        " octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
-        " headeranchor docs-heading-anchor-permalink"
-        # code furniture
-        " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
-        " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn copy-btn"
-        " copy-button copybutton btn-copy button-copy copy-code copy-code-button clipboard"
-        " clipboard-copy btn-clipboard code-copy code-header code-block-header codeheader"
-        " language-name example-header lang-label code-lang code-language codeblock-header"
-        " example-wrap-buttons codeblock__copy test-arrow button-holder run-button"
-        # moving between pages
-        " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager prev-next"
-        " prevnext prev-next-footer page-nav pagenav page-navigation nav-footer next-prev"
-        " footer-navigation footer-nav navheader navfooter nav-buttons related-pages rst-footer-buttons"
-        " md-footer navigation navbar navbox navbar-nav sphinxsidebar sidebar side-bar sidenav"
-        " side-nav menu submenu topnav subnav bottomnav nav mw-jump-link mw-editsection"
-        " jump-to-nav mobile-nav-chapters nav-chapters nav-wrapper nav-wide-wrapper prev_next"
-        " previous next-page prev-page out-of-date version-picker"
-        " version-switcher versions version-select language-switcher lang-switcher"
-        " skip-link skip-to-content skiplink skipnav"
-        # about the page
-        " edit-this-page theme-edit-this-page edit-page-link edit-page edit-link edit-on-github"
-        " view-source sourcelink source-link srclink src src-link page-meta page-metadata page-info"
-        " page-actions page-tools pagetools article-actions"
-        " last-updated lastupdated last-modified last-update theme-last-updated modified-date updated-at"
-        " article-footer page-footer doc-footer footer post-footer content-footer site-footer"
-        " contributors contributor-list authors-list byline reading-time readtime estimated-time"
-        # asking and selling
-        " feedback page-feedback doc-feedback docs-feedback feedback-widget feedback-container"
-        " feedback-section helpful was-this-helpful page-helpful rating ratings survey vote votes"
-        " share sharing share-buttons social social-share social-links social-media newsletter subscribe"
-        " subscription signup sign-up cta cta-banner promo promotion advert advertisement ads ad adsbygoogle"
-        " sponsor sponsors cookie cookies cookie-banner cookie-consent cookie-notice consent"
-        " announcement announcement-bar site-banner comments comment-list disqus disqus_thread giscus"
-        " utterances related-posts related-articles recommended recommendations"
-        # for other media, or for nobody
-        " visually-hidden visuallyhidden sr-only screen-reader-text screen-reader-only a11y-hidden"
-        " noprint no-print printonly print-only hidden d-none tooltip tooltiptext tooltip-content"
-        " dropdown-panel dropdown-trigger page-menu user-menu wiki-menu pre-footer prefooter mcwebhelpframesetlink"
-        " modal popover dropdown dropdown-menu dropdown-content popup overlay lightbox"
-        # wikis
-        " catlinks printfooter navigation-not-searchable mw-indicators contentsub sitesub"
-        " jump-to-navigation mw-hidden-catlinks noexcerpt ambox-notice metadata"
-        # generators' own
-        " docutils-footer out-of-band edit-me helpbox feedback-hidden algolia docsearch searchbox search"
-        " search-form search-box searchform"
-    )
+    # links to a heading itself
+    " headerlink hash-link header-anchor heading-anchor heading-link anchor-link anchorjs-link"
+    " heading-anchor-link headinglink direct-link section-link permalink permalink-icon"
+    " anchor-heading octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
+    " headeranchor docs-heading-anchor-permalink"
+    # code furniture
+    " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
+    " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn"
+    " copy-btn copy-button copybutton btn-copy button-copy copy-code copy-code-button"
+    " clipboard clipboard-copy btn-clipboard code-copy code-header code-block-header"
+    " codeheader language-name example-header lang-label code-lang code-language"
+    " codeblock-header example-wrap-buttons codeblock__copy test-arrow button-holder"
+    " run-button"
+    # moving between pages
+    " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager"
+    " prev-next prevnext prev-next-footer page-nav pagenav page-navigation nav-footer"
+    " next-prev footer-navigation footer-nav navheader navfooter nav-buttons related-pages"
+    " rst-footer-buttons md-footer navigation navbar navbox navbar-nav sphinxsidebar sidebar"
+    " side-bar sidenav side-nav menu submenu topnav subnav bottomnav nav mw-jump-link"
+    " mw-editsection jump-to-nav mobile-nav-chapters nav-chapters nav-wrapper nav-wide-wrapper"
+    " prev_next previous next-page prev-page out-of-date version-picker version-switcher"
+    " versions version-select language-switcher lang-switcher skip-link skip-to-content"
+    " skiplink skipnav"
+    # about the page
+    " edit-this-page theme-edit-this-page edit-page-link edit-page edit-link edit-on-github"
+    " view-source sourcelink source-link srclink src src-link page-meta page-metadata"
+    " page-info page-actions page-tools pagetools article-actions last-updated lastupdated"
+    " last-modified last-update theme-last-updated modified-date updated-at article-footer"
+    " page-footer doc-footer footer post-footer content-footer site-footer contributors"
+    " contributor-list authors-list byline reading-time readtime estimated-time"
+    # asking and selling
+    " feedback page-feedback doc-feedback docs-feedback feedback-widget feedback-container"
+    " feedback-section helpful was-this-helpful page-helpful rating ratings survey vote votes"
+    " share sharing share-buttons social social-share social-links social-media newsletter"
+    " subscribe subscription signup sign-up cta cta-banner promo promotion advert"
+    " advertisement ads ad adsbygoogle sponsor sponsors cookie cookies cookie-banner"
+    " cookie-consent cookie-notice consent announcement announcement-bar site-banner comments"
+    " comment-list disqus disqus_thread giscus utterances related-posts related-articles"
+    " recommended recommendations"
+    # for other media, or for nobody
+    " visually-hidden visuallyhidden sr-only screen-reader-text screen-reader-only a11y-hidden"
+    " noprint no-print printonly print-only hidden d-none tooltip tooltiptext tooltip-content"
+    " dropdown-panel dropdown-trigger page-menu user-menu wiki-menu pre-footer prefooter"
+    " mcwebhelpframesetlink modal popover dropdown dropdown-menu dropdown-content popup"
+    " overlay lightbox"
+    # wikis
+    " catlinks printfooter navigation-not-searchable mw-indicators contentsub sitesub"
+    " jump-to-navigation mw-hidden-catlinks noexcerpt ambox-notice metadata"
+    # generators' own
+    " docutils-footer out-of-band edit-me helpbox feedback-hidden algolia docsearch searchbox"
+    " search search-form search-box searchform"
 )
 
 # parts of class names that mean the same wherever they stand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import NamedTuple
 
-from forager.extract.content.boilerplate import Verdict, is_dropped
+from forager.extract.content.boilerplate import is_dropped
 from forager.extract.content.names import names
 from forager.extract.content.themes import BODY, LIKELY, MAIN, TEXT
 from forager.extract.markdown.tokens import Tokens
@@ -42,14 +42,11 @@ class _Text:
 
 def _lengths(tokens: Tokens) -> list[int]:
     lengths = list(map(len, map(str.strip, tokens.texts)))
-    index, tags, closing = 0, tokens.tags, tokens.closing
-    while index < len(tags):
-        tag = tags[index]
-        if tag.verdict is not Verdict.KEEP and is_dropped(tokens, index):
-            end = closing[index]
-            lengths[index + 1 : end + 1] = [0] * (end - index)
-            index = end
-        index += 1
+    done = -1  # the end of what was dropped last
+    for index in tokens.judged:
+        if index > done and is_dropped(tokens, index):
+            done = tokens.closing[index]
+            lengths[index + 1 : done + 1] = [0] * (done - index)
     return lengths
 
 
@@ -75,11 +72,10 @@ def _candidates(tokens: Tokens) -> dict[int, list[int]]:
     """Elements by rank, only the outermost of those inside each other."""
     found: dict[int, list[int]] = {}
     closing = tokens.closing
-    for index, tag in enumerate(tokens.tags):
-        if tag.rank:
-            same = found.setdefault(tag.rank, [])
-            if len(same) < _MAX_CANDIDATES and (not same or closing[same[-1]] < index):
-                same.append(index)
+    for index in tokens.ranked:
+        same = found.setdefault(tokens.tags[index].rank, [])
+        if len(same) < _MAX_CANDIDATES and (not same or closing[same[-1]] < index):
+            same.append(index)
     return found
 
 

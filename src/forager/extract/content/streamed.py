@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+STREAMED = '<template id="B:'  # what a page with such pieces holds
 MAX_PIECES = 500
 
 

@@ -19,7 +19,7 @@ from forager.extract.markdown.images import image_markdown
 from forager.extract.markdown.inline import BREAK, Inline
 from forager.extract.markdown.links import Links
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
-from forager.extract.markdown.tags import Attributes, Tag, unescape
+from forager.extract.markdown.tags import Attributes, Shape, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.markdown.traits import traits_of
 from forager.extract.text import collapse
@@ -28,6 +28,7 @@ MAX_HEADING_LENGTH = 1_000
 MAX_MARKDOWN_HEADING = 4_000
 
 _KEEP = Verdict.KEEP
+_END = Shape.END
 
 
 class Converter:
@@ -58,11 +59,11 @@ class Converter:
             if text := texts[index]:
                 self._add_text(text)
             tag = tags[index]
-            if tag.verdict is not _KEEP and self._drops(index, tag):
-                index = tokens.closing[index] + 1
-            elif index in ends:
+            if tag.shape is _END and index in ends:
                 ends.pop(index)()
                 index += 1
+            elif tag.verdict is not _KEEP and self._drops(index, tag):
+                index = tokens.closing[index] + 1
             elif action := _ACTIONS.get(tag.name):
                 index = action(self, index, tag)
             else:
@@ -103,13 +104,21 @@ class Converter:
             self.blocks.add("  \n".join(lines))
 
     def _kept(self, start: int, end: int) -> str:
+        if end == start + 1:
+            return collapse(unescape(self._tokens.texts[end]))
         return collapse(unescape(self._tokens.kept_text(start, end)))
 
     # --- inline -----------------------------------------------------------------------------
 
     def _open_inline(self, index: int, mark: str, url: str = "") -> int:
-        if self._inline.open(mark, url):
-            self._ends[self._tokens.closing[index]] = self._inline.close
+        end = self._tokens.closing[index]
+        if not self._inline.open(mark, url):
+            return index + 1
+        if end == index + 1:  # nothing but text, as most have
+            self._add_text(self._tokens.texts[end])
+            self._inline.close()
+            return end + 1
+        self._ends[end] = self._inline.close
         return index + 1
 
     def strong(self, index: int, _tag: Tag) -> int:

@@ -52,7 +52,7 @@ class Inline:
         return text
 
     def take_lines(self) -> list[str]:
-        """The lines of the paragraph; it is empty afterwards, and open elements go on in the next."""
+        """The lines of the paragraph, now empty; elements that are open go on in the next."""
         for frame in reversed(self.frames):
             self._wrap(frame)
             frame.start = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,28 +21,38 @@ Attributes = dict[str, str]
 _ATTRIBUTE = re.compile(r'([^\s="]+)(?:="([^"]*)")?')
 
 
+class Shape(Enum):
+    """What a tag does to the elements that are open."""
+
+    VOID = auto()
+    START = auto()
+    SPECIAL = auto()  # a start whose place must be noted
+    END = auto()
+
+
 class Tag(NamedTuple):
     name: str  # "/p" for an end tag
     attributes: Attributes
     verdict: Verdict
-    void: bool
     rank: int  # of a main element, by its names
+    shape: Shape
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
 _MAX_CLASSES = 400
 
 
-def read_tag(raw: str) -> Tag:
-    """The tag between `<` and `>`, as lexbor serialises it: quoted, escaped, lower-case names."""
-    return _remembered(raw) if len(raw) <= MAX_REMEMBERED else _parse(raw)
+def read_tags(raws: list[str]) -> list[Tag]:
+    """Tags between `<` and `>` as lexbor serialises them: quoted, escaped, lower-case names."""
+    return [_remembered(raw) if len(raw) <= MAX_REMEMBERED else _parse(raw) for raw in raws]
 
 
 def _parse(raw: str) -> Tag:
     name, _, rest = raw.partition(" ")
     if not rest:
-        verdict = Verdict.KEEP if name[0] == "/" else judge(name, "", "")
-        return Tag(name, {}, verdict, name in VOID, rank_of(name, "", "", "", ""))
+        if name[0] == "/":
+            return Tag(name, {}, Verdict.KEEP, 0, Shape.END)
+        return _tag(name, {}, judge(name, "", ""), rank_of(name, "", "", "", ""))
     attributes = {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)}
     if len(attributes.get("class", "")) > _MAX_CLASSES:
         attributes["class"] = attributes["class"][:_MAX_CLASSES]
@@ -53,7 +64,21 @@ def _parse(raw: str) -> Tag:
     if verdict is Verdict.KEEP:
         verdict = _hidden(attributes)
     rank = rank_of(name, classes, identifier, role, get("itemprop", ""))
-    return Tag(name, attributes, verdict, name in VOID, rank)
+    return _tag(name, attributes, verdict, rank)
+
+
+def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
+    shape = Shape.START
+    if name in VOID:
+        shape = Shape.VOID
+    elif rank or verdict is not Verdict.KEEP or name in _NOTED:
+        shape = Shape.SPECIAL
+    return Tag(name, attributes, verdict, rank, shape)
+
+
+RAW_TEXT = names("script style iframe noembed noframes xmp plaintext listing")
+HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_NOTED = HEADINGS | {"table"}
 
 
 # a page repeats few tags many times, and so do the pages of one site

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import Verdict
 from forager.extract.content.themes import BODY, MAIN
-from forager.extract.markdown.tags import Tag, read_tag
+from forager.extract.markdown.tags import HEADINGS, RAW_TEXT, Shape, Tag, read_tags
 
 # lexbor escapes < and > in texts and attributes
 _TAG = re.compile(r"<(/?[a-zA-Z][^>]*)>")
-_COMMENT = re.compile(r"<!--.*?-->|<[!?][^>]*>", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# elements in which `<` does not begin a tag
 _RAW = re.compile(r"<(script|style|iframe|noembed|noframes)(?=[\s>])[^>]*>.*?</\1>", re.DOTALL)
 _RAW_CODE = re.compile(r"<(xmp|plaintext|listing)(?=[\s>])[^>]*>(.*?)</\1>", re.DOTALL)
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 @dataclass(slots=True)
@@ -33,6 +33,8 @@ class Tokens:
     layout_tables: set[int] = field(default_factory=set)
     # elements around what is surely content: whatever they are called, they are not dropped
     shielded: set[int] = field(default_factory=set)
+    judged: list[int] = field(default_factory=list)  # elements that are not simply kept
+    ranked: list[int] = field(default_factory=list)  # elements that may be the main one
     # how many more tags may be looked at to decide what is boilerplate: elements of such names
     # inside each other could cost the square of the page
     patience: int = 0
@@ -55,37 +57,55 @@ class Tokens:
 
 def tokenise(html: str) -> Tokens:
     """The tokens of one serialised element."""
-    pieces = _TAG.split(_plain(html))
-    texts, raws = pieces[0::2], pieces[1::2]
-    tags = list(map(read_tag, raws))
-    tokens = Tokens(texts, tags, list(range(len(tags))), extent=len(tags), patience=50 * len(tags))
+    if "<!--" in html:
+        html = _COMMENT.sub("", html)
+    tokens = _split(html)
+    if any(tokens.tags[index].name in RAW_TEXT for index in tokens.judged):
+        tokens = _split(_RAW_CODE.sub(_as_pre, _RAW.sub("", html)))
+    return tokens
+
+
+def _split(html: str) -> Tokens:
+    pieces = _TAG.split(html)
+    tags = read_tags(pieces[1::2])
+    count = len(tags)
+    tokens = Tokens(pieces[0::2], tags, list(range(count)), extent=count, patience=50 * count)
     _pair(tokens)
     return tokens
 
 
 def _pair(tokens: Tokens) -> None:
-    tags, closing, layout = tokens.tags, tokens.closing, tokens.layout_tables
+    tags, closing = tokens.tags, tokens.closing
     open_elements: list[int] = []
     tables: list[int] = []
     for index, tag in enumerate(tags):
-        name = tag.name
-        if name[0] == "/":
-            if open_elements and tags[open_elements[-1]].name == name[1:]:
-                opened = open_elements.pop()
-                closing[opened] = index
-                if tables and tables[-1] == opened:
-                    tables.pop()
-        elif not tag.void:
+        shape = tag.shape
+        if shape is Shape.END:
+            if open_elements and tags[open_elements[-1]].name == tag.name[1:]:
+                closing[open_elements.pop()] = index
+        elif shape is not Shape.VOID:
             open_elements.append(index)
-            if tag.rank >= MAIN and tag.rank != BODY:
-                _shield(open_elements, tokens.shielded)
-            if name == "table":
-                layout.update(tables[-1:])
-                tables.append(index)
-            elif tables and name in _HEADINGS:
-                layout.add(tables[-1])
+            if shape is Shape.SPECIAL:
+                _note(tokens, index, tag, open_elements, tables)
     for index in open_elements:  # only of markup that was cut
         closing[index] = len(tags) - 1
+
+
+def _note(
+    tokens: Tokens, index: int, tag: Tag, open_elements: list[int], tables: list[int]
+) -> None:
+    if tag.verdict is not Verdict.KEEP:
+        tokens.judged.append(index)
+    if tag.rank:
+        tokens.ranked.append(index)
+        if tag.rank >= MAIN and tag.rank != BODY:
+            _shield(open_elements, tokens.shielded)
+    if tag.name == "table" or tag.name in HEADINGS:
+        while tables and tokens.closing[tables[-1]] != tables[-1]:
+            tables.pop()  # closed since
+        tokens.layout_tables.update(tables[-1:])
+        if tag.name == "table":
+            tables.append(index)
 
 
 def _shield(open_elements: list[int], shielded: set[int]) -> None:
@@ -93,16 +113,6 @@ def _shield(open_elements: list[int], shielded: set[int]) -> None:
         if index in shielded:  # and so is everything around it
             return
         shielded.add(index)
-
-
-def _plain(html: str) -> str:
-    """Without elements and comments in which `<` does not begin a tag."""
-    if "<!" in html or "<?" in html:
-        html = _COMMENT.sub("", html)
-    html = _RAW.sub("", html)
-    if "<xmp" in html or "<plaintext" in html or "<listing" in html:
-        html = _RAW_CODE.sub(_as_pre, html)
-    return html
 
 
 def _as_pre(match: re.Match[str]) -> str:

@@ -1,0 +1,185 @@
+"""Main content and markdown of documentation pages, against people's word and the pages' own.
+
+Main content is compared with what people marked on each page. Markdown is read by an independent
+parser, and must hold the headings, code blocks, table rows and links that the main element has in
+the page's tree.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.markdown_facts import MarkdownFacts, facts_of_html, facts_of_markdown, plain_text
+from benchmarks.report import Report
+from forager.extract.document import EXTRACTOR_VERSION, extract_reading
+
+LOW = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, and what people said about it."""
+
+    name: str
+    url: str
+    html: bytes
+    content: str
+    wanted: tuple[str, ...]
+    unwanted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    page: Page
+    precision: float
+    recall: float
+    f1: float
+    wanted: float  # share of the snippets that must appear and do
+    unwanted: float  # share of the snippets that must not appear and do
+    markdown: MarkdownFacts
+    expected: MarkdownFacts
+    chosen_by: str
+
+
+def report_docs(folder: Path) -> str:
+    """Score all pages of the folder; the report, which is also saved."""
+    scores = [score_page(page) for page in load_pages(folder)]
+    report = Report("Quality of documents")
+    report.text(f"{len(scores)} documentation pages, extractor version {EXTRACTOR_VERSION}.")
+    _content_table(report, scores)
+    _markdown_table(report, scores)
+    _low_pages(report, scores)
+    return report.write("quality-docs.md")
+
+
+def load_pages(folder: Path) -> list[Page]:
+    return [_load_page(folder, path) for path in sorted((folder / "ground-truth").glob("*.json"))]
+
+
+def _load_page(folder: Path, path: Path) -> Page:
+    truth = json.loads(path.read_bytes())
+    marked = truth["ground_truth"]
+    return Page(
+        name=path.stem,
+        url=truth["url"],
+        html=gzip.decompress((folder / "html" / f"{path.stem}.html.gz").read_bytes()),
+        content=marked["main_content"] or "",
+        wanted=tuple(marked.get("with") or ()),
+        unwanted=tuple(marked.get("without") or ()),
+    )
+
+
+def score_page(page: Page) -> Score:
+    document = extract_reading(page.html, page.url, "text/html").document
+    markdown = document.markdown if document else ""
+    text = plain_text(markdown)
+    precision, recall, f1 = word_scores(text, page.content)
+    return Score(
+        page=page,
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        wanted=_share(page.wanted, lambda snippet: _words(snippet) in _words(text), default=1.0),
+        unwanted=_share(page.unwanted, lambda snippet: snippet.lower() in text.lower()),
+        markdown=facts_of_markdown(markdown),
+        expected=facts_of_html(page.html, page.url) if document else MarkdownFacts(),
+        chosen_by=document.chosen_by if document else "nothing",
+    )
+
+
+def word_scores(found: str, expected: str) -> tuple[float, float, float]:
+    """Precision, recall and F1 of bags of words."""
+    have, want = Counter(_word_list(found)), Counter(_word_list(expected))
+    common = (have & want).total()
+    if not common:
+        return 0.0, 0.0, 0.0
+    precision, recall = common / have.total(), common / want.total()
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def _word_list(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _words(text: str) -> str:
+    """Only words, so that blanks beside punctuation do not matter."""
+    return " ".join(_word_list(text))
+
+
+def _share(snippets: Sequence[str], holds: Callable[[str], bool], *, default: float = 0.0) -> float:
+    return sum(map(holds, snippets)) / len(snippets) if snippets else default
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+def _content_table(report: Report, scores: list[Score]) -> None:
+    report.heading("Main content")
+    report.text(
+        "Means over pages. Rules were tuned on every second page only; the others were held out."
+    )
+    halves = (("all", scores), ("tuned on", scores[::2]), ("held out", scores[1::2]))
+    rows = [
+        [
+            name,
+            str(len(part)),
+            *(
+                f"{_mean(getattr(score, field) for score in part):.3f}"
+                for field in ("precision", "recall", "f1", "wanted", "unwanted")
+            ),
+        ]
+        for name, part in halves
+    ]
+    head = ["pages", "n", "precision", "recall", "word F1", "wanted snippets", "unwanted snippets"]
+    report.table(head, rows)
+    rules = Counter(score.chosen_by for score in scores)
+    chosen = ", ".join(f"{rule} {count}" for rule, count in rules.most_common())
+    report.text(f"The main element was chosen by: {chosen}.")
+
+
+def _markdown_table(report: Report, scores: list[Score]) -> None:
+    report.heading("Markdown")
+    report.text(
+        "What the main element has in the page's tree, and how much of it an independent markdown"
+        " parser finds again."
+    )
+    trees = sum(score.markdown.headings == score.expected.headings for score in scores)
+    rows = [["heading trees, complete", str(len(scores)), str(trees)]]
+    for name in ("headings", "code_blocks", "table_rows", "links"):
+        expected = sum(len(getattr(score.expected, name)) for score in scores)
+        kept = sum(
+            (
+                Counter(getattr(score.expected, name)) & Counter(getattr(score.markdown, name))
+            ).total()
+            for score in scores
+        )
+        rows.append([name.replace("_", " "), str(expected), str(kept)])
+    report.table(["what", "in the page", "in the markdown"], rows)
+
+
+def _low_pages(report: Report, scores: list[Score]) -> None:
+    report.heading(f"Pages below {LOW}")
+    low = sorted((score for score in scores if score.f1 < LOW), key=lambda score: score.f1)
+    if not low:
+        report.text("None.")
+        return
+    rows = [
+        [
+            f"{score.page.name} {score.page.url}",
+            *(f"{value:.3f}" for value in (score.f1, score.precision, score.recall)),
+            score.chosen_by,
+        ]
+        for score in low
+    ]
+    report.table(["page", "word F1", "precision", "recall", "chosen by"], rows)
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0
