@@ -51,6 +51,7 @@ def test_the_home_has_one_spelling(folder: Path, monkeypatch: pytest.MonkeyPatch
         ({"stall_limit": 0.5}, "greater than 1"),
         ({"poll_interval": 20}, "a worker beats only when it looks"),
         ({"heartbeat_interval": 90, "watchdog_interval": 100}, "must be less than lease_limit"),
+        ({"stall_limit": 90}, "must be found before it ends itself"),
         ({"stale_after": 90}, "while its runner still writes"),
         ({"progress_limit": 5}, "must be at most progress_limit (5 s)"),
         ({"retry_delay": 601}, "cannot be longer than the longest"),

@@ -36,6 +36,7 @@ SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
 # Pairs that only work in this order, with what goes wrong otherwise.
 LESS = (
     ("heartbeat_interval", "lease_limit", "a runner would stop before its lease could be renewed"),
+    ("stall_limit", "lease_limit", "a frozen runner must be found before it ends itself"),
     ("lease_limit", "stale_after", "a job could be given away while its runner still writes"),
 )
 AT_MOST = (

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets import Budgets
-from forager.fetch.clock import local_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 from postgres import postgres  # noqa: F401 - a fixture
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch import robots_gate
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client, ClientOptions
-from forager.fetch.clock import local_time
 from forager.fetch.robots_gate import RobotsGate, host_of, origin_of
 from forager.fetch.slots import DomainInactive
 from servers.base import LoopbackServer

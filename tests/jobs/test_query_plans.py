@@ -59,7 +59,8 @@ async def explain(
         monkeypatch.setattr(AsyncCursor, "execute", real)
         prefix = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
         async with self.connection.cursor() as explaining:
-            await explaining.execute(prefix + query, params)
+            statement = query if isinstance(query, str) else query.as_string(self.connection)
+            await explaining.execute(prefix + statement, params)
             [[[answer]]] = [await explaining.fetchone()]
             plans.extend(nodes(answer["Plan"]))
         return await real(self, query, params, **options)

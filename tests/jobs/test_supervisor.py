@@ -21,7 +21,6 @@ from workshop import (
     worker_process,
 )
 
-from forager.errors import InvalidInput
 from forager.jobs import workers
 from forager.jobs.job import NewJob, Recovered
 from forager.jobs.lifecycle import Status
@@ -411,12 +410,3 @@ async def test_upkeep_forgets_workers_that_died(database_url: str, settings: Set
         )
         await Upkeep(shop.database, shop.settings).run_once()
         assert await shop.sql("SELECT count(*) FROM workers") == [(1,)]
-
-
-async def test_limits_that_would_forgive_a_frozen_runner_are_refused(
-    database_url: str, settings: Settings
-) -> None:
-    async with open_shop(database_url, settings) as shop:
-        unfit = shop.settings.model_copy(update={"stall_limit": 100.0})
-        with pytest.raises(InvalidInput, match="stall_limit"):
-            Supervisor(shop.database, unfit)

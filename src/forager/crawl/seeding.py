@@ -123,7 +123,7 @@ class Seeding:
     async def _sitemaps_of(self, seed: NormalisedUrl) -> list[str]:
         try:
             verdict = await self._robots.verdict(seed)
-            named = await self._robots.sitemaps(seed)
+            named = [urljoin(seed, url) for url in await self._robots.sitemaps(seed)]
         except WorkFailed:
             return []  # the seed itself will say what is wrong
         if verdict.deferred_for is not None and verdict.trouble is None:

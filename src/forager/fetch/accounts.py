@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 
+from forager.clock import local_time
 from forager.fetch.budget_store import PAIR_DELAY, Given, GivenToPair, Wanted
-from forager.fetch.clock import ServerClock, local_time
 from forager.fetch.lanes import Lane, Window
+from forager.fetch.server_clock import ServerClock
 from forager.fetch.slots import Slot
 
 FRESH_FOR = 2.5

@@ -16,11 +16,12 @@ from math import inf
 from typing import Self
 from uuid import UUID
 
+from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, ErrorKind, Retry, RotateProxy
 from forager.fetch import budget_store as store
 from forager.fetch.accounts import DomainAccount, HostState
-from forager.fetch.clock import ServerClock, local_time
+from forager.fetch.server_clock import ServerClock
 from forager.fetch.slots import DomainInactive, HostResting, Slot
 from forager.logs import get_logger
 

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
 from forager.fetch import robots_store as store
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client
-from forager.fetch.clock import local_time
 from forager.fetch.response import Request, Response
 from forager.fetch.robots import Robots
 from forager.fetch.robots_cache import (

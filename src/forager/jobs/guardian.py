@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from forager.jobs.clock import awake_and_asleep
+from forager.clock import local_time
 from forager.jobs.control import (
     Continue,
     Message,
@@ -67,7 +67,7 @@ class Guardian:
     def _watch(self) -> None:
         connected = True
         while True:
-            remaining = self._deadline - awake_and_asleep()
+            remaining = self._deadline - local_time()
             if remaining <= 0:
                 self._say_unrenewed()
                 end_process_group()
@@ -98,7 +98,7 @@ class Guardian:
 
     def _orphaned(self) -> None:
         """Nobody renews the lease any more: leave soon, and cleanly if the loop still turns."""
-        self._deadline = min(self._deadline, awake_and_asleep() + self._orphan_grace)
+        self._deadline = min(self._deadline, local_time() + self._orphan_grace)
         self._pass_on(Stop(StopCause.ORPHANED))
 
     def _pass_on(self, message: Stop | Continue) -> None:

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import psycopg
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
+from forager.errors import DatabaseUnavailable, DiskFull
 from forager.jobs import store
-from forager.jobs.clock import awake_and_asleep
 from forager.jobs.control import Assignment, Stop, StopCause
 from forager.jobs.job import Job
 from forager.jobs.kinds import load_kinds
@@ -54,7 +54,6 @@ class Supervisor:
     """Runs jobs until told to stop. `only` makes it run that one job and no other."""
 
     def __init__(self, database: Database, settings: Settings, *, only: UUID | None = None) -> None:
-        _check_limits(settings)
         self.worker_id = new_id()
         self.runners: dict[UUID, RunnerProcess] = {}
         self._database = database.answering_within(ANSWER_LIMIT)
@@ -184,7 +183,7 @@ class Supervisor:
         dying = any(runner.kill_reason for runner in self.runners.values())
         if free < 1 or dying or self._stopping.is_set():
             return
-        asked_at = awake_and_asleep()
+        asked_at = local_time()
         jobs = await self._queue.claim(
             self.worker_id, kinds=self._kinds, limit=free, only=self._only
         )
@@ -244,7 +243,7 @@ class Supervisor:
         self._last_beat = now
 
     async def _renew_leases(self) -> None:
-        asked_at = awake_and_asleep()
+        asked_at = local_time()
         within = max(LIFE_SIGN, self._settings.heartbeat_interval)
         alive = [r.lease for r in self.runners.values() if r.shows_life(within)]
         for job_id in await self._queue.heartbeat(alive):
@@ -310,15 +309,6 @@ def _what_happens(trouble: Exception) -> str:
     if isinstance(trouble, DatabaseUnavailable):
         return "database away, will try again"
     return "the database refuses a statement, will try again"
-
-
-def _check_limits(settings: Settings) -> None:
-    """A runner that ends itself costs no retry, so a frozen one must be found before that."""
-    if not settings.stall_limit < settings.lease_limit:
-        raise InvalidInput(
-            f"stall_limit ({settings.stall_limit:g} s) must be less than"
-            f" lease_limit ({settings.lease_limit:g} s)"
-        )
 
 
 async def _exits(runners: list[RunnerProcess], timeout: float) -> None:

@@ -1,20 +1,9 @@
-"""Two clocks: this machine's for waiting, the database's for everything that is shared."""
+"""The database's clock, as this machine's clock sees it."""
 
 from __future__ import annotations
 
-import time
-
-# unlike the monotonic clock it also runs while the machine sleeps, as reservations do
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_clock_gettime = time.clock_gettime
-
 DRIFT = 1e-4
 """How much faster one clock may run than the other."""
-
-
-def local_time() -> float:
-    """Seconds since boot, sleep included."""
-    return _clock_gettime(_CLOCK)
 
 
 class ServerClock:
