@@ -86,6 +86,16 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
     assert rows == [(0,), (1,)]
 
 
+async def test_identifiers_are_found_as_typed(crawls: Crawls, database: Database) -> None:
+    crawl = await crawls.start()
+    await crawl.write([page("a", "call pg_stat_activity.query with --no-verify")])
+    for name in ("pg_stat_activity.query", "--no-verify"):
+        rows = await rows_of(
+            database, "SELECT 1 FROM section_search WHERE tsv @@ quote_literal(%s)::tsquery", name
+        )
+        assert rows == [(1,), (1,)]
+
+
 async def test_an_unchanged_page_uses_its_document_again(
     crawls: Crawls, database: Database
 ) -> None:

@@ -50,9 +50,6 @@ class SectionNames:
     section: Sequence[str] = ()
 
 
-NO_NAMES = SectionNames()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPage:
     """A page as this crawl found it; without a document it has not changed (304)."""
@@ -66,8 +63,8 @@ class NewPage:
     # in-scope links, newline-separated, zstd; a page that has not changed keeps those it had
     outlinks: bytes | None = None
     archive: ArchiveRef | None = None
-    # of each section, from extraction
-    names: Sequence[SectionNames] = ()
+    # of each section, if extraction has them already
+    names: Sequence[SectionNames] | None = None
 
 
 @dataclass(frozen=True, slots=True)

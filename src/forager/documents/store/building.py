@@ -11,13 +11,8 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import new_id
-from forager.documents.page import (
-    NO_NAMES,
-    ExtractedDocument,
-    ExtractedSection,
-    NewPage,
-    PreviousPage,
-)
+from forager.documents.names import head_of, section_names
+from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
 from forager.documents.plan import Counts, ManifestPage
 from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
 
@@ -193,6 +188,7 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
     for place, page in enumerate(pages, 1):
         document = _document(page)
+        names = section_names(document) if page.names is None else page.names
         ids = {section.position: new_id() for section in document.sections}
         for number, section in enumerate(document.sections):
             columns["places"].append(place)
@@ -204,10 +200,9 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
             columns["anchors"].append(section.anchor)
             columns["contents"].append(section.content)
             columns["positions"].append(section.position)
-            columns["heads"].append(_head(document, section))
-            names = page.names[number] if page.names else NO_NAMES
-            columns["head_names"].append("\n".join(names.heading))
-            columns["names"].append("\n".join(names.section))
+            columns["heads"].append(head_of(document, section))
+            columns["head_names"].append("\n".join(names[number].heading))
+            columns["names"].append("\n".join(names[number].section))
     return columns
 
 
@@ -215,13 +210,6 @@ _SECTION_COLUMNS = (
     "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
     "head_names", "names",
 )  # fmt: skip
-
-
-def _head(document: ExtractedDocument, section: ExtractedSection) -> str:
-    """The heading as search sees it: the first section is found by the page's title too."""
-    if section.position or not document.title or document.title == section.heading:
-        return section.heading
-    return f"{document.title}\n{section.heading}"
 
 
 def _document(page: NewPage) -> ExtractedDocument:
