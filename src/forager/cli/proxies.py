@@ -213,11 +213,11 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 
 
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
-    from forager import __version__
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
+    from forager.fetch.user_agent import agent_header
 
-    agent = flags_of(context).load().user_agent.replace("{version}", __version__)
+    agent = agent_header(flags_of(context).load())
     return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
 
 

@@ -25,12 +25,13 @@ def worker(context: typer.Context, capacity: Capacity = None) -> None:
 
 
 async def run_worker(settings: Settings, *, name: str) -> None:
+    from forager.background import background_services
     from forager.db.database import open_database
     from forager.jobs.supervisor import Supervisor
     from forager.logs import get_logger
 
     log = get_logger(name)
-    async with open_database(settings, name=f"forager {name}") as database:
+    async with open_database(settings, name=f"forager {name}", max_size=8) as database:
         supervisor = Supervisor(database, settings)
 
         def stop() -> None:
@@ -39,7 +40,8 @@ async def run_worker(settings: Settings, *, name: str) -> None:
 
         if sys.stderr is not None and sys.stderr.isatty():
             output.note(welcome(settings, name))
-        await run_until_stopped(supervisor.run(), stop)
+        async with background_services(database, settings):
+            await run_until_stopped(supervisor.run(), stop)
 
 
 def welcome(settings: Settings, name: str) -> str:

@@ -19,6 +19,7 @@ from forager.crawl.store.known import Known, select_known_frontier, select_known
 from forager.crawl.store.state import (
     insert_state,
     purge,
+    select_orphaned_jobs,
     select_state,
     update_progress,
     update_state,
@@ -47,6 +48,7 @@ __all__ = [
     "select_known_frontier",
     "select_known_visited",
     "select_next_retry",
+    "select_orphaned_jobs",
     "select_outcomes",
     "select_pointers",
     "select_retries",

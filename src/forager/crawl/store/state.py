@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
@@ -74,6 +75,34 @@ async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] |
     if row is None or cursor.description is None:
         return None
     return dict(zip((column.name for column in cursor.description), row, strict=True))
+
+
+async def select_orphaned_jobs(connection: Connection) -> list[UUID]:
+    """Jobs that are gone but left rows. Leaps from job to job through the keys: few are read."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH RECURSIVE visited AS (
+            (SELECT job_id FROM crawl_visited ORDER BY job_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT v.job_id FROM crawl_visited v
+                     WHERE v.job_id > visited.job_id ORDER BY v.job_id LIMIT 1)
+              FROM visited
+             WHERE visited.job_id IS NOT NULL
+        ), frontier AS (
+            (SELECT job_id FROM crawl_frontier ORDER BY job_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT f.job_id FROM crawl_frontier f
+                     WHERE f.job_id > frontier.job_id ORDER BY f.job_id LIMIT 1)
+              FROM frontier
+             WHERE frontier.job_id IS NOT NULL
+        )
+        SELECT job_id FROM (SELECT job_id FROM visited UNION SELECT job_id FROM frontier) AS known
+         WHERE job_id IS NOT NULL
+           AND NOT EXISTS (SELECT FROM crawl_jobs WHERE crawl_jobs.id = known.job_id)
+        """
+    )
+    return await cursor.fetchall()
 
 
 async def purge(connection: Connection, job_id: UUID, *, limit: int) -> int:

@@ -1,0 +1,55 @@
+"""What runs beside the jobs in every worker: looking after archive, proxies, pages and sources."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from forager.archive.upkeep import ArchiveUpkeep
+from forager.crawl.upkeep import CrawlUpkeep
+from forager.db.database import Database
+from forager.documents.refresher import Refresher
+from forager.documents.upkeep import DocumentUpkeep
+from forager.fetch.client import ClientOptions
+from forager.fetch.proxy_probe import ProxyProber
+from forager.fetch.user_agent import agent_header
+from forager.logs import get_logger
+from forager.secrets import Vault
+from forager.settings import Settings
+
+log = get_logger("background")
+
+
+@asynccontextmanager
+async def background_services(database: Database, settings: Settings) -> AsyncIterator[None]:
+    """Run all of them for as long as the block runs. Any number of workers may do so at once."""
+    prober = ProxyProber(
+        database,
+        Vault(settings),
+        ClientOptions(user_agent=agent_header(settings)),
+    )
+    services = (
+        ArchiveUpkeep(database, settings),
+        CrawlUpkeep(database),
+        DocumentUpkeep(database),
+        Refresher(database, settings),
+        prober,
+    )
+    tasks = [
+        asyncio.create_task(service.run(), name=type(service).__name__) for service in services
+    ]
+    for task in tasks:
+        task.add_done_callback(_say_if_it_failed)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+    """A service that fails takes no job with it, but must not do so in silence."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a background service ended", service=task.get_name(), error=repr(error))
