@@ -283,3 +283,35 @@ async def test_pending_entries_of_the_search_index_are_flushed(
     await upkeep.flush()
     pending = await rows_of(database, "SELECT gin_clean_pending_list('section_search_idx')")
     assert pending == [(0,)]
+
+
+async def test_clean_up_beside_crawls_and_readers(crawls: Crawls, database: Database) -> None:
+    """Everything at once, with as little patience as can be."""
+    await crawls.crawl({f"p{n}": "turn 0" for n in range(9)})
+    await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
+    done = asyncio.Event()
+
+    async def clean_up() -> int:
+        removed = 0
+        while not done.is_set():
+            removed += (
+                await DocumentUpkeep(database, reader_grace=0, chunk=1).run_once()
+            ).documents
+        return removed
+
+    async def read() -> None:
+        while not done.is_set():
+            site = await active_site(database)
+            assert len(site) == 9
+            assert len(set(site.values())) == 1
+
+    working = asyncio.gather(clean_up(), clean_up(), read(), read())
+    for turn in range(1, 25):
+        text = f"turn {turn % 4}"
+        assert await crawls.crawl({f"p{n}": text for n in range(9)}) is None
+        assert not working.done()
+    done.set()
+    assert sum((await working)[:2]) > 0
+    await DocumentUpkeep(database, reader_grace=0).run_once()
+    assert await numbers(database) == [25]
+    await assert_nothing_dangles(database)
