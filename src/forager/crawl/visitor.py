@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forager.crawl import store
+from forager.crawl.contents import ContentFilter
 from forager.crawl.entry import Entry
 from forager.crawl.extraction import Extracted, ExtractionPool
 from forager.crawl.judge import (
@@ -12,11 +13,10 @@ from forager.crawl.judge import (
     excluded,
     with_canonical,
 )
-from forager.crawl.seen import SeenSet
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.errors import SlowDown, WorkFailed
 from forager.extract.hosts import host_of
-from forager.extract.keys import key_fingerprint, url_key
+from forager.extract.keys import url_key
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client
 from forager.fetch.response import Request, Response
@@ -42,12 +42,12 @@ class Visitor:
         self._budgets = budgets
         self._robots = robots
         self._pool = pool
-        self._contents = SeenSet()
+        self._contents = ContentFilter()
         # contents of pages that are not committed yet, and whose they are
         self._fresh: dict[bytes, str] = {}
 
     def remember_content(self, content_hash: bytes) -> None:
-        self._contents.add(key_fingerprint(content_hash))
+        self._contents.add(content_hash)
 
     def committed(self, settled: Settlement) -> None:
         """A page can be found in the database from now on."""
@@ -115,7 +115,7 @@ class Visitor:
         content = settled.content_hash
         if content is None or facts.text_length < LEAST_CONTENT:
             return None
-        if not self._judge.compares_content or key_fingerprint(content) not in self._contents:
+        if not self._judge.compares_content or content not in self._contents:
             return None
         if content in self._fresh:
             return self._fresh[content]

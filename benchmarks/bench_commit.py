@@ -1,0 +1,200 @@
+"""Cost of a crawl's commit as the crawl grows: bench_commit.py [ROUNDS], 300 by default.
+
+Two crawls in one embedded database, one with 10,000 settled URLs and one with 1,000,000, each with
+as many pending ones; batches of 50 pages with 250 new links are committed to both in turn, by the
+code that crawls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from uuid import UUID
+
+from benchmarks.machine import describe_machine
+from benchmarks.report import Report
+from forager.archive.local import LocalStorage
+from forager.archive.writer import ArchiveWriter
+from forager.crawl import store
+from forager.crawl.batch import Committer
+from forager.crawl.discovery import Discovery
+from forager.crawl.entry import Entry, Found, Via
+from forager.crawl.options import crawl_options
+from forager.crawl.scope import Scope
+from forager.crawl.service import request_crawl
+from forager.crawl.settlement import Outcome, Postponed, Settlement
+from forager.crawl.state import CrawlState
+from forager.crawl.window import START
+from forager.db import schema
+from forager.db.database import Database
+from forager.db.embedded import join_server
+from forager.db.ids import new_id
+from forager.extract.keys import url_key
+from forager.extract.urls import NormalisedUrl
+from forager.jobs.context import JobContext
+from forager.jobs.kinds import load_kinds
+from forager.jobs.lease import Lease
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+
+SIZES = (10_000, 1_000_000)
+PAGES = 50
+LINKS = 5
+WARM_UP = 20
+
+
+class GrownCrawl:
+    """A crawl that has settled many URLs, and goes on."""
+
+    def __init__(self, context: JobContext, size: int, folder: Path) -> None:
+        self.size = size
+        self.milliseconds: list[float] = []
+        self._context = context
+        self._state = CrawlState(next_seq=2 * size)
+        self._state.ledger.pending = size
+        self._state.ledger.settled[Outcome.FETCHED] = size
+        options = crawl_options({"urls": [start_url(size)]})
+        self._discovery = Discovery(
+            Scope(options.seeds), self._state.ledger, next_seq=self._state.next_seq
+        )
+        archive = ArchiveWriter(
+            LocalStorage(folder), "bench", context.lease.number, register=_no_register
+        )
+        self._committer = Committer(
+            context, options, self._state, self._discovery, archive, lambda _: None
+        )
+        self._place = START
+
+    async def fill(self) -> None:
+        async with self._context.database.connection() as connection:
+            await connection.execute("SET statement_timeout = 0")
+            for statement in FILL:
+                await connection.execute(
+                    statement,
+                    {"job_id": self._context.lease.job_id, "size": self.size,
+                     "url": start_url(self.size)},
+                )  # fmt: skip
+        await self._committer.write(self._committer.assemble([]))
+
+    async def commit(self) -> None:
+        """One batch, with what reading it from the frontier costs left out."""
+        async with self._context.database.connection() as connection:
+            entries = await store.select_entries(
+                connection, self._context.lease.job_id, after=self._place, limit=PAGES
+            )
+        self._place = (entries[-1].depth, entries[-1].seq)
+        visits: list[Settlement | Postponed] = [self._settled(entry) for entry in entries]
+        batch = self._committer.assemble(visits)
+        began = time.perf_counter()
+        await self._committer.write(batch)
+        self.milliseconds.append((time.perf_counter() - began) * 1000)
+
+    def _settled(self, entry: Entry) -> Settlement:
+        urls = [NormalisedUrl(f"{entry.url}/{n}") for n in range(LINKS)]
+        return Settlement(
+            entry=entry,
+            outcome=Outcome.FETCHED,
+            http_status=200,
+            content_type="text/html",
+            title="A page of a manual",
+            size=20_000,
+            duration_ms=5,
+            content_hash=entry.key * 2,
+            outlinks=b"x" * 300,
+            found=[Found(url, url_key(url), Via.LINK, entry.depth + 1, entry.key) for url in urls],
+        )
+
+
+FILL = (
+    """
+    INSERT INTO crawl_visited (job_id, url_hash, url, outcome, http_status, depth, via,
+                               content_type, title, size, duration_ms, content_hash, outlinks)
+    SELECT %(job_id)s, substring(sha256(n::text::bytea) FOR 16), %(url)s || 'v/' || n, 'fetched',
+           200, 3, 'link', 'text/html', 'A page of a manual', 20000, 5, sha256(n::text::bytea),
+           repeat('x', 300)::bytea
+      FROM generate_series(1, %(size)s) AS n
+    """,
+    """
+    INSERT INTO crawl_frontier (job_id, depth, seq, url_hash, url, via)
+    SELECT %(job_id)s, 4, n, substring(sha256((-n)::text::bytea) FOR 16),
+           %(url)s || 'f/' || n, 'link'
+      FROM generate_series(1, %(size)s) AS n
+    """,
+    "ANALYZE crawl_visited, crawl_frontier",
+)
+
+
+def start_url(size: int) -> str:
+    return f"https://docs-{size}.example/"
+
+
+async def _no_register(_: str) -> None:
+    return None
+
+
+async def main(rounds: int) -> None:
+    load_kinds()
+    report = Report("Cost of a commit")
+    with tempfile.TemporaryDirectory() as name, join_server(Path(name) / "home") as use:
+        report.table(("machine", ""), describe_machine(Path(name)))
+        schema.upgrade(use.url)
+        async with Database(use.url) as database:
+            settings = Settings(home=Path(name))
+            crawls = [await _grown(database, settings, size, Path(name)) for size in SIZES]
+            await _checkpoint(database)
+            for _ in range(rounds + WARM_UP):
+                for crawl in crawls:
+                    await crawl.commit()
+    small, large = (crawl.milliseconds[WARM_UP:] for crawl in crawls)
+    rows = [
+        (f"{crawl.size:,}", *_spread(times))
+        for crawl, times in zip(crawls, (small, large), strict=True)
+    ]
+    report.table(("settled URLs", "median ms", "mean ms", "90 % below ms"), rows)
+    ratio = statistics.median(large) / statistics.median(small)
+    means = statistics.mean(large) / statistics.mean(small)
+    report.text(
+        f"A commit of {PAGES} pages and {PAGES * LINKS} new URLs with {SIZES[1]:,} settled URLs "
+        f"takes {ratio:.2f} times as long as with {SIZES[0]:,} (medians; means {means:.2f}), "
+        f"over {rounds} commits of each, in turn."
+    )
+    print(report.write("commit.md"))
+
+
+async def _grown(database: Database, settings: Settings, size: int, folder: Path) -> GrownCrawl:
+    queue = Queue(database, settings)
+    asked = await request_crawl(queue, crawl_options({"urls": [start_url(size)]}))
+    worker_id = new_id()
+    [job] = await queue.claim(worker_id, kinds=["crawl"], only=asked.job.id)
+    lease = Lease(job.id, job.lease, worker_id)
+    context = JobContext(job, lease, database, settings)
+    await _insert_state(context, job.id)
+    crawl = GrownCrawl(context, size, folder / f"archive-{size}")
+    await crawl.fill()
+    return crawl
+
+
+def _spread(times: list[float]) -> tuple[str, str, str]:
+    ordered = sorted(times)
+    ninetieth = ordered[int(len(ordered) * 0.9)]
+    numbers = (statistics.median(times), statistics.mean(times), ninetieth)
+    return (f"{numbers[0]:.1f}", f"{numbers[1]:.1f}", f"{numbers[2]:.1f}")
+
+
+async def _insert_state(context: JobContext, job_id: UUID) -> None:
+    async with context.commit() as connection:
+        await store.insert_state(connection, job_id)
+
+
+async def _checkpoint(database: Database) -> None:
+    """So that no checkpoint of the filling falls into the measurement."""
+    async with database.connection() as connection:
+        await connection.execute("CHECKPOINT")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
