@@ -93,14 +93,21 @@ _SOURCES: LiteralString = """
     UPDATE sources s SET published_generation = g.id
       FROM generations g WHERE g.source_id = s.id AND g.state = 'published'
 """
-# the first half of the pages is of the first generation; each refresh changed half of them
+# Three fifths of the pages are of the first generation. Each refresh finds a third of the pages
+# changed, whichever they are: what readers see is spread over the whole table.
 _DOCUMENTS: LiteralString = """
     CREATE TABLE page AS
-    SELECT n, 1 + n %% %(sources)s AS source,
-           CASE WHEN n < %(pages)s / 2 THEN 1 WHEN n < %(pages)s * 3 / 4 THEN 2 ELSE 3 END AS born,
-           CASE WHEN n < %(pages)s / 4 THEN 1 WHEN n < %(pages)s / 2 THEN 2 ELSE 3 END AS last,
+    SELECT n, 1 + n %% %(sources)s AS source, born,
+           CASE WHEN born = 3 THEN 3
+                WHEN born = 1 AND random() < 1.0 / 3 THEN 1
+                WHEN random() < 1.0 / 3 THEN 2
+                ELSE 3
+           END AS last,
            '/' || (array['guide', 'api', 'reference', 'blog'])[1 + n / 7 %% 4] || '/' || n AS path
-      FROM generate_series(0, %(pages)s - 1) n;
+      FROM generate_series(0, %(pages)s - 1) n,
+           LATERAL (SELECT CASE WHEN n < %(pages)s * 3 / 5 THEN 1
+                                WHEN n < %(pages)s * 4 / 5 THEN 2
+                                ELSE 3 END AS born) b;
     INSERT INTO documents (id, source_id, url_hash, content_hash, extractor_version, url, path,
                            title)
     OVERRIDING SYSTEM VALUE

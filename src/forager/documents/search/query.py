@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from unicodedata import normalize
@@ -35,8 +35,8 @@ class Term:
     kind: Kind
     text: str
     negated: bool = False
-    # of an identifier: the lexemes that sections have for it
-    lexemes: tuple[str, ...] = ()
+    # of an identifier: the lexeme that sections have for it
+    lexeme: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +88,22 @@ def _split_at_quote(word: str) -> Iterator[Term]:
 
 
 def _phrase(text: str, *, negated: bool) -> Term:
-    lexemes = () if " " in text else _identifier(text)
-    kind = Kind.IDENTIFIER if lexemes else Kind.PHRASE
-    return Term(kind, text, negated, tuple(lexemes))
+    return _identifier(text, negated=negated) or Term(Kind.PHRASE, text, negated)
 
 
 def _word(word: str) -> Term:
-    # `--no-verify` and `-x` as identifiers begin with what otherwise means "without"
-    lexemes = _identifier(word) if not word.startswith("-") or word.startswith("--") else ()
-    if lexemes:
-        return Term(Kind.IDENTIFIER, word, lexemes=tuple(lexemes))
-    negated = word.startswith("-") and len(word) > 1
-    word = word.lstrip("-") if negated else word
-    if negated and (lexemes := _identifier(word)):
-        return Term(Kind.IDENTIFIER, word, negated=True, lexemes=tuple(lexemes))
-    return Term(Kind.WORDS, word, negated)
+    # `--no-verify` begins with what otherwise means "without"
+    if word.startswith("--") and (term := _identifier(word)):
+        return term
+    bare = word.lstrip("-") if len(word) > 1 else word
+    negated = bare != word
+    return _identifier(bare, negated=negated) or Term(Kind.WORDS, bare, negated)
 
 
-def _identifier(word: str) -> Sequence[str]:
-    """The lexemes of a word that is an identifier; of the brackets of a call there are none."""
-    return list(identifier_lexemes(word.strip(_BRACKETS)))
+def _identifier(word: str, *, negated: bool = False) -> Term | None:
+    """The word as an identifier, if the whole of it is one; the brackets of a call are none."""
+    name = word.strip(_BRACKETS)
+    lexemes = identifier_lexemes(name)
+    if not lexemes or lexemes[0] != name.lower():
+        return None
+    return Term(Kind.IDENTIFIER, name, negated, lexemes[0])

@@ -24,8 +24,8 @@ from forager.documents.search.tsquery import TsQuery, build
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 
-HEADINGS_CAP = 10_000
-TEXTS_CAP = 5_000
+HEADINGS_CAP = 5_000
+TEXTS_CAP = 2_000
 # more sources than this are told apart by the manifest alone
 MAX_MARKS = 8
 # headings score from 1 to 2, texts from 0 to 1

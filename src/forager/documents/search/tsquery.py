@@ -50,9 +50,11 @@ def build(query: Query, words: Sequence[str]) -> TsQuery:
 def _term(term: Term, words: str) -> str:
     if term.kind is not Kind.IDENTIFIER:
         return f"({words})" if words else ""
-    name = " & ".join(_quoted(lexeme) for lexeme in term.lexemes)
-    # a name of several words is also found inside a longer one: pg_stat in pg_stat_activity
-    return f"({name} | ({words}))" if "<" in words else f"({name})"
+    name = _quoted(term.lexeme)
+    # a name of several words is also found inside a longer one: pg_stat in pg_stat_activity;
+    # and one that is a word (GitHub) also where it is written as one
+    also = words and ("<" in words or term.lexeme.isalnum())
+    return f"({name} | ({words}))" if also else f"({name})"
 
 
 def _either(parts: Iterable[str]) -> str:
