@@ -1,0 +1,1 @@
+"""Documents: a package, because other folders have a conftest of their own too."""
