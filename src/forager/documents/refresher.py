@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+from datetime import datetime
 
 import psycopg
 
 from forager.db.database import Database
 from forager.documents import sources, store
+from forager.documents.generation import Source
 from forager.documents.schedule import Schedule
-from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, NotFound
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -42,26 +44,28 @@ class Refresher:
         async with self._database.connection() as connection:
             now = await store.select_now(connection)
             due = await store.select_due(connection, AT_ONCE)
-        started = 0
-        for source_id, since in due:
-            source = await sources.get_source(self._database, source_id)
-            # Enqueued first: if this process dies in between, the next look finds the job there.
-            started += await self._enqueue(source_id)
-            following = Schedule(source.refresh_every, source.refresh_cron).after(now)
-            async with self._database.connection() as connection:
-                await store.advance(connection, source_id, since, following)
-        return started
+        return sum([await self._refresh(source_id, since, now) for source_id, since in due])
 
-    async def _enqueue(self, source_id: str) -> bool:
+    async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
+        """Whether a job was made; in any case, move on to the next time."""
         try:
-            enqueued = await sources.refresh(self._database, self._queue, source_id, actor=ACTOR)
-        except (DatabaseUnavailable, DiskFull):
-            raise
-        except ForagerError as error:
-            # its options are not valid any more; the others must not wait for somebody to see to it
-            log.error("cannot be refreshed", source=source_id, reason=error.message)
+            source = await sources.get_source(self._database, source_id)
+        except NotFound:
+            return False  # deleted at this moment
+        # Enqueued first: if this process dies in between, the next look finds the job there.
+        created = await self._enqueue(source)
+        following = Schedule(source.refresh_every, source.refresh_cron).after(now)
+        async with self._database.connection() as connection:
+            await store.advance(connection, source_id, since, following)
+        return created
+
+    async def _enqueue(self, source: Source) -> bool:
+        try:
+            return (await sources.enqueue_refresh(self._queue, source, actor=ACTOR)).created
+        except InvalidInput as error:
+            # its options are not valid any more: the others must not wait until somebody sees to it
+            log.error("cannot be refreshed", source=source.id, reason=error.message)
             return False
-        return enqueued.created
 
 
 async def run_due_refreshes(database: Database, settings: Settings) -> int:
