@@ -189,6 +189,8 @@ async def test_a_batch_that_fails_leaves_nothing(crawls: Crawls, database: Datab
     tables = ("documents", "sections", "section_search", "link_sets", "generation_documents")
     assert set((await counts_of(database, *tables)).values()) == {0}
     assert await counted(database) == [(0, 0, 0, 0, 0)]
+    await crawl.write(pages({"": "home"}))
+    assert await rows_of(database, "SELECT text_config FROM sources") == [("english",)]
 
 
 async def test_the_base_is_pinned_when_the_job_begins(crawls: Crawls, database: Database) -> None:

@@ -38,7 +38,7 @@ class GenerationWriter:
         self._context = context
         self._source_number = source_number
         self._config = config
-        self._config_is_stored = config is not None
+        self._config_is_ours = config is None
         self._extractor_version = extractor_version
 
     @classmethod
@@ -119,10 +119,9 @@ class GenerationWriter:
         if not plan.new:
             return
         assert self._config is not None
-        if not self._config_is_stored:
+        if self._config_is_ours:
+            # with every batch: whether an earlier one was committed is not known here
             await store.set_config(connection, self.source_id, self._config)
-            # if this commit fails, the job begins again from the tables, with another writer
-            self._config_is_stored = True
         await store.insert_documents(
             connection,
             self.source_id,
