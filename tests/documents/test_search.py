@@ -134,6 +134,24 @@ async def test_identifiers_are_found_as_typed(corpus: Corpus, look: Look) -> Non
     assert found == TYPED
 
 
+async def test_a_part_of_an_identifier_is_found_when_nothing_is_written_so(
+    corpus: Corpus, look: Look
+) -> None:
+    pages = {f"/{n}": [(f"Views {n}", "SELECT * FROM pg_stat_activity")] for n in range(3)}
+    await corpus.publish("docs.example", pages)
+    page = await look("pg_stat", limit=2)
+    assert headings(page) == ["Views 0", "Views 1"]
+    assert page.note is not None
+    rest = await look("pg_stat", limit=2, cursor=page.next_cursor)
+    assert headings(rest) == ["Views 2"]
+
+
+async def test_names_that_are_words_are_found_as_words(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("docs.example", {"/a": [("One", "on github")], "/b": [("Two", "GitHub")]})
+    assert set(headings(await look("GitHub"))) == {"One", "Two"}
+    assert set(headings(await look("github"))) == {"One", "Two"}
+
+
 async def test_identifiers_are_marked_in_the_snippet(corpus: Corpus, look: Look) -> None:
     text = "Something else. " * 60 + "Run `git commit --no-verify` and it skips them."
     await corpus.publish("docs.example", {"/e": [("Hooks", text)]})
@@ -378,9 +396,9 @@ async def test_a_text_as_long_as_a_section_can_be(corpus: Corpus, look: Look) ->
 async def test_common_words_are_capped_and_it_is_said(
     corpus: Corpus, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forager.documents.search import service
+    from forager.documents.search import ranking
 
-    monkeypatch.setattr(service, "TEXTS_CAP", 5)
+    monkeypatch.setattr(ranking, "TEXTS_CAP", 5)
     await corpus.publish("a.example", numbered(0, 30))
     assert (await look("needle", limit=5)).capped is False
     page = await look("needle", limit=50)

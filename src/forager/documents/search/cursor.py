@@ -29,21 +29,25 @@ class SearchCursor:
 
     generations: tuple[int, ...]
     after: Place
+    # whether identifiers are looked for as typed, or by their words
+    as_typed: bool = True
 
 
 def encode(cursor: SearchCursor, *question: str | None) -> str:
     """An opaque text, good for the same question only."""
     score, document, position = cursor.after
-    content = [_digest(question), list(cursor.generations), score.hex(), document, position]
+    place = (score.hex(), document, position)
+    content = (_digest(question), cursor.generations, place, cursor.as_typed)
     return base64.urlsafe_b64encode(zlib.compress(orjson.dumps(content))).decode()
 
 
 def decode(text: str, *question: str | None) -> SearchCursor:
     try:
-        digest, generations, score, document, position = orjson.loads(_unpack(text))
+        digest, generations, (score, document, position), typed = orjson.loads(_unpack(text))
         cursor = SearchCursor(
             tuple(_number(number) for number in generations),
             (float.fromhex(score), _number(document), _number(position)),
+            bool(typed),
         )
     except (ValueError, TypeError, OverflowError, binascii.Error, zlib.error):
         raise InvalidInput(

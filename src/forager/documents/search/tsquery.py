@@ -32,12 +32,15 @@ class TsQuery:
         return f"({self.match}) & ({marks})"
 
 
-def build(query: Query, words: Sequence[str]) -> TsQuery:
-    """Put a query together; `words` are its terms as PostgreSQL reads them, in their order."""
+def build(query: Query, words: Sequence[str], *, as_typed: bool = True) -> TsQuery:
+    """Put a query together; `words` are its terms as PostgreSQL reads them, in their order.
+
+    Identifiers are looked for as they were typed, or by the words they are made of.
+    """
     rest = iter(words)
     alternatives, positive = [], []
     for terms in query.alternatives:
-        read = [(term, _term(term, next(rest))) for term in terms]
+        read = [(term, _term(term, next(rest), as_typed=as_typed)) for term in terms]
         wanted = [part for term, part in read if part and not term.negated]
         unwanted = [f"!({part})" for term, part in read if part and term.negated]
         # "everything but" would be nearly everything
@@ -47,14 +50,13 @@ def build(query: Query, words: Sequence[str]) -> TsQuery:
     return TsQuery(_either(alternatives), _either(positive))
 
 
-def _term(term: Term, words: str) -> str:
+def _term(term: Term, words: str, *, as_typed: bool) -> str:
     if term.kind is not Kind.IDENTIFIER:
         return f"({words})" if words else ""
     name = _quoted(term.lexeme)
-    # a name of several words is also found inside a longer one: pg_stat in pg_stat_activity;
-    # and one that is a word (GitHub) also where it is written as one
-    also = words and ("<" in words or term.lexeme.isalnum())
-    return f"({name} | ({words}))" if also else f"({name})"
+    # pg_stat in pg_stat_activity is two words in a row; GitHub is a word, and written as one too
+    also = words not in ("", name) and (term.lexeme.isalnum() or not as_typed)
+    return f"({name} | ({words}))" if also else name
 
 
 def _either(parts: Iterable[str]) -> str:
