@@ -153,6 +153,18 @@ def test_a_schedule_is_set_shown_and_ended(site: Site) -> None:
     assert off["next_refresh_at"] is None
 
 
+def test_limits_are_set_one_by_one(site: Site) -> None:
+    site.crawl(OLD)
+    forager("sources", "set", SOURCE, "--keep", "2")
+    found = forager("sources", "set", SOURCE, "--max-shrink", "0.9", "--json").json
+    assert (found["keep_generations"], found["max_shrink"], found["max_failed"]) == (2, 0.9, 0.1)
+    site.crawl({"same": "same"})
+    assert forager("sources", "show", SOURCE, "--json").json["published_number"] == 2
+    assert "90% fewer" in forager("sources", "set", SOURCE).out
+    assert forager("sources", "set", SOURCE, "--max-failed", "2").code == 2
+    assert forager("sources", "set", "elsewhere", "--keep", "2").code == 2
+
+
 def test_a_refresh_is_asked_for_once(site: Site) -> None:
     site.crawl(OLD)
     first = forager("sources", "refresh", SOURCE, "--json").json

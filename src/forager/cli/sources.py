@@ -236,6 +236,35 @@ def schedule(
     return show_json(found) if as_json else views.show_schedule(found)
 
 
+@app.command("set")
+def set_(
+    context: typer.Context,
+    source: SourceId,
+    keep: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Keep so many generations.")
+    ] = None,
+    max_shrink: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="By what share pages may fall: 0.2 is a fifth."),
+    ] = None,
+    max_failed: Annotated[
+        float | None, typer.Option(min=0, max=1, help="What share of the tried URLs may fail.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set what is kept of a source, and what its quality gate lets pass."""
+    from forager.cli import source_views as views
+    from forager.documents.sources import set_limits
+
+    found = with_database(
+        context,
+        lambda db, _: set_limits(
+            db, source, keep=keep, max_shrink=max_shrink, max_failed=max_failed
+        ),
+    )
+    return show_json(found) if as_json else views.show_source(found)
+
+
 def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
     from forager.documents.schedule import Schedule, parse_cron, parse_every
 

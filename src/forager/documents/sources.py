@@ -15,6 +15,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
 
 MAX_LIST = 1000
+MAX_KEPT = 1000
 
 
 async def list_sources(
@@ -71,6 +72,26 @@ async def set_schedule(database: Database, source_id: str, schedule: Schedule) -
             raise no_such_source(source_id)
         now = await store.select_now(connection)
         await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+        return await _existing(connection, source_id)
+
+
+async def set_limits(
+    database: Database,
+    source_id: str,
+    *,
+    keep: int | None = None,
+    max_shrink: float | None = None,
+    max_failed: float | None = None,
+) -> Source:
+    """How many generations are kept, and what the gate lets pass; None leaves a limit as it is."""
+    if keep is not None and not 1 <= keep <= MAX_KEPT:
+        raise InvalidInput(f"from 1 to {MAX_KEPT} generations can be kept, not {keep}")
+    if any(share is not None and not 0 <= share <= 1 for share in (max_shrink, max_failed)):
+        raise InvalidInput("a share is a number from 0 to 1")
+    async with database.transaction() as connection:
+        await store.set_limits(
+            connection, source_id, keep=keep, max_shrink=max_shrink, max_failed=max_failed
+        )
         return await _existing(connection, source_id)
 
 

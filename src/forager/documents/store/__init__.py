@@ -25,6 +25,7 @@ from forager.documents.store.publishing import (
     remember_job,
     retire_published,
     select_effort,
+    set_limits,
 )
 from forager.documents.store.reads import (
     generation_is_readable,
@@ -112,6 +113,7 @@ __all__ = [
     "select_source",
     "select_sources",
     "set_config",
+    "set_limits",
     "set_schedule",
     "stream_differences",
     "upsert_source",

@@ -28,6 +28,28 @@ async def lock_source(
     return None if row is None else (row[0], GateLimits(row[1], row[2]))
 
 
+async def set_limits(
+    connection: Connection,
+    source_id: str,
+    *,
+    keep: int | None,
+    max_shrink: float | None,
+    max_failed: float | None,
+) -> None:
+    """Set those of a source's limits that are given."""
+    await connection.execute(
+        """
+        UPDATE sources
+           SET keep_generations = coalesce(%(keep)s, keep_generations),
+               max_shrink = coalesce(%(max_shrink)s, max_shrink),
+               max_failed = coalesce(%(max_failed)s, max_failed),
+               updated_at = now()
+         WHERE id = %(id)s
+        """,
+        {"id": source_id, "keep": keep, "max_shrink": max_shrink, "max_failed": max_failed},
+    )
+
+
 async def select_effort(connection: Connection, job_id: UUID) -> Effort:
     """What a job tried and how it failed, by its ledger."""
     cursor = await connection.execute(

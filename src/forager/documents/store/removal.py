@@ -23,7 +23,7 @@ async def hide_source(connection: Connection, source_id: str) -> None:
         """
         UPDATE sources
            SET published_generation = NULL, refresh_every = NULL, refresh_cron = NULL,
-               next_refresh_at = NULL, text_config = NULL, deleted_at = now()
+               next_refresh_at = NULL, deleted_at = now()
          WHERE id = %s
         """,
         (source_id,),
