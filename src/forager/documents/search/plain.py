@@ -8,7 +8,6 @@ import re
 _STEERING = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]"
 )
-_SPACE = re.compile(r"\s+")
 
 # each part is bounded, so that no text is slow
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)")
@@ -21,7 +20,7 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~])")
 
 def one_line(text: str) -> str:
     """A text on one line, without characters that are orders rather than text."""
-    return _SPACE.sub(" ", _STEERING.sub(" ", text)).strip()
+    return " ".join(_STEERING.sub(" ", text).split())
 
 
 def plain_text(markdown: str) -> str:

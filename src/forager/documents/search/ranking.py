@@ -17,7 +17,7 @@ from forager.documents.search.query import Query
 from forager.documents.search.store import Ranked, SearchedGeneration, Tier
 from forager.documents.search.tsquery import TsQuery, build
 
-HEADINGS_CAP = 5_000
+HEADINGS_CAP = 2_000
 TEXTS_CAP = 2_000
 # more sources than this are told apart by the manifest alone
 MAX_MARKS = 8

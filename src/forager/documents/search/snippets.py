@@ -14,15 +14,14 @@ from itertools import islice
 from forager.documents.search.plain import plain_text
 
 # what PostgreSQL looks at; larger sections are cut around the likeliest place before
-MAX_RAW = 12_000
-MAX_TEXT = 4_000
+MAX_TEXT = 3_000
 LENGTH = 240
 MAX_MARKS = 2_000
 
 _OPEN, _CLOSE = "\x03", "\x04"
 HEADLINE_OPTIONS = f'HighlightAll=true, StartSel="{_OPEN}", StopSel="{_CLOSE}"'
 # between these two PostgreSQL sees tags of HTML, and looks for no words in them
-_TAG_IN, _TAG_OUT = str.maketrans("<>", "\x01\x02"), str.maketrans("\x01\x02", "<>")
+_LEFT, _RIGHT = "\x01", "\x02"
 _WORD_END = re.compile(r"\s")
 
 Range = tuple[int, int]
@@ -36,17 +35,14 @@ class Snippet:
 
 def text_to_mark(content: str, hints: Sequence[str]) -> str:
     """The part of a section worth looking at, in plain text; `hints` are beginnings of words."""
-    if len(content) > MAX_RAW:
-        content = _cut(content, _occurrences(content, hints), MAX_RAW)
-    text = plain_text(content)
-    if len(text) > MAX_TEXT:
-        text = _cut(text, _occurrences(text, hints), MAX_TEXT)
-    return text.translate(_TAG_IN)
+    if len(content) > MAX_TEXT:
+        content = _cut(content, _occurrences(content, hints), MAX_TEXT)
+    return plain_text(content).replace("<", _LEFT).replace(">", _RIGHT)
 
 
 def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
     """The best few lines of a marked text; identifiers are marked as they were typed."""
-    text, ranges = _read_marks(marked.translate(_TAG_OUT))
+    text, ranges = _read_marks(marked.replace(_LEFT, "<").replace(_RIGHT, ">"))
     ranges = _merged([*ranges, *((a, b) for a, b, _ in _occurrences(text, identifiers))])
     kinds = [(a, b, text[a:b].casefold()) for a, b in ranges]
     start, end = _bounds(text, _best_start(kinds, LENGTH), LENGTH)
