@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,7 +146,7 @@ async def test_pages_that_take_too_long_or_too_much_memory_fail_alone(
     for path in bad:
         site.pages[path] = html(path.strip("/"))
     monkeypatch.setattr(extraction, "MODULE", "sabotaged_extractor")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     crawled = await crawls.run(f"{site.url}/", concurrency=16)
     assert crawled.pages(site.url) == {"/", *good}
     details = {path: crawled.visited[site.url + path].detail or "" for path in bad}
