@@ -142,7 +142,7 @@ def _row(values: Sequence[Any]) -> Row:
 def _unpacked(outlinks: bytes | None) -> frozenset[str]:
     if not outlinks:
         return frozenset()
-    return frozenset(zstandard.decompress(outlinks).decode().split("\n"))
+    return frozenset(zstandard.decompress(outlinks).decode().split())
 
 
 # --- the ledger is checked against the tables, at every commit -----------------------------------

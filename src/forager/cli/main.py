@@ -26,6 +26,9 @@ from forager.cli import (
     jobs,
     moves,
     proxies,
+    read,
+    search,
+    sources,
     up,
     watchdog,
     worker,
@@ -74,6 +77,9 @@ app.command("worker")(worker.worker)
 app.command("watchdog")(watchdog.watchdog)
 app.command("doctor")(doctor.doctor)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(sources.app, name="sources")
+app.command("read")(read.read)
+app.command("search")(search.search)
 app.add_typer(domains.app, name="domains")
 app.add_typer(proxies.app, name="proxies")
 app.add_typer(archive.app, name="archive")

@@ -16,6 +16,7 @@ from forager.crawl.discovery import Discovered, Discovery
 from forager.crawl.judge import failed
 from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
+from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.state import CrawlState
 from forager.db.database import Connection
@@ -52,6 +53,7 @@ class Committer:
         state: CrawlState,
         discovery: Discovery,
         archive: ArchiveWriter,
+        pages: Pages,
         on_new_seed: Callable[[NormalisedUrl], None],
     ) -> None:
         self._context = context
@@ -59,6 +61,7 @@ class Committer:
         self._state = state
         self._discovery = discovery
         self._archive = archive
+        self._pages = pages
         self._on_new_seed = on_new_seed
 
     def assemble(self, visits: Sequence[Settlement | Postponed]) -> Batch:
@@ -121,8 +124,10 @@ class Committer:
             await self._commit(batch, refs)
 
     async def _commit(self, batch: Batch, refs: Sequence[ArchiveRef | None]) -> None:
+        plan = self._pages.plan(batch.settled, refs)
         async with self._context.commit() as connection:
             await self._write_rows(connection, batch, refs)
+            await self._pages.write(connection, plan)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
         written = iter(await self._archive.write([s.frame for s in settled if s.frame]))
@@ -167,6 +172,7 @@ class Committer:
                 try:
                     async with connection.transaction(force_rollback=True):
                         await store.insert_visited(connection, job_id, [settled], [None])
+                        await self._pages.write(connection, self._pages.plan([settled], [None]))
                 except REFUSALS as error:
                     refused[settled.entry.key] = str(error).strip()
         return refused

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.ledger import REMARKS, SITEMAPS
-from forager.crawl.loops import CANONICAL, REDIRECT, Pointer, Verdict, resolve
+from forager.crawl.loops import CANONICAL, REDIRECT, Pointer, resolve
 from forager.crawl.options import CrawlOptions
+from forager.crawl.rereading import Rereading
 from forager.crawl.settlement import Outcome
 from forager.crawl.state import CrawlState
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 
+PAGES_PER_COMMIT = 50
 # one question to the database is about so many URLs: no answer takes long, none is large
 URLS_PER_LOOK = 100_000
 
 
 class Ending:
     def __init__(
-        self, context: JobContext, options: CrawlOptions, state: CrawlState, committer: Committer
+        self,
+        context: JobContext,
+        options: CrawlOptions,
+        state: CrawlState,
+        committer: Committer,
+        rereading: Rereading,
     ) -> None:
         self._context = context
         self._options = options
         self._state = state
         self._committer = committer
+        self._rereading = rereading
 
     async def settle(self) -> None:
         """Duplicates of nothing become pages, and redirects in a loop failures."""
@@ -31,8 +41,10 @@ class Ending:
         pages = list(verdict.pages)
         if self._options.max_pages is not None:
             pages = pages[: max(0, self._options.max_pages - self._state.ledger.pages)]
-        if pages or verdict.loops:
-            await self._write(Verdict(pages, verdict.loops))
+        if verdict.loops:
+            await self._fail_loops(verdict.loops)
+        for start in range(0, len(pages), PAGES_PER_COMMIT):
+            await self._make_pages(pages[start : start + PAGES_PER_COMMIT])
 
     async def _pointers(self) -> list[Pointer]:
         found: list[Pointer] = []
@@ -43,22 +55,30 @@ class Ending:
                 )
         return found
 
-    async def _write(self, verdict: Verdict) -> None:
-        ledger = self._state.ledger
-        for _ in verdict.pages:
-            ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, CANONICAL, None)
-            ledger.note(REMARKS, "canonical_is_no_page")
-        for _ in verdict.loops:
-            ledger.resettle(Outcome.DUPLICATE, Outcome.FAILED, REDIRECT, "redirect_loop")
+    async def _fail_loops(self, keys: Sequence[bytes]) -> None:
+        for _ in keys:
+            self._state.ledger.resettle(
+                Outcome.DUPLICATE, Outcome.FAILED, REDIRECT, "redirect_loop"
+            )
         job_id = self._context.lease.job_id
         async with self._context.commit() as connection:
-            await store.make_pages(
-                connection, job_id, verdict.pages, detail="the canonical URL it names is no page"
-            )
             await store.fail_visited(
-                connection, job_id, verdict.loops, reason="redirect_loop",
-                detail="redirects in a loop",
-            )  # fmt: skip
+                connection, job_id, keys, reason="redirect_loop", detail="redirects in a loop"
+            )
+            await self._committer.write_state(connection)
+
+    async def _make_pages(self, keys: Sequence[bytes]) -> None:
+        """They were read when they were fetched, and are read again from the archive."""
+        ledger, job_id = self._state.ledger, self._context.lease.job_id
+        plan = await self._rereading.plan(job_id, keys)
+        for _ in keys:
+            ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, CANONICAL, None)
+            ledger.note(REMARKS, "canonical_is_no_page")
+        async with self._context.commit() as connection:
+            await store.make_pages(
+                connection, job_id, keys, detail="the canonical URL it names is no page"
+            )
+            await self._rereading.pages.write(connection, plan)
             await self._committer.write_state(connection)
 
     async def expect_a_page(self) -> None:

@@ -50,6 +50,7 @@ class Engine:
         window: Window,
         visitor: Visitor,
         committer: Committer,
+        ending: Ending,
     ) -> None:
         self._context = context
         self._options = options
@@ -57,7 +58,7 @@ class Engine:
         self._window = window
         self._visitor = visitor
         self._committer = committer
-        self._ending = Ending(context, options, state, committer)
+        self._ending = ending
         self._concurrency = _concurrency(options)
         self._visits: set[asyncio.Task[Visit]] = set()
         self._failure: BaseException | None = None

@@ -23,6 +23,7 @@ from forager.crawl.frames import (
     frame_lengths,
 )
 from forager.crawl.links import PageLinks
+from forager.crawl.reading import ReadDocument, unpack_document
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
@@ -61,6 +62,8 @@ class Extracted:
     frame: bytes | None
     links: PageLinks
     outlinks: bytes | None
+    # None for a page without content
+    document: ReadDocument | None
 
 
 class ExtractionPool:
@@ -119,7 +122,7 @@ class ExtractionPool:
 
 
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
-    content_hash, frame, links, keys, outlinks = blobs
+    content_hash, frame, links, keys, outlinks, document = blobs
     refresh = answer["refresh"]
     return Extracted(
         kind=answer["kind"],
@@ -137,6 +140,7 @@ def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
         frame=frame or None,
         links=PageLinks(links, keys, answer["followed"]),
         outlinks=outlinks or None,
+        document=unpack_document(document) if document else None,
     )
 
 

@@ -19,9 +19,12 @@ import zstandard
 
 from forager.archive.record import ResponseRecord, pack
 from forager.crawl.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
+from forager.crawl.links import links_as_text
+from forager.crawl.reading import pack_document
 from forager.crawl.scope import Scope, ScopeMode
+from forager.extract.document import extract_reading
 from forager.extract.keys import url_key
-from forager.extract.page import PageFacts, extract_page
+from forager.extract.page import PageFacts
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
@@ -45,7 +48,10 @@ class Extractor:
 
     def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
         headers = [(name, value) for name, value in request["headers"]]
-        facts = extract_page(body, request["url"], request["content_type"], headers, self._agent)
+        reading = extract_reading(
+            body, request["url"], request["content_type"], headers, self._agent
+        )
+        facts = reading.facts
         links = self._split_links(facts)
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
@@ -55,7 +61,8 @@ class Extractor:
             frame,
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
-            self._compressor.compress(urls) if urls else b"",
+            self._compressor.compress(_kept(links)) if urls else b"",
+            pack_document(reading.document) if reading.document is not None else b"",
         ]
 
     def _split_links(self, facts: PageFacts) -> _Links:
@@ -107,6 +114,10 @@ class _Links:
         for url in [page, *self.follow]:
             self.nofollow.pop(url, None)
         self.follow.pop(page, None)
+
+
+def _kept(links: _Links) -> bytes:
+    return links_as_text(links.follow, links.nofollow).encode()
 
 
 def _without_session(url: NormalisedUrl) -> NormalisedUrl:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
 from uuid import UUID
@@ -17,10 +17,13 @@ from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.discovery import Discovery
+from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction import ExtractionLimits, ExtractionPool
 from forager.crawl.judge import Judge
 from forager.crawl.options import CrawlOptions, check_payload, crawl_options
+from forager.crawl.pages import Pages
+from forager.crawl.rereading import Rereading
 from forager.crawl.scope import Scope
 from forager.crawl.seeding import Seeding, first_urls
 from forager.crawl.settlement import Outcome as PageOutcome
@@ -29,6 +32,8 @@ from forager.crawl.visitor import Visitor
 from forager.crawl.window import START, Window
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.documents.writer import GenerationWriter
+from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client, ClientOptions
@@ -39,7 +44,7 @@ from forager.fetch.robots import product_token
 from forager.fetch.robots_gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
-from forager.jobs.outcome import Outcome, Stopped, Waiting
+from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 from forager.settings import Settings
 
 
@@ -53,6 +58,8 @@ class _Crawl:
     discovery: Discovery
     visitor: Visitor
     committer: Committer
+    pages: Pages
+    ending: Ending
     seeding: Seeding
 
 
@@ -71,6 +78,8 @@ async def crawl(context: JobContext) -> Outcome:
             # the pages of hosts whose sitemaps had to wait are here: now or never
             await _seed(parts, last=True)
             outcome = await _fetch(parts)
+        if isinstance(outcome, Completed):
+            return replace(outcome, finish=parts.pages.publish)
         return outcome
 
 
@@ -95,6 +104,7 @@ async def _fetch(parts: _Crawl) -> Outcome:
         window=Window(parts.context.database, parts.context.lease.job_id),
         visitor=parts.visitor,
         committer=parts.committer,
+        ending=parts.ending,
     )
     return await engine.run()
 
@@ -135,14 +145,25 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     archive = _archive_writer(context, agent)
     stack.push_async_callback(archive.close)
     judge = Judge(options, scope)
-    committer = Committer(context, options, state, discovery, archive, pool.add_seed)
+    writer = await GenerationWriter.open(
+        context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION
+    )
+    pages = Pages(writer, scope)
+    storage = archive_options(context.settings).open()
+    rereading = Rereading(context.database, storage, pool, pages)
+    committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
     return _Crawl(
         context,
         options,
         state,
         discovery,
-        Visitor(context, judge, client=client, budgets=budgets, robots=robots, pool=pool),
+        Visitor(
+            context, judge,
+            client=client, budgets=budgets, robots=robots, pool=pool, pages=pages,
+        ),
         committer,
+        pages,
+        Ending(context, options, state, committer, rereading),
         Seeding(
             context, options, state, discovery, committer,
             client=client, budgets=budgets, robots=robots,
@@ -168,7 +189,7 @@ async def _remember(parts: _Crawl) -> None:
     async for chunk in _known(parts.context.database, parts.context.lease.job_id):
         for key, url, outcome, reason, content in chunk:
             parts.discovery.remember(key, url, reason)
-            if content is not None and outcome == PageOutcome.FETCHED:
+            if content is not None and outcome in (PageOutcome.FETCHED, PageOutcome.UNCHANGED):
                 parts.visitor.remember_content(content)
 
 

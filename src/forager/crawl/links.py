@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forager.crawl.entry import Entry, Found, Via
@@ -45,3 +46,18 @@ class PageLinks:
 
 
 NO_LINKS = PageLinks()
+
+# between the links that may be followed and those that may not, in the text that is kept
+_NOFOLLOW_BELOW = "\n\n"
+
+
+def links_as_text(follow: Iterable[str], nofollow: Iterable[str]) -> str:
+    """The links of a page as they are kept for a later crawl: one per line, nofollow last."""
+    text, rest = "\n".join(follow), "\n".join(nofollow)
+    return f"{text}{_NOFOLLOW_BELOW}{rest}" if rest else text
+
+
+def links_from_text(text: str) -> tuple[list[str], list[str]]:
+    """Those that may be followed, and those that may not."""
+    follow, _, nofollow = text.partition(_NOFOLLOW_BELOW)
+    return follow.split("\n") if follow else [], nofollow.split("\n") if nofollow else []

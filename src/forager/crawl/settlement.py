@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from forager.crawl.entry import Entry, Found
 from forager.crawl.links import NO_LINKS, PageLinks
+from forager.crawl.reading import ReadDocument
+from forager.documents.page import PreviousPage
 from forager.extract.urls import NormalisedUrl
 
 
@@ -40,6 +42,9 @@ class Settlement:
     outlinks: bytes | None = None
     # the response as a packed archive record
     frame: bytes | None = None
+    # what the page says, and what it was when it was crawled before
+    document: ReadDocument | None = None
+    previous: PreviousPage | None = None
     links: PageLinks = NO_LINKS
     # where it redirects to, or what it calls its canonical URL
     found: Sequence[Found] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from forager.crawl import store
 from forager.crawl.contents import ContentFilter
 from forager.crawl.entry import Entry
@@ -13,7 +15,9 @@ from forager.crawl.judge import (
     excluded,
     with_canonical,
 )
+from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
+from forager.documents.page import PreviousPage
 from forager.errors import SlowDown, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.keys import url_key
@@ -23,6 +27,8 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.slots import DomainInactive, HostResting
 from forager.jobs.context import JobContext
+
+NOT_MODIFIED = 304
 
 
 class Visitor:
@@ -35,6 +41,7 @@ class Visitor:
         budgets: Budgets,
         robots: RobotsGate,
         pool: ExtractionPool,
+        pages: Pages,
     ) -> None:
         self._context = context
         self._judge = judge
@@ -42,6 +49,7 @@ class Visitor:
         self._budgets = budgets
         self._robots = robots
         self._pool = pool
+        self._pages = pages
         self._contents = ContentFilter()
         # contents of pages that are not committed yet, and whose they are
         self._fresh: dict[bytes, str] = {}
@@ -64,8 +72,12 @@ class Visitor:
                 return Resting(entry, verdict.deferred_for, verdict.reason)
             if not verdict.allowed:
                 return excluded(entry, "robots", verdict.reason)
-            response = await self._fetch(entry)
-            return self._judge.status(entry, response) or await self._read(entry, response)
+            previous = await self._pages.previous(entry.key)
+            response = await self._fetch(entry, previous)
+            if response.status == NOT_MODIFIED and previous is not None:
+                return await self._unchanged(entry, response, previous)
+            settled = self._judge.status(entry, response)
+            return settled or await self._read(entry, response, previous)
         except HostResting as rest:
             return Resting(entry, rest.seconds, rest.reason)
         except DomainInactive as error:
@@ -73,12 +85,12 @@ class Visitor:
         except WorkFailed as error:
             return self._judge.failure(entry, error)
 
-    async def _fetch(self, entry: Entry) -> Response:
+    async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
         delay = await self._robots.crawl_delay(entry.url)
         slot = await self._budgets.acquire(host_of(entry.url), robots_delay=delay)
         with slot:
             try:
-                response = await self._client.fetch(Request(entry.url))
+                response = await self._client.fetch(_request(entry, previous))
             except SlowDown as error:
                 slot.slow_down(error.retry_after)
                 raise
@@ -91,12 +103,30 @@ class Visitor:
                 slot.succeeded(response.timing.total)
             return response
 
-    async def _read(self, entry: Entry, response: Response) -> Visit:
+    async def _unchanged(
+        self, entry: Entry, response: Response, previous: PreviousPage
+    ) -> Settlement:
+        """A 304: the page is as it was, and so are its links."""
+        self._remember(previous.content_hash, entry.url)
+        return Settlement(
+            entry=entry,
+            outcome=Outcome.UNCHANGED,
+            reason="not_modified",
+            http_status=response.status,
+            duration_ms=int(response.timing.total * 1000),
+            content_hash=previous.content_hash,
+            etag=previous.etag,
+            last_modified=previous.last_modified,
+            links=await self._pages.links_before(previous),
+            previous=previous,
+        )
+
+    async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
         facts = await self._pool.extract(response)
         settled = self._judge.page(entry, response, facts)
         if settled.outcome is not Outcome.FETCHED:
             return settled
-        return await self._as_duplicate(settled, facts) or self._as_new(settled)
+        return await self._as_duplicate(settled, facts) or self._as_page(settled, previous)
 
     async def _as_duplicate(self, settled: Settlement, facts: Extracted) -> Settlement | None:
         canonical = self._judge.canonical_of(settled.entry, facts)
@@ -124,8 +154,24 @@ class Visitor:
                 connection, self._context.lease.job_id, content
             )
 
-    def _as_new(self, settled: Settlement) -> Settlement:
+    def _as_page(self, settled: Settlement, previous: PreviousPage | None) -> Settlement:
         if settled.content_hash is not None:
-            self.remember_content(settled.content_hash)
-            self._fresh.setdefault(settled.content_hash, settled.entry.url)
-        return settled
+            self._remember(settled.content_hash, settled.entry.url)
+        if previous is None:
+            return settled
+        same = settled.document is not None and settled.content_hash == previous.content_hash
+        outcome = Outcome.UNCHANGED if same else Outcome.FETCHED
+        return replace(
+            settled, outcome=outcome, reason="same_content" if same else None, previous=previous
+        )
+
+    def _remember(self, content_hash: bytes, url: str) -> None:
+        self.remember_content(content_hash)
+        self._fresh.setdefault(content_hash, url)
+
+
+def _request(entry: Entry, previous: PreviousPage | None) -> Request:
+    """Conditional if the page was there before: then it may answer that nothing changed."""
+    if previous is None:
+        return Request(entry.url)
+    return Request(entry.url, etag=previous.etag, last_modified=previous.last_modified)

@@ -1,9 +1,11 @@
 """The crawl's SQL. A batch touches only its own rows: its cost does not grow with the crawl."""
 
 from forager.crawl.store.ends import (
+    ArchivedPage,
     fail_visited,
     key_ranges,
     make_pages,
+    select_archived,
     select_first_troubles,
     select_pointers,
 )
@@ -32,6 +34,7 @@ from forager.crawl.store.visited import (
 )
 
 __all__ = [
+    "ArchivedPage",
     "Known",
     "delete_entries",
     "delete_visited",
@@ -43,6 +46,7 @@ __all__ = [
     "make_pages",
     "postpone_entries",
     "purge",
+    "select_archived",
     "select_entries",
     "select_first_troubles",
     "select_known_frontier",

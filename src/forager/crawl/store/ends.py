@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
+from forager.archive.segment import ArchiveRef
 from forager.crawl.loops import Pointer
 from forager.db.database import Connection
 from forager.extract.keys import KEY_LENGTH
@@ -55,6 +57,37 @@ async def select_pointers(
     return [
         Pointer(bytes(key), reason, bytes(target), outcome)
         for key, reason, target, outcome in await cursor.fetchall()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPage:
+    """A settled URL whose response can be read again."""
+
+    key: bytes
+    url: str
+    etag: str | None
+    last_modified: str | None
+    outlinks: bytes | None
+    ref: ArchiveRef | None
+
+
+async def select_archived(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes]
+) -> list[ArchivedPage]:
+    cursor = await connection.execute(
+        """
+        SELECT url_hash, url, etag, last_modified, outlinks, segment, segment_offset,
+               segment_length
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash = ANY(%s)
+         ORDER BY url_hash
+        """,
+        (job_id, list(keys)),
+    )
+    return [
+        ArchivedPage(key, url, etag, modified, outlinks, ArchiveRef(*place) if place[0] else None)
+        for key, url, etag, modified, outlinks, *place in await cursor.fetchall()
     ]
 
 

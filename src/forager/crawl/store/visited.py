@@ -73,7 +73,7 @@ async def select_url_of_content(
         """
         SELECT url FROM crawl_visited
          WHERE job_id = %s AND content_hash = %s
-           AND outcome = 'fetched' AND content_hash IS NOT NULL
+           AND outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL
          LIMIT 1
         """,
         (job_id, content_hash),

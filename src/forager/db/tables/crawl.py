@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from forager.db.tables.base import NOW, Base
 
-FETCHED_WITH_CONTENT = "outcome = 'fetched' AND content_hash IS NOT NULL"
+PAGE_WITH_CONTENT = "outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL"
 
 
 class FrontierEntry(Base):
@@ -50,7 +50,7 @@ class VisitedUrl(Base):
             "crawl_visited_content_idx",
             "job_id",
             "content_hash",
-            postgresql_where=text(FETCHED_WITH_CONTENT),
+            postgresql_where=text(PAGE_WITH_CONTENT),
         ),
         # who refers to a segment that is to be deleted
         Index(

@@ -1,0 +1,120 @@
+"""The crawl's side of its generation: what was there before, and what goes into the new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import zstandard
+
+from forager.archive.segment import ArchiveRef
+from forager.crawl.links import NO_LINKS, PageLinks, links_from_text
+from forager.crawl.scope import Scope
+from forager.crawl.settlement import Outcome, Settlement
+from forager.db.database import Connection
+from forager.documents.page import NewPage, PreviousPage
+from forager.documents.plan import Plan
+from forager.documents.writer import GenerationWriter
+from forager.extract.keys import url_key
+from forager.extract.urls import NormalisedUrl
+
+MAX_LINKS_BYTES = 256 * 2**20
+
+
+class Pages:
+    """Reads the base generation for visits, and writes the pages of each commit."""
+
+    def __init__(self, writer: GenerationWriter, scope: Scope) -> None:
+        self._writer = writer
+        self._scope = scope
+        self._asked: dict[bytes, asyncio.Future[PreviousPage | None]] = {}
+        # link sets that were followed in this run: pages of a site share theirs
+        self._followed: set[bytes] = set()
+
+    # --- what was there before ---------------------------------------------------------------
+
+    async def previous(self, key: bytes) -> PreviousPage | None:
+        """The page in the base generation. Visits that ask at the same time share one query."""
+        if self._writer.base_id is None:
+            return None
+        answer = self._asked.get(key)
+        if answer is None:
+            answer = self._asked[key] = asyncio.get_running_loop().create_future()
+            if len(self._asked) == 1:
+                asyncio.get_running_loop().call_soon(self._ask)
+        return await asyncio.shield(answer)
+
+    def _ask(self) -> None:
+        asked, self._asked = self._asked, {}
+        self._asking = asyncio.ensure_future(self._answer(asked))
+
+    async def _answer(self, asked: dict[bytes, asyncio.Future[PreviousPage | None]]) -> None:
+        try:
+            found = await self._writer.previous(list(asked))
+        except Exception as error:
+            for answer in asked.values():
+                answer.set_exception(error)
+                answer.exception()  # read, even if its visit is gone by now
+            return
+        for key, answer in asked.items():
+            answer.set_result(found.get(key))
+
+    async def links_before(self, page: PreviousPage) -> PageLinks:
+        """The links of a page that has not changed; a 304 has no body to find them in."""
+        if page.link_set is None or page.link_set in self._followed:
+            return NO_LINKS
+        packed = await self._writer.links_of(page.link_set)
+        self._followed.add(page.link_set)
+        if not packed:
+            return NO_LINKS
+        text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_LINKS_BYTES)
+        # the scope may be another one than when they were found
+        follow, nofollow = (
+            [url for url in urls if self._is_ours(url)] for urls in links_from_text(text.decode())
+        )
+        urls = [*follow, *nofollow]
+        keys = b"".join(url_key(url) for url in urls)
+        return PageLinks("\n".join(urls).encode(), keys, len(follow))
+
+    def _is_ours(self, url: str) -> bool:
+        return self._scope.outside(NormalisedUrl(url)) is None
+
+    # --- what goes in ------------------------------------------------------------------------
+
+    def plan(self, settled: Sequence[Settlement], refs: Sequence[ArchiveRef | None]) -> Plan:
+        """What a commit adds to the generation. Writes nothing."""
+        pages = [
+            _new_page(each, ref) for each, ref in zip(settled, refs, strict=True) if _has_page(each)
+        ]
+        previous = {each.entry.key: each.previous for each in settled if each.previous is not None}
+        return self._writer.plan(pages, previous)
+
+    async def write(self, connection: Connection, plan: Plan) -> None:
+        await self._writer.write(connection, plan)
+
+    async def publish(self, connection: Connection) -> str | None:
+        """Part of the transaction that completes the job."""
+        return await self._writer.finish(connection)
+
+
+def _has_page(settled: Settlement) -> bool:
+    """A 304 has no document of its own: the one from before is used again."""
+    if settled.outcome is Outcome.UNCHANGED:
+        return True
+    return settled.outcome is Outcome.FETCHED and settled.document is not None
+
+
+def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
+    document = settled.document
+    return NewPage(
+        url=settled.entry.url,
+        key=settled.entry.key,
+        document=document,
+        fetched_at=datetime.now(UTC),
+        etag=settled.etag,
+        last_modified=settled.last_modified,
+        outlinks=settled.outlinks,
+        archive=ref,
+        names=document.names if document is not None else None,
+    )

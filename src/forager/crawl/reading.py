@@ -1,0 +1,63 @@
+"""A document on its way from an extraction process to the commit that stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from forager.documents.names import section_names
+from forager.documents.page import SectionNames
+from forager.extract.document import Document
+from forager.extract.sections import Section
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """What a page says, with the identifiers by which each of its sections is found."""
+
+    title: str
+    language: str | None
+    sections: tuple[Section, ...]
+    content_hash: bytes
+    extractor_version: int
+    names: tuple[SectionNames, ...]
+
+
+def pack_document(document: Document) -> bytes:
+    """As bytes for another process. Identifiers are looked for here, beside the parsing."""
+    names = section_names(document)
+    return orjson.dumps(
+        {
+            "title": document.title,
+            "language": document.language,
+            "content_hash": document.content_hash.hex(),
+            "extractor_version": document.extractor_version,
+            "sections": [_section(section) for section in document.sections],
+            "names": [(each.heading, each.section) for each in names],
+        }
+    )
+
+
+def _section(section: Section) -> Sequence[object]:
+    return (
+        section.heading,
+        section.level,
+        section.anchor,
+        section.content,
+        section.position,
+        section.parent,
+    )
+
+
+def unpack_document(packed: bytes) -> ReadDocument:
+    fields = orjson.loads(packed)
+    return ReadDocument(
+        title=fields["title"],
+        language=fields["language"],
+        sections=tuple(Section(*each) for each in fields["sections"]),
+        content_hash=bytes.fromhex(fields["content_hash"]),
+        extractor_version=fields["extractor_version"],
+        names=tuple(SectionNames(*each) for each in fields["names"]),
+    )
