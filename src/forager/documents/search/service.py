@@ -35,7 +35,8 @@ async def search(database: Database, request: SearchRequest) -> SearchPage:
     began = time.perf_counter()
     request = _checked(request)
     query = parse_query(request.query)
-    async with database.connection() as connection:
+    async with database.transaction() as connection:
+        await store.begin_reading(connection)
         start = await _start(connection, request)
         page = await _answer(connection, request, query, start)
         if not page.hits and request.cursor is None and _has_identifiers(query):

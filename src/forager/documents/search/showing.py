@@ -28,8 +28,7 @@ async def hits_of(
         return []
     keys = [(hit.document_id, hit.position) for hit in ranked]
     sections = await store.select_sections(connection, keys)
-    # one that was deleted in this very moment is not shown
-    found = [(hit, sections[key]) for hit, key in zip(ranked, keys, strict=True) if key in sections]
+    found = [(hit, sections[key]) for hit, key in zip(ranked, keys, strict=True)]
     names = [term.text for term in query.terms if term.kind is Kind.IDENTIFIER and not term.negated]
     marked = await _mark(connection, scopes, [section for _, section in found], names)
     return [

@@ -47,6 +47,11 @@ class FoundSection:
     content: str
 
 
+async def begin_reading(connection: Connection) -> None:
+    """Let all statements of a transaction see the same rows."""
+    await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
 # --- where to look -----------------------------------------------------------------------------
 
 _GENERATIONS: LiteralString = """
