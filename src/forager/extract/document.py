@@ -13,13 +13,14 @@ from forager.extract.content.streamed import STREAMED, place_streamed_pieces
 from forager.extract.directives import DEFAULT_AGENT
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
-from forager.extract.markdown.convert import Converter
+from forager.extract.markdown.convert import MAX_HEADING_LENGTH, Converter
 from forager.extract.markdown.links import MIN_BUDGET, Links
 from forager.extract.markdown.scan import looks_like_markdown, scan_markdown
+from forager.extract.markdown.tags import unescape
 from forager.extract.markdown.tokens import tokenise
 from forager.extract.page import Headers, PageFacts, read_page
 from forager.extract.sections import MAX_SECTIONS, Section, build_sections, join_parts
-from forager.extract.text import storable
+from forager.extract.text import collapse, storable
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
@@ -103,7 +104,11 @@ def _from_tree(
     truncated = list(converter.truncated)
     if links.dropped:
         truncated.append(f"links: {links.dropped} beyond the limit are plain text")
-    return _document(converter.blocks.parts, url, title, language, main.rule, truncated)
+    parts = converter.blocks.parts
+    if main.title is not None:
+        heading = tokens.kept_text(main.title, tokens.closing[main.title])
+        parts[0].heading = collapse(unescape(heading))[:MAX_HEADING_LENGTH]
+    return _document(parts, url, title, language, main.rule, truncated)
 
 
 def _body(tree: LexborHTMLParser) -> str:

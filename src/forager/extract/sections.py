@@ -35,7 +35,7 @@ def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ..
             path.pop()
         pieces = split_markdown(content, MAX_SECTION_BYTES)
         parent = path[-1].position if path else None
-        heading = part.heading if part.level else title
+        heading = part.heading or title
         first = Section(heading, part.level, part.anchor, pieces[0], len(sections), parent)
         sections.append(first)
         path.append(first)

@@ -45,10 +45,10 @@ _WHOLE_WORDS = names(
     " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
     " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn"
     " copy-btn copy-button copybutton btn-copy button-copy copy-code copy-code-button"
-    " clipboard clipboard-copy btn-clipboard code-copy code-header code-block-header"
-    " codeheader language-name example-header lang-label code-lang code-language"
+    " clipboard clipboard-copy btn-clipboard code-copy code-block-header"
+    " language-name example-header lang-label code-lang code-language"
     " codeblock-header example-wrap-buttons codeblock__copy test-arrow button-holder"
-    " run-button"
+    " run-button rightside"
     # moving between pages
     " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager"
     " prev-next prevnext prev-next-footer page-nav pagenav page-navigation nav-footer"
@@ -100,7 +100,8 @@ _ANYWHERE = re.compile(
     r"|page-?rating|star-?rating|rating-?(?:widget|stars|container)|side-?bar(?:$|[\s_-])|sidenav"
     r"|(?:^|[\s_-])mobile-?(?:menu|nav)|(?:^|[\s_-])feedback(?:$|[\s_-])|visually-?hidden|screen-?reader"
     r"|promo-?(?:banner|box|block)|ad-?(?:slot|container|wrapper|banner)(?:$|\s)|sticky-?(?:nav|header)"
-    r"|related-?(?:posts|articles|pages|links)|read-?next|up-?next|page-?options|page-?actions"
+    r"|popup|featured-?(?:article|post|guide)|(?:^|[\s_-])cta(?=$|[\s_-])|upsell|discord|slack-?invite"
+    r"|related-?(?:posts|articles|pages|links|guides)|read-?next|up-?next|page-?options|page-?actions"
     r"|article-?(?:actions|tools|share|tags)|(?:^|[\s_-])tags?-?(?:list|cloud)(?:$|\s)"
 )
 _CONTENTS = re.compile(
@@ -119,7 +120,7 @@ def judge(name: str, classes: str, role: str) -> Verdict:
     """The verdict on an element by its tag, classes and role."""
     if name in _NEVER:
         return Verdict.NEVER
-    if name in _STRUCTURAL:
+    if name in _STRUCTURAL or (name in HEADINGS and not _HIDDEN.search(classes)):
         return Verdict.KEEP
     verdict = judge_names(classes.lower()) if classes else Verdict.KEEP
     if verdict is Verdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
@@ -127,12 +128,19 @@ def judge(name: str, classes: str, role: str) -> Verdict:
     return Verdict.FORM if verdict is Verdict.KEEP and name == "form" else verdict
 
 
-def judge_id(name: str, identifier: str) -> Verdict:
-    """The verdict by an id, which is worth a look only on what can hold other elements."""
-    return judge_names(identifier.lower()) if name in _HOLDERS else Verdict.KEEP
+def judge_id(name: str, classes: str, identifier: str) -> Verdict:
+    """The verdict by an id; that of a section is made from its heading, whatever that is about."""
+    if name not in _HOLDERS or SECTION_CLASS.search(classes):
+        return Verdict.KEEP
+    return judge_names(identifier.lower())
 
 
-_HOLDERS = names("div section aside header ul ol p table form details")
+_HOLDERS = names("div aside header ul ol p table form")
+SECTION_CLASS = re.compile(
+    r"(?:^|\s)(?:section|sect\d|refsect\d|refsection|refentry|chapter|appendix|level\d)(?=\s|$)"
+)
+HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_HIDDEN = re.compile(r"hidden|sr-only|screen-?reader|\btoc")
 
 
 def judge_names(words: str) -> Verdict:

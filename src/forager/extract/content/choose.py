@@ -24,6 +24,7 @@ class Main(NamedTuple):
     start: int
     end: int
     rule: str
+    title: int | None  # the h1 before it, where it has none itself
 
 
 class _Text:
@@ -65,7 +66,9 @@ def choose_main(tokens: Tokens) -> Main:
 def _main(tokens: Tokens, start: int, rule: str) -> Main:
     end = tokens.closing[start]
     tokens.extent = end - start + 1
-    return Main(start, end, rule)
+    inside = any(start <= index <= end for index in tokens.titles)
+    before = [index for index in tokens.titles if index < start]
+    return Main(start, end, rule, before[-1] if before and not inside else None)
 
 
 def _candidates(tokens: Tokens) -> dict[int, list[int]]:
@@ -110,7 +113,8 @@ def _densest(text: _Text, whole: int) -> int:
     while index < tokens.closing[chosen]:
         tag = tokens.tags[index]
         if tag.name in _BLOCKS and index != chosen:
-            if text.of(index) >= _DENSE * whole:
+            is_data = tag.name == "table" and index not in tokens.layout_tables
+            if not is_data and text.of(index) >= _DENSE * whole:
                 chosen = index
             else:
                 index = tokens.closing[index]

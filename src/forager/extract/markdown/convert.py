@@ -156,7 +156,7 @@ class Converter:
         href = attributes.get("href")
         if href is None:
             return index + 1
-        if self._in_heading and len(href) > 1 and href[0] == "#":
+        if len(href) > 1 and href[0] == "#" and (self._in_heading or self._is_sign(index)):
             return self._heading_link(index, href)
         url = None if self._inline.in_link else self._links.absolute(href)
         return self._open_inline(index, "]", url) if url else index + 1
@@ -164,10 +164,15 @@ class Converter:
     def _heading_link(self, index: int, href: str) -> int:
         """A heading's link to itself: only its anchor is of use."""
         self._anchor = self._anchor or href[1:]
+        return self._tokens.closing[index] + 1 if self._is_sign(index) else index + 1
+
+    def _is_sign(self, index: int) -> bool:
+        """Whether a link shows only a sign such as ¶, # or §, there to be clicked."""
         end = self._tokens.closing[index]
+        if end > index + 3 or self._tokens.tags[index + 1].name == "img":
+            return False
         text = self._kept(index, end)
-        is_sign = len(text) <= 2 and not text.isalnum()  # ¶, #, §
-        return end + 1 if is_sign else index + 1
+        return len(text) <= 2 and not text.isalnum()
 
     def image(self, index: int, tag: Tag) -> int:
         if markdown := image_markdown(tag.attributes, self._links):

@@ -16,7 +16,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _NO_PARAGRAPH = re.compile(r" {0,3}(?:[-+*>|#]|\d{1,9}[.)]|<|```|~~~)|    |\t|\s*$")
 _EXPLICIT_ID = re.compile(
-    r"\s*\{#([^\s}]+)[^}]*\}\s*$|\s*<a\s+(?:id|name)=[\"']([^\"']+)[\"']\s*>\s*(?:</a>)?"
+    r"\s*\{#([^\s{}]{1,200})\}\s*$|\s*<a\s+(?:id|name)=[\"']([^\"']{1,200})[\"']\s*>\s*(?:</a>)?"
 )
 _ANCHOR_LINE = re.compile(r"\s*<a\s+(?:id|name)=[\"']([^\"']+)[\"']\s*/?>\s*(?:</a>)?\s*")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
@@ -24,6 +24,9 @@ _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
 _LOOKS_LIKE_MARKDOWN = re.compile(
     r"^#{2,6} \S|^# \S.*\n(?:\n|=)|\]\(\S|^```|^={3,}$|^-{3,}$", re.MULTILINE
 )
+
+
+MAX_HEADING_LINE = 2_000
 
 
 class Scanned(NamedTuple):
@@ -77,6 +80,8 @@ class _Scan:
         return True
 
     def _is_heading(self, line: str) -> bool:
+        if len(line) > MAX_HEADING_LINE:
+            return False
         if heading := _HEADING.fullmatch(line):
             return self._begin(len(heading[1]), heading[2] or "")
         if not self._lines or not _UNDERLINE.fullmatch(line):
@@ -90,7 +95,7 @@ class _Scan:
 
     def _begin(self, level: int, markdown: str) -> bool:
         anchor = self._anchor_above()
-        if own := _EXPLICIT_ID.search(markdown):
+        if ("{#" in markdown or "<a" in markdown) and (own := _EXPLICIT_ID.search(markdown)):
             anchor = own[1] or own[2]
             markdown = markdown[: own.start()] + markdown[own.end() :]
         markdown = collapse(markdown)

@@ -93,36 +93,48 @@ def _is_filled(tokens: Tokens, cell: Cell) -> bool:
 
 def render_table(table: Table, render: RenderCell) -> str:
     """The table as markdown, every row as wide as the widest."""
-    grid = _grid(table, render)
+    spread = _Grid()
+    for row in table.rows:
+        spread.add_row(row, render)
+    grid = spread.rows
     width = max(map(len, grid))
     if width * len(grid) > _MAX_PADDED:
         width = min(width, MAX_COLUMNS)
-    rows = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in grid]
+    rows = [f"| {' | '.join(cells + [''] * (width - len(cells)))} |" for cells in grid]
     head = rows.pop(0) if table.head else f"|{'  |' * width}"
     return "\n".join([head, f"|{' --- |' * width}", *rows])
 
 
-def _grid(table: Table, render: RenderCell) -> list[list[str]]:
-    grid: list[list[str]] = []
-    spanning: dict[int, tuple[int, str]] = {}  # column -> rows left, text
-    for row in table.rows:
+class _Grid:
+    """Rows of cells in their columns. Spans fill a bounded number of cells, then they are none."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self._spanning: dict[int, tuple[int, str]] = {}  # column -> rows left, text
+        self._room = MAX_CELLS
+
+    def add_row(self, row: list[Cell], render: RenderCell) -> None:
         cells: list[str] = []
         for cell in row:
-            _fill(cells, spanning)
-            text = render(cell.start, cell.end)
-            for extra in range(max(1, min(cell.columns, MAX_COLUMNS - len(cells)))):
-                if cell.rows > 1:
-                    repeated = text if extra == 0 and len(text) <= _MAX_REPEATED else ""
-                    spanning[len(cells)] = (cell.rows - 1, repeated)
-                cells.append("" if extra else text)
-        _fill(cells, spanning)
-        grid.append(cells)
-    return grid
+            self._fill(cells)
+            self._add(cells, cell, render(cell.start, cell.end))
+        self._fill(cells)
+        self.rows.append(cells)
 
+    def _add(self, cells: list[str], cell: Cell, text: str) -> None:
+        columns = max(1, min(cell.columns, MAX_COLUMNS - len(cells), self._room))
+        self._room -= columns - 1
+        if cell.rows > 1:
+            repeated = text if len(text) <= _MAX_REPEATED else ""
+            for extra in range(columns):
+                self._spanning[len(cells) + extra] = (cell.rows - 1, "" if extra else repeated)
+        cells += [text] + [""] * (columns - 1)
 
-def _fill(cells: list[str], spanning: dict[int, tuple[int, str]]) -> None:
-    while (column := len(cells)) in spanning:
-        left, text = spanning.pop(column)
-        cells.append(text)
-        if left > 1:
-            spanning[column] = (left - 1, text)
+    def _fill(self, cells: list[str]) -> None:
+        """Add the cells that reach down into this row from above."""
+        while (column := len(cells)) in self._spanning and self._room > 0:
+            left, text = self._spanning.pop(column)
+            cells.append(text)
+            self._room -= 1
+            if left > 1:
+                self._spanning[column] = (left - 1, text)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-from forager.extract.content.boilerplate import Verdict, judge, judge_id
+from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
 from forager.extract.content.names import names
 from forager.extract.content.themes import rank_of
 
@@ -60,7 +60,7 @@ def _parse(raw: str) -> Tag:
     classes, identifier, role = get("class", ""), get("id", ""), get("role", "")
     verdict = judge(name, classes, role)
     if verdict is Verdict.KEEP and identifier:
-        verdict = judge_id(name, identifier)
+        verdict = judge_id(name, classes, identifier)
     if verdict is Verdict.KEEP:
         verdict = _hidden(attributes)
     rank = rank_of(name, classes, identifier, role, get("itemprop", ""))
@@ -77,7 +77,6 @@ def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
 
 
 RAW_TEXT = names("script style iframe noembed noframes xmp plaintext listing")
-HEADINGS = names("h1 h2 h3 h4 h5 h6")
 _NOTED = HEADINGS | {"table"}
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import HEADINGS, Verdict
 from forager.extract.content.themes import BODY, MAIN
-from forager.extract.markdown.tags import HEADINGS, RAW_TEXT, Shape, Tag, read_tags
+from forager.extract.markdown.tags import RAW_TEXT, Shape, Tag, read_tags
 
 # lexbor escapes < and > in texts and attributes
 _TAG = re.compile(r"<(/?[a-zA-Z][^>]*)>")
@@ -34,6 +34,7 @@ class Tokens:
     # elements around what is surely content: whatever they are called, they are not dropped
     shielded: set[int] = field(default_factory=set)
     judged: list[int] = field(default_factory=list)  # elements that are not simply kept
+    titles: list[int] = field(default_factory=list)  # h1
     ranked: list[int] = field(default_factory=list)  # elements that may be the main one
     # how many more tags may be looked at to decide what is boilerplate: elements of such names
     # inside each other could cost the square of the page
@@ -69,7 +70,7 @@ def _split(html: str) -> Tokens:
     pieces = _TAG.split(html)
     tags = read_tags(pieces[1::2])
     count = len(tags)
-    tokens = Tokens(pieces[0::2], tags, list(range(count)), extent=count, patience=50 * count)
+    tokens = Tokens(pieces[0::2], tags, list(range(count)), extent=count, patience=20 * count)
     _pair(tokens)
     return tokens
 
@@ -100,6 +101,8 @@ def _note(
         tokens.ranked.append(index)
         if tag.rank >= MAIN and tag.rank != BODY:
             _shield(open_elements, tokens.shielded)
+    if tag.name == "h1":
+        tokens.titles.append(index)
     if tag.name == "table" or tag.name in HEADINGS:
         while tables and tokens.closing[tables[-1]] != tables[-1]:
             tables.pop()  # closed since

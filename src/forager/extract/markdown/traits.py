@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from forager.extract.content.boilerplate import SECTION_CLASS
 from forager.extract.markdown.code import language_of
 from forager.extract.markdown.tags import Attributes
 
@@ -22,9 +23,6 @@ _ADMONITION = re.compile(
     r"|markdown-alert|docs-callout|admonitionblock)(?=\s|$)"
 )
 _NOTES = frozenset({"div", "aside", "section", "details"})
-_SECTION = re.compile(
-    r"(?:^|\s)(?:section|sect\d|refsect\d|refsection|refentry|chapter|appendix|level\d)(?=\s|$)"
-)
 
 
 @lru_cache(maxsize=2048)
@@ -32,7 +30,7 @@ def _by_classes(name: str, classes: str) -> Traits:
     lower = classes.lower()
     return Traits(
         admonition=name in _NOTES and _ADMONITION.search(lower) is not None,
-        section=name == "section" or _SECTION.search(lower) is not None,
+        section=name == "section" or SECTION_CLASS.search(lower) is not None,
         language=language_of({"class": classes}),
     )
 
