@@ -1,17 +1,19 @@
-"""Small corpora in the real tables, built and published generation by generation."""
+"""Small corpora to search in, written by the statements of a crawl, generation by generation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import urlsplit
 from uuid import UUID
 
+from built_site import WHEN, WrittenDocument, WrittenSection
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
-from forager.documents import publication
-from forager.documents.search.indexing import SectionToIndex, index_sections
+from forager.documents import publication, store
+from forager.documents.page import NewPage
+from forager.documents.plan import ManifestPage
+from forager.extract.keys import url_key
 
 # heading and text
 Sections = Sequence[tuple[str, str]]
@@ -23,7 +25,19 @@ class Page:
 
     sections: Sections
     title: str | None = None
-    anchor: str | None = "part"
+    anchor: str = "part"
+
+    def document(self) -> WrittenDocument:
+        title = self.title or self.sections[0][0]
+        sections = [
+            WrittenSection(heading, 1, f"{self.anchor}-{position}", content, position, None)
+            for position, (heading, content) in enumerate(self.sections)
+        ]
+        digest = sha256(repr((title, self.sections)).encode()).digest()
+        return WrittenDocument(title, None, sections, digest, "1")
+
+
+Pages = Mapping[str, Page] | Mapping[str, Sections]
 
 
 class Corpus:
@@ -33,133 +47,52 @@ class Corpus:
         self._database = database
 
     async def publish(
-        self, source_id: str, pages: Mapping[str, Page | Sections], **options: str | UUID
+        self, source_id: str, pages: Pages, *, config: str = "english", owner: UUID | None = None
     ) -> int:
         """Build a generation and let readers see it; its id."""
-        generation_id = await self.build(source_id, pages, **options)
+        generation_id = await self.build(source_id, pages, config=config, owner=owner)
         async with self._database.connection() as connection:
-            await _complete(connection, generation_id)
+            await connection.execute(
+                "UPDATE generations SET state = 'retired' WHERE id = %s", (generation_id,)
+            )
         await publication.publish(self._database, source_id)
         return generation_id
 
     async def build(
-        self,
-        source_id: str,
-        pages: Mapping[str, Page | Sections],
-        *,
-        config: str | UUID = "english",
-        owner: str | UUID | None = None,
+        self, source_id: str, pages: Pages, *, config: str = "english", owner: UUID | None = None
     ) -> int:
-        """Build a generation that readers do not see yet. A path is the page's whole URL or not."""
+        """Build a generation that readers do not see yet."""
+        listed = [
+            ManifestPage(_new_page(f"https://{source_id}{path}", page), None)
+            for path, page in pages.items()
+        ]
         async with self._database.transaction() as connection:
-            number = await _upsert_source(connection, source_id, config, owner)
-            generation_id = await _insert_generation(connection, source_id)
-            for path, page in pages.items():
-                page = page if isinstance(page, Page) else Page(page)
-                url = path if "//" in path else f"https://{source_id}{path}"
-                await _insert_page(
-                    connection, source_id, number, str(config), generation_id, url, page
-                )
+            number = await _source(connection, source_id, owner)
+            await store.set_config(connection, source_id, config)
+            generation_id = await store.insert_generation(connection, source_id, new_id(), None)
+            await store.insert_documents(
+                connection, source_id, number, config, [line.page for line in listed]
+            )
+            await store.list_new_pages(connection, source_id, generation_id, listed)
         return generation_id
 
     async def delete(self, source_id: str) -> None:
         async with self._database.connection() as connection:
-            await connection.execute(
-                "UPDATE sources SET deleted_at = now() WHERE id = %s", (source_id,)
-            )
+            await store.hide_source(connection, source_id)
 
 
-async def _upsert_source(
-    connection: Connection, source_id: str, config: object, owner: object
-) -> int:
-    cursor = await connection.execute(
-        """
-        INSERT INTO sources (id, base_url, kind, payload, text_config, user_id)
-        VALUES (%s, %s, 'crawl', '{}', %s, %s)
-        ON CONFLICT (id) DO UPDATE SET updated_at = now()
-        RETURNING number
-        """,
-        (source_id, f"https://{source_id}/", config, owner),
+async def _source(connection: Connection, source_id: str, owner: UUID | None) -> int:
+    number, _, _ = await store.upsert_source(
+        connection,
+        source_id,
+        base_url=f"https://{source_id}/",
+        user_id=owner,
+        kind="selftest",
+        payload={},
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    return number
 
 
-async def _insert_generation(connection: Connection, source_id: str) -> int:
-    cursor = await connection.execute(
-        """
-        INSERT INTO generations (source_id, number, job_id)
-        SELECT %(id)s, coalesce(max(number), 0) + 1, %(job)s
-          FROM generations WHERE source_id = %(id)s
-        RETURNING id
-        """,
-        {"id": source_id, "job": new_id()},
-    )
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-async def _complete(connection: Connection, generation_id: int) -> None:
-    await connection.execute(
-        "UPDATE generations SET state = 'retired' WHERE id = %s", (generation_id,)
-    )
-
-
-async def _insert_page(
-    connection: Connection,
-    source_id: str,
-    source_number: int,
-    config: str,
-    generation_id: int,
-    url: str,
-    page: Page,
-) -> None:
-    title = page.title or page.sections[0][0]
-    key = sha256(url.encode()).digest()
-    content_hash = sha256(repr((title, page.sections)).encode()).digest()
-    cursor = await connection.execute(
-        """
-        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version, url, path,
-                               title)
-        VALUES (%s, %s, %s, '1', %s, %s, %s)
-        ON CONFLICT DO NOTHING
-        RETURNING id
-        """,
-        (source_id, key, content_hash, url, urlsplit(url).path, title),
-    )
-    if (row := await cursor.fetchone()) is not None:
-        await _insert_sections(connection, row[0], page, title)
-        await index_sections(
-            connection,
-            source_number,
-            config,
-            [
-                SectionToIndex(row[0], position, heading, content, title)
-                for position, (heading, content) in enumerate(page.sections)
-            ],
-        )
-    await connection.execute(
-        """
-        INSERT INTO generation_documents (generation_id, url_hash, document_id, fetched_at)
-        SELECT %s, url_hash, id, now()
-          FROM documents
-         WHERE source_id = %s AND url_hash = %s AND content_hash = %s
-        """,
-        (generation_id, source_id, key, content_hash),
-    )
-
-
-async def _insert_sections(
-    connection: Connection, document_id: int, page: Page, title: str
-) -> None:
-    for position, (heading, content) in enumerate(page.sections):
-        anchor = page.anchor and f"{page.anchor}-{position}"
-        await connection.execute(
-            """
-            INSERT INTO sections (id, document_id, heading, level, anchor, content, position)
-            VALUES (%s, %s, %s, 1, %s, %s, %s)
-            """,
-            (new_id(), document_id, heading, anchor, content, position),
-        )
+def _new_page(url: str, page: Page | Sections) -> NewPage:
+    page = page if isinstance(page, Page) else Page(page)
+    return NewPage(url=url, key=url_key(url), document=page.document(), fetched_at=WHEN)
