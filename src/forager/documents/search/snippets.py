@@ -17,6 +17,7 @@ from forager.documents.search.plain import plain_text
 MAX_TEXT = 3_000
 LENGTH = 240
 MAX_MARKS = 2_000
+MAX_PLACES = 50
 
 _OPEN, _CLOSE = "\x03", "\x04"
 HEADLINE_OPTIONS = f'HighlightAll=true, StartSel="{_OPEN}", StopSel="{_CLOSE}"'
@@ -36,7 +37,7 @@ class Snippet:
 def text_to_mark(content: str, hints: Sequence[str]) -> str:
     """The part of a section worth looking at, in plain text; `hints` are beginnings of words."""
     if len(content) > MAX_TEXT:
-        content = _cut(content, _occurrences(content, hints), MAX_TEXT)
+        content = _cut(content, _likely_places(content, hints), MAX_TEXT)
     return plain_text(content).replace("<", _LEFT).replace(">", _RIGHT)
 
 
@@ -78,6 +79,23 @@ def _occurrences(text: str, words: Iterable[str]) -> list[tuple[int, int, str]]:
         return []
     found = islice(re.finditer("|".join(patterns), text, re.IGNORECASE), MAX_MARKS)
     return [(match.start(), match.end(), match.group().casefold()) for match in found]
+
+
+def _likely_places(text: str, hints: Iterable[str]) -> list[tuple[int, int, str]]:
+    """The same in a long text: quick, and near enough where a letter changes length with its case.
+
+    Only the first places of each word: a window is chosen by how many different words it has.
+    """
+    lower = text.lower()
+    places: list[tuple[int, int, str]] = []
+    for hint in {hint.lower() for hint in hints if hint}:
+        at = lower.find(hint)
+        for _ in range(MAX_PLACES):
+            if at < 0:
+                break
+            places.append((at, at + len(hint), hint))
+            at = lower.find(hint, at + len(hint))
+    return sorted(places)
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forager.documents.search.query import MAX_TERMS, Kind, parse_query
+from forager.documents.search.snippets import LENGTH, make_snippet, text_to_mark
+
+
+def read(text: str) -> list[list[str]]:
+    """Alternatives as texts: "phrases" in quotes, <identifiers> in brackets, - for without."""
+    marks = {Kind.WORDS: "{}", Kind.PHRASE: '"{}"', Kind.IDENTIFIER: "<{}>"}
+    return [
+        ["-" * term.negated + marks[term.kind].format(term.text) for term in alternative]
+        for alternative in parse_query(text).alternatives
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("row locks", [["row", "locks"]]),
+        ('a "b c" -d', [["a", '"b c"', "-d"]]),
+        ('-"b c"', [['-"b c"']]),
+        ("a b or c OR d", [["a", "b"], ["c"], ["d"]]),
+        ("or a or", [["a"]]),
+        ('"never ends', [['"never ends"']]),
+        ('one"two three"', [["one", "two", "three"]]),
+        ("asyncio.gather() now", [["<asyncio.gather>", "now"]]),
+        ("--no-verify", [["<--no-verify>"]]),
+        ('"-Wall"', [["<-Wall>"]]),
+        ("-Wall", [["-Wall"]]),
+        ("-pg_stat_activity", [["-<pg_stat_activity>"]]),
+        ("a=pg_stat", [["a=pg_stat"]]),
+        ("-", [["-"]]),
+        ("", []),
+    ],
+)
+def test_how_a_query_is_read(text: str, expected: list[list[str]]) -> None:
+    assert read(text) == expected
+
+
+@given(st.text(max_size=300))
+def test_anything_can_be_typed(text: str) -> None:
+    query = parse_query(text)
+    assert len(query.terms) <= MAX_TERMS
+    assert all(term.text and "\0" not in term.text for term in query.terms)
+    "".join(term.text for term in query.terms).encode()
+
+
+WORDS = st.sampled_from(
+    ["needle", "hay", "<b>", "stack.", "[a](b)", "**x**", "`c`", "\n", "|", "é"]
+)
+
+
+@given(st.lists(WORDS, max_size=400), st.integers(0, 400))
+def test_snippets_are_short_and_their_ranges_fit(words: list[str], place: int) -> None:
+    text = text_to_mark(" ".join([*words[:place], "needle", *words[place:]]), ["needle"])
+    snippet = make_snippet(text.replace("needle", "\x03needle\x04"), [])
+    assert len(snippet.text) <= LENGTH + 4
+    assert snippet.highlights
+    assert {snippet.text[a:b] for a, b in snippet.highlights} == {"needle"}
+    assert not any(ord(char) < 32 for char in snippet.text)
+
+
+def test_the_snippet_is_where_most_of_the_query_is() -> None:
+    marked = "\x03one\x04 " + "x " * 500 + "\x03one\x04 and \x03two\x04 " + "y " * 500
+    snippet = make_snippet(marked, [])
+    assert "one and two" in snippet.text
+    assert snippet.text.startswith("… ")
+    assert snippet.text.endswith(" …")
