@@ -24,6 +24,7 @@ from forager.crawl.batch import Committer
 from forager.crawl.discovery import Discovery
 from forager.crawl.entry import Entry, Found, Via
 from forager.crawl.options import crawl_options
+from forager.crawl.pages import Pages
 from forager.crawl.scope import Scope
 from forager.crawl.service import request_crawl
 from forager.crawl.settlement import Outcome, Postponed, Settlement
@@ -33,6 +34,8 @@ from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.db.ids import new_id
+from forager.documents.writer import GenerationWriter
+from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
@@ -51,7 +54,9 @@ PARTS = 5
 class GrownCrawl:
     """A crawl that has settled many URLs, and goes on."""
 
-    def __init__(self, context: JobContext, size: int, folder: Path) -> None:
+    def __init__(
+        self, context: JobContext, writer: GenerationWriter, size: int, folder: Path
+    ) -> None:
         self.size = size
         self.milliseconds: list[float] = []
         self._context = context
@@ -59,14 +64,19 @@ class GrownCrawl:
         self._state.ledger.pending = size
         self._state.ledger.settled[Outcome.FETCHED] = size
         options = crawl_options({"urls": [start_url(size)]})
-        self._discovery = Discovery(
-            Scope(options.seeds), self._state.ledger, next_seq=self._state.next_seq
-        )
+        scope = Scope(options.seeds)
+        self._discovery = Discovery(scope, self._state.ledger, next_seq=self._state.next_seq)
         archive = ArchiveWriter(
             LocalStorage(folder), "bench", context.lease.number, register=_no_register
         )
         self._committer = Committer(
-            context, options, self._state, self._discovery, archive, lambda _: None
+            context,
+            options,
+            self._state,
+            self._discovery,
+            archive,
+            Pages(writer, scope),
+            lambda _: None,
         )
         self._place = START
 
@@ -183,7 +193,10 @@ async def _grown(database: Database, settings: Settings, size: int, folder: Path
     lease = Lease(job.id, job.lease, worker_id)
     context = JobContext(job, lease, database, settings)
     await _insert_state(context, job.id)
-    crawl = GrownCrawl(context, size, folder / f"archive-{size}")
+    writer = await GenerationWriter.open(
+        context, base_url=start_url(size), extractor_version=EXTRACTOR_VERSION
+    )
+    crawl = GrownCrawl(context, writer, size, folder / f"archive-{size}")
     await crawl.fill()
     return crawl
 
