@@ -17,8 +17,8 @@ from forager.documents.search.query import Query
 from forager.documents.search.store import Ranked, SearchedGeneration, Tier
 from forager.documents.search.tsquery import TsQuery, build
 
-HEADINGS_CAP = 2_000
-TEXTS_CAP = 1_500
+HEADINGS_CAP = 1_000
+TEXTS_CAP = 1_000
 # more sources than this are told apart by the manifest alone
 MAX_MARKS = 8
 # headings score from 1 to 2, texts from 0 to 1
