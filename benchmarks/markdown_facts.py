@@ -143,7 +143,7 @@ def _tag_text(name: str, attributes: dict[str, str]) -> str:
 def _headings(tree: LexborHTMLParser) -> Iterator[tuple[int, str]]:
     for node in tree.css("h1, h2, h3, h4, h5, h6"):
         text = node.text(separator="")
-        if _words(text) and not is_boilerplate_phrase(" ".join(text.split())):
+        if _words(text) and not is_boilerplate_phrase(" ".join(text.split()), one_word=False):
             yield int((node.tag or "h1")[1]), _words(text)
 
 

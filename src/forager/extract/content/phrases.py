@@ -79,16 +79,22 @@ _READING_TIME = re.compile(
 )
 
 _LINKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARKS = "*_`\\#«»\u2039\u203a←→↑|•· "
+_EMPHASIS = {ord("*"): None, ord("`"): None}
+_MARKS = "_\\#«»\u2039\u203a←→↑|•· "
 
 
-def is_boilerplate_phrase(markdown: str) -> bool:
-    """Whether a block says nothing about its page's subject."""
+def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
+    """Whether a block says nothing about its page's subject.
+
+    One word may be a button, but also the name of a function where names are expected.
+    """
     if "](" in markdown and len(markdown) < 5 * MAX_PHRASE:
         markdown = _LINKS.sub(r"\1", markdown)
     if len(markdown) > MAX_PHRASE:
         return False
-    text = markdown.strip(_MARKS)
+    text = markdown.translate(_EMPHASIS).strip(_MARKS)
+    if not one_word and " " not in text:
+        return False
     first = text.partition(" ")[0].lower()
     pattern = _BY_FIRST_WORD.get(first) or (_READING_TIME if first.isdigit() else None)
     return pattern is not None and pattern.fullmatch(text.rstrip(" .:")) is not None

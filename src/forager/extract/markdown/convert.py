@@ -98,10 +98,14 @@ class Converter:
             self._parts.append(" ")
             return
         lines = self._inline.take_lines()
-        if len(lines) == 1 and not self._cell and is_boilerplate_phrase(lines[0]):
+        if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
             return
         if lines:
             self.blocks.add("  \n".join(lines))
+
+    def _is_boilerplate(self, line: str) -> bool:
+        is_name = bool(self.blocks.containers) or line.startswith("**")
+        return is_boilerplate_phrase(line, one_word=not is_name)
 
     def _kept(self, start: int, end: int) -> str:
         if end == start + 1:
@@ -377,7 +381,7 @@ class Converter:
             part.heading = part.heading[:MAX_HEADING_LENGTH]
         if len(part.markdown_heading) > MAX_MARKDOWN_HEADING:
             part.markdown_heading = escape_text(part.heading)
-        if not part.heading or is_boilerplate_phrase(part.heading):
+        if not part.heading or is_boilerplate_phrase(part.heading, one_word=False):
             self._anchor = part.anchor
         elif self._cell:
             self.blocks.add(f"**{part.markdown_heading}**")

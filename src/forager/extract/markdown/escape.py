@@ -13,7 +13,7 @@ _ACTIVE = re.compile(
       \\(?=[!-/:-@\[-`{-~])                 # a backslash that would escape what follows
     | `
     | \*(?=\S)|(?<=\S)\*                    # a star beside a word may begin or end emphasis
-    | (?<![^\W_])_(?=[^\s_])|(?<=[^\s_])_(?![^\W_])   # so may an underscore at the edge of one
+    | (?<!\w)_+(?=\S)|(?<=[^\s_])_+(?!\w)   # so may underscores at the edge of one
     | <(?=[a-zA-Z/!?])                      # would begin a tag or an address
     | &(?=\#?[a-zA-Z0-9]{1,32};)            # would be a character's name
     | \](?=[(\[:])                          # would end a link
@@ -28,7 +28,11 @@ _LINE_START = re.compile(
 
 
 def escape_text(text: str) -> str:
-    return _ACTIVE.sub(r"\\\g<0>", text) if _MAY_BE_ACTIVE.search(text) else text
+    return _ACTIVE.sub(_escaped, text) if _MAY_BE_ACTIVE.search(text) else text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"\\{character}" for character in match[0])
 
 
 def escape_line_start(line: str) -> str:

@@ -47,6 +47,11 @@ class Inline:
 
     def take_line(self) -> str:
         """All of it as one line; the paragraph is empty afterwards."""
+        for frame in reversed(self.frames):
+            if frame.url:
+                self._wrap(frame)
+                frame.url = ""
+            frame.start = 0
         text = collapse("".join(self.parts).replace(BREAK, " "))
         self.parts.clear()
         return text

@@ -87,7 +87,8 @@ class _Scan:
         if not self._lines or not _UNDERLINE.fullmatch(line):
             return False
         above = self._lines[-1]
-        alone = len(self._lines) < 2 or not self._lines[-2].strip()
+        before = self._lines[-2] if len(self._lines) > 1 else ""
+        alone = not before.strip() or _FENCE.fullmatch(before)
         if _NO_PARAGRAPH.match(above) or not alone:
             return False
         self._lines.pop()

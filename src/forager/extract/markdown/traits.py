@@ -37,6 +37,6 @@ def _by_classes(name: str, classes: str) -> Traits:
 
 def traits_of(name: str, attributes: Attributes) -> Traits:
     traits = _by_classes(name, attributes.get("class", ""))
-    if traits.language is None and len(attributes) > 1:
+    if traits.language is None and (len(attributes) > 1 or "class" not in attributes):
         return traits._replace(language=language_of(attributes))
     return traits

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from forager.extract.document import Document, extract_document
+from forager.extract.kinds import ContentKind
+from forager.extract.sections import MAX_SECTION_BYTES, MAX_SECTIONS, Section, identify
+
+URL = "https://docs.example.org/guide/page.html"
+
+
+def sections(html: str, title: str = "Page") -> list[Section]:
+    document = extract_document(f"<main>{html}</main>", URL, title=title)
+    return list(document.sections) if document else []
+
+
+def tree(found: list[Section]) -> list[tuple[int, int | None, int, str]]:
+    return [(s.position, s.parent, s.level, s.heading) for s in found]
+
+
+def from_markdown(text: str, kind: ContentKind = ContentKind.MARKDOWN) -> Document:
+    document = extract_document(text, URL, kind)
+    assert document is not None
+    return document
+
+
+def test_the_tree_of_a_page() -> None:
+    html = "<p>lead</p><h1>A</h1>a<h2>B</h2>b<h4>C</h4>c<h2>D</h2>d<h1>E</h1>e"
+    assert tree(sections(html)) == [
+        (0, None, 0, "Page"),
+        (1, 0, 1, "A"),
+        (2, 1, 2, "B"),
+        (3, 2, 4, "C"),
+        (4, 1, 2, "D"),
+        (5, 0, 1, "E"),
+    ]
+    assert [section.content for section in sections(html)] == ["lead", "a", "b", "c", "d", "e"]
+
+
+def test_without_a_lead_the_first_heading_is_the_root() -> None:
+    assert tree(sections("<h1>A</h1>a<h2>B</h2>b")) == [(0, None, 1, "A"), (1, 0, 2, "B")]
+
+
+def test_headings_with_neither_text_nor_children_are_dropped() -> None:
+    html = "<h1>A</h1><h2>Empty</h2><h2>Parent</h2><h3>Child</h3>x<h2>Last</h2><h3>Too</h3>"
+    assert [section.heading for section in sections(html)] == ["A", "Parent", "Child"]
+
+
+@pytest.mark.parametrize(
+    ("html", "anchor"),
+    [
+        ("<h2 id=own>H</h2>x", "own"),
+        ("<section id=wrapper><h2>H</h2>x</section>", "wrapper"),
+        ("<div class=sect2 id=S><h2>H</h2>x</div>", "S"),
+        ("<a name=before></a><h2>H</h2>x", "before"),
+        ("<a id=before></a>\n<h2>H</h2>x", "before"),
+        ("<h2><a name=inside>H</a></h2>x", "inside"),
+        ("<h2>H<a class=headerlink href='#link'>¶</a></h2>x", "link"),
+        ("<h2><a href='#link'>H</a></h2>x", "link"),
+        ("<section id=wrapper><h2 id=own>H</h2>x</section>", "own"),
+        ("<h2>H</h2>x", None),
+        ("<a name=far></a><p>text</p><h2>H</h2>x", None),
+    ],
+)
+def test_anchors(html: str, anchor: str | None) -> None:
+    assert sections(f"<h1>T</h1>t{html}")[-1].anchor == anchor
+
+
+def test_headings_are_plain_text_in_sections() -> None:
+    [section] = sections("<h2><a href=x>A</a> &lt;b&gt; <code>c_d</code>\u200b</h2>x")
+    assert section.heading == "A <b> c_d"
+
+
+def test_a_section_that_is_too_large_goes_on_in_children() -> None:
+    words = "<p>" + "word " * 100
+    found = sections(f"<h1 id=a>A</h1>{words * 1200}<h2>B</h2>b")
+    assert len(found) > 3
+    first, *rest, last = found
+    assert all(len(section.content.encode()) <= MAX_SECTION_BYTES for section in found)
+    assert {(section.parent, section.level, section.heading) for section in rest} == {(0, 2, "A")}
+    assert (last.heading, last.parent, last.position) == ("B", 0, len(found) - 1)
+    assert first.anchor == rest[0].anchor == "a"
+
+
+def test_too_many_headings_become_text_and_that_is_said() -> None:
+    html = "".join(f"<h2>h{number}</h2>x" for number in range(MAX_SECTIONS + 10))
+    document = extract_document(f"<main>{html}</main>", URL)
+    assert document is not None
+    assert MAX_SECTIONS - 1 <= len(document.sections) <= MAX_SECTIONS
+    assert f"## h{MAX_SECTIONS + 9}\n\nx" in document.sections[-1].content
+    assert any("sections" in said for said in document.truncated)
+
+
+def test_ids_are_given_by_the_caller() -> None:
+    numbers = count(100)
+    rows = identify(sections("<h1>A</h1>a<h2>B</h2>b"), lambda: next(numbers))
+    assert [(row.id, row.parent_id, row.section.heading) for row in rows] == [
+        (100, None, "A"),
+        (101, 100, "B"),
+    ]
+
+
+# --- markdown pages -----------------------------------------------------------------------------
+
+
+def test_a_markdown_page() -> None:
+    text = """---
+title: "The guide"
+---
+Lead with `code`.
+
+# First #
+one
+```sh
+# no heading
+```
+Setext
+------
+two
+
+### Third [link](x) `c` {#third}
+three
+<a id="fourth"></a>
+### Fourth
+four
+<!-- # hidden
+# hidden too -->
+"""
+    document = from_markdown(text)
+    assert document.title == "The guide"
+    found = [(s.level, s.heading, s.anchor, s.parent) for s in document.sections]
+    assert found == [
+        (0, "The guide", None, None),
+        (1, "First", None, 0),
+        (2, "Setext", None, 1),
+        (3, "Third link c", "third", 2),
+        (3, "Fourth", "fourth", 2),
+    ]
+    assert document.sections[1].content == "one\n```sh\n# no heading\n```"
+
+
+def test_an_llms_text_is_one_document() -> None:
+    text = "# Project\n\n> Summary\n\n## Docs\n\n- [A](https://example.org/a): about a\n"
+    document = from_markdown(text)
+    assert document.title == "Project"
+    assert [section.heading for section in document.sections] == ["Project", "Docs"]
+
+
+def test_plain_text_is_one_section() -> None:
+    document = from_markdown("NAME\n# a comment\nls - list\n", ContentKind.PLAIN)
+    assert tree(list(document.sections)) == [(0, None, 0, URL)]
+    readme = from_markdown("# Tool\n\n## Usage\n\nRun it.\n", ContentKind.PLAIN)
+    assert [section.heading for section in readme.sections] == ["Tool", "Usage"]
+
+
+def test_a_rule_after_a_list_is_no_heading() -> None:
+    document = from_markdown("# A\n\n- item\n---\n\ntext\n")
+    assert [section.heading for section in document.sections] == ["A"]
