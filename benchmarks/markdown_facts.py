@@ -85,7 +85,7 @@ def facts_of_markdown(markdown: str) -> MarkdownFacts:
         elif token.type == "inline":
             links += _links_of(token)
             if level:
-                headings.append((level, _words(_text_of(token))))
+                headings.append((level, _code(_words(_text_of(token)))))
             if row is not None:
                 row.append(_text_of(token))
     kept_rows = tuple(row for row in rows if row)
@@ -144,7 +144,7 @@ def _headings(tree: LexborHTMLParser) -> Iterator[tuple[int, str]]:
     for node in tree.css("h1, h2, h3, h4, h5, h6"):
         text = node.text(separator="")
         if _words(text) and not is_boilerplate_phrase(" ".join(text.split()), one_word=False):
-            yield int((node.tag or "h1")[1]), _words(text)
+            yield int((node.tag or "h1")[1]), _code(_words(text))
 
 
 def _code_blocks(tree: LexborHTMLParser) -> Iterator[str]:

@@ -37,10 +37,10 @@ _PHRASES: dict[str, tuple[str, ...]] = {
         r"(?:back|return|scroll|jump|go) to (?:the )?top|top of page",
         r"skip to .{3,30}|jump to(?: .{3,20})?",
     ),
-    "copied copied! expand show collapse": (
+    "copied expand show collapse": (
         r"copied!?|expand(?: (?:code|all|description))?|collapse(?: all)?|show (?:more|less|all)",
     ),
-    "previous next prev previous: next: prev:": (
+    "previous next prev": (
         r"(?:previous|next|prev)(?: (?:page|topic|section|article|chapter|lesson|up))?",
         r"(?:previous|next) (?:chapter|page|topic|section|article|lesson):? .{1,80}",
         r"(?:prev|next|previous): ?.{1,80}",
@@ -63,7 +63,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {
         r"all rights reserved|©.{0,90}|copyright (?:©|\(c\)|\d{4}).{0,90}",
         r"powered by .{2,30}|built with .{2,40}",
     ),
-    "advertisement sponsored loading loading... reading contributors feedback": (
+    "advertisement sponsored loading reading contributors feedback": (
         r"advertisement|sponsored|loading\.{0,3}|reading time:?.{0,20}|contributors|feedback",
     ),
 }
@@ -74,10 +74,12 @@ for _first_words, _patterns in _PHRASES.items():
 _BY_FIRST_WORD = {
     word: re.compile("|".join(patterns), re.IGNORECASE) for word, patterns in _PATTERNS.items()
 }
-_READING_TIME = re.compile(
-    r"\d+ ?-?(?:minutes?|mins?)(?: to)? read|\d+ contributors?", re.IGNORECASE
+_BY_FIRST_WORD |= dict.fromkeys(
+    map(str, range(100)),
+    re.compile(r"\d+ ?-?(?:minutes?|mins?)(?: to)? read|\d+ contributors?", re.IGNORECASE),
 )
 
+_FIRST_WORD = re.compile(r"[^\w©]{0,10}([^\W_]+|©)")
 _LINKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = {ord("*"): None, ord("`"): None}
 _MARKS = "_\\#«»\u2039\u203a←→↑|•· "
@@ -88,6 +90,10 @@ def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
 
     One word may be a button, but also the name of a function where names are expected.
     """
+    first = _FIRST_WORD.match(markdown)
+    pattern = _BY_FIRST_WORD.get(first[1].lower()) if first else None
+    if pattern is None:
+        return False
     if "](" in markdown and len(markdown) < 5 * MAX_PHRASE:
         markdown = _LINKS.sub(r"\1", markdown)
     if len(markdown) > MAX_PHRASE:
@@ -95,6 +101,4 @@ def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
     text = markdown.translate(_EMPHASIS).strip(_MARKS)
     if not one_word and " " not in text:
         return False
-    first = text.partition(" ")[0].lower()
-    pattern = _BY_FIRST_WORD.get(first) or (_READING_TIME if first.isdigit() else None)
-    return pattern is not None and pattern.fullmatch(text.rstrip(" .:")) is not None
+    return pattern.fullmatch(text.rstrip(" .:")) is not None

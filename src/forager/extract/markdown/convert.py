@@ -53,11 +53,14 @@ class Converter:
     def run(self, start: int, end: int) -> None:
         """Convert what stands between two tags."""
         tokens, ends = self._tokens, self._ends
-        texts, tags = tokens.texts, tokens.tags
+        texts, tags, parts = tokens.texts, tokens.tags, self._parts
         index = start + 1
         while index < end:
             if text := texts[index]:
-                self._add_text(text)
+                if not text.isspace():
+                    self._add_text(text)
+                elif parts:
+                    parts.append(" ")
             tag = tags[index]
             if tag.shape is _END and index in ends:
                 ends.pop(index)()

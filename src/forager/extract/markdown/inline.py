@@ -33,7 +33,7 @@ class Inline:
     def open(self, mark: str, url: str = "") -> bool:
         """Begin an element, unless it is one inside its like or too deep."""
         frames = self.frames
-        if len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames):
+        if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
             return False
         frames.append(Frame(len(self.parts), mark, url))
         return True
@@ -43,7 +43,7 @@ class Inline:
 
     @property
     def in_link(self) -> bool:
-        return any(frame.url for frame in self.frames)
+        return bool(self.frames) and any(frame.url for frame in self.frames)
 
     def take_line(self) -> str:
         """All of it as one line; the paragraph is empty afterwards."""
