@@ -93,7 +93,11 @@ class Crawls:
             **options,
         }
         wanted = crawl_options(given)
-        return (await request_crawl(self.queue, wanted, max_retries=max_retries)).job.id
+        # a source of its own, so that no crawl builds on what another one has published
+        asked = await request_crawl(
+            self.queue, wanted, source=f"crawl {new_id()}", max_retries=max_retries
+        )
+        return asked.job.id
 
     async def run(self, *urls: str, **options: Any) -> Crawled:
         """A crawl from its start to wherever it ends."""

@@ -6,10 +6,10 @@ import os
 import signal
 
 from forager.crawl import extractor
-from forager.extract.page import PageFacts, extract_page
+from forager.extract.document import Reading, extract_reading
 
 
-def _sabotaged(body: bytes, url: str, *others: object) -> PageFacts:
+def _sabotaged(body: bytes, url: str, *others: object) -> Reading:
     if url.endswith("/slow"):
         while True:
             pass
@@ -17,9 +17,9 @@ def _sabotaged(body: bytes, url: str, *others: object) -> PageFacts:
         bytes(2**30)
     if url.endswith("/crash"):
         os.kill(os.getpid(), signal.SIGSEGV)
-    return extract_page(body, url, *others)  # type: ignore[arg-type]
+    return extract_reading(body, url, *others)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    vars(extractor)["extract_page"] = _sabotaged
+    vars(extractor)["extract_reading"] = _sabotaged
     extractor.main()

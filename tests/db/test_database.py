@@ -157,3 +157,11 @@ async def test_a_url_that_is_none_does_not_give_its_password_away(settings: Sett
         async with open_database(settings.model_copy(update={"database_url": nonsense})):
             raise AssertionError("must not open")
     assert "secret" not in str(refusal.value)
+
+
+async def test_what_is_too_large_is_no_reason_to_wait(database: Database) -> None:
+    """Refused for ever: taken for a database that is away, it would be tried for ever."""
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        async with database.connection() as connection:
+            words = "SELECT to_tsvector('simple', string_agg(md5(n::text), ' '))"
+            await connection.execute(f"{words} FROM generate_series(1, 50000) n")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from built_site import SOURCE, Crawl, Crawls, active_site, page, pages, rows_of
 
+from built_site import SOURCE, Crawl, Crawls, active_site, page, pages, rows_of
 from forager.db.database import Database
 from forager.documents.publication import publish, roll_back
 from forager.documents.reader import list_documents, read_page
 from forager.documents.sources import get_source, list_generations
+from forager.documents.writer import NOT_PUBLISHED
 from forager.errors import LeaseLost, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 
@@ -118,11 +119,13 @@ def fewer(count: int) -> dict[str, str | None]:
 
 
 async def refused(crawl: Crawl) -> str:
-    reason = await crawl.finish()
-    assert reason is not None
+    """The job says that nothing was published, and its generation says why."""
+    assert await crawl.finish() == NOT_PUBLISHED
     job = await crawl.crawls.queue.get(crawl.context.job.id)
-    assert (job.status, job.stop_reason) == (Status.COMPLETED, reason)
-    return reason
+    assert (job.status, job.stop_reason) == (Status.COMPLETED, NOT_PUBLISHED)
+    [newest, *_] = (await list_generations(crawl.crawls.database, SOURCE)).items
+    assert newest.note is not None
+    return newest.note
 
 
 async def test_a_fifth_fewer_pages_are_published_and_more_are_not(

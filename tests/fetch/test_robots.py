@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forager.extract.wildcard import Wildcard
 from forager.fetch.robots import (
     MAX_CRAWL_DELAY,
     SIZE_LIMIT,
@@ -14,7 +15,6 @@ from forager.fetch.robots import (
     parse_robots,
     product_token,
 )
-from forager.extract.wildcard import Wildcard
 
 HOST = "https://shop.example"
 

@@ -19,7 +19,7 @@ from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.state import CrawlState
-from forager.db.database import Connection
+from forager.db.database import TOO_LARGE, Connection
 from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
@@ -29,7 +29,7 @@ log = get_logger("crawl")
 
 
 # what PostgreSQL, or the driver before it, has against the content of a row
-REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError, *TOO_LARGE, UnicodeError)
 # a crawl that starts at many places may be sent to many others, but the scope is read at each link
 MAX_MORE_SEEDS = 1_000
 

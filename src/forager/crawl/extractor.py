@@ -20,10 +20,11 @@ import zstandard
 from forager.archive.record import ResponseRecord, pack
 from forager.crawl.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
 from forager.crawl.links import links_as_text
-from forager.crawl.reading import pack_document
+from forager.crawl.reading import document_of, pack_document
 from forager.crawl.scope import Scope, ScopeMode
 from forager.extract.document import extract_reading
 from forager.extract.keys import url_key
+from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
@@ -62,7 +63,7 @@ class Extractor:
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
             self._compressor.compress(_kept(links)) if urls else b"",
-            pack_document(reading.document) if reading.document is not None else b"",
+            b"" if facts.kind is ContentKind.OTHER else pack_document(document_of(reading)),
         ]
 
     def _split_links(self, facts: PageFacts) -> _Links:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import orjson
 
 from forager.documents.names import section_names
 from forager.documents.page import SectionNames
-from forager.extract.document import Document
+from forager.extract.document import EXTRACTOR_VERSION, Document, Reading
 from forager.extract.sections import Section
 
 
@@ -23,6 +24,23 @@ class ReadDocument:
     content_hash: bytes
     extractor_version: int
     names: tuple[SectionNames, ...]
+
+
+def document_of(reading: Reading) -> Document:
+    """What a page says. One that says nothing is a page all the same, with its title."""
+    if reading.document is not None:
+        return reading.document
+    facts = reading.facts
+    title = facts.title or facts.url
+    return Document(
+        title=title,
+        language=facts.language,
+        markdown="",
+        sections=(),
+        content_hash=sha256(title.encode()).digest(),
+        extractor_version=EXTRACTOR_VERSION,
+        chosen_by="the page has no content",
+    )
 
 
 def pack_document(document: Document) -> bytes:

@@ -60,6 +60,9 @@ class SessionLimits:
 RUNNER_LIMITS = SessionLimits(idle_in_transaction_ms=5_000)
 
 
+# what PostgreSQL cannot hold: a text too long for a tsvector, a key too long for an index
+TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
+
 _UNAVAILABLE = (
     psycopg.OperationalError,
     # the server ended our session while this process was frozen: the next one works
@@ -202,6 +205,8 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
     # asked first: the driver takes a code it does not know for an operational error
     if error.sqlstate == LEASE_NOT_CURRENT:
         return LeaseLost(error.diag.message_primary)
+    if isinstance(error, TOO_LARGE):
+        return None  # operational to the driver, but it would be refused again and again
     if isinstance(error, psycopg.errors.DiskFull):
         return DiskFull(f"PostgreSQL has no space left: {error}")
     if isinstance(error, _UNAVAILABLE):

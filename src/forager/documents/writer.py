@@ -16,6 +16,8 @@ from forager.jobs.context import JobContext
 from forager.jobs.store import hold_lease
 
 MAX_KEYS = 10_000
+# the stop reason of a job whose generation was refused; the generation's note says why
+NOT_PUBLISHED = "not published"
 
 
 class GenerationWriter:
@@ -152,9 +154,8 @@ class GenerationWriter:
             )
         )
         if reason is not None:
-            refusal = f"not published: {reason}"
-            await store.mark_refused(connection, self.generation_id, refusal)
-            return refusal
+            await store.mark_refused(connection, self.generation_id, f"{NOT_PUBLISHED}: {reason}")
+            return NOT_PUBLISHED
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
         assert swapped  # the source is locked, and nobody abandons what a running job builds
         job = self._context.job

@@ -36,6 +36,7 @@ class Tag(NamedTuple):
     verdict: Verdict
     rank: int  # of a main element, by its names
     shape: Shape
+    end: str  # the name of the tag that ends this one
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
@@ -51,7 +52,7 @@ def _parse(raw: str) -> Tag:
     name, _, rest = raw.partition(" ")
     if not rest:
         if name[0] == "/":
-            return Tag(name, {}, Verdict.KEEP, 0, Shape.END)
+            return Tag(name, {}, Verdict.KEEP, 0, Shape.END, "")
         return _tag(name, {}, judge(name, "", ""), rank_of(name, "", "", "", ""))
     attributes = {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)}
     if len(attributes.get("class", "")) > _MAX_CLASSES:
@@ -73,7 +74,7 @@ def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
         shape = Shape.VOID
     elif rank or verdict is not Verdict.KEEP or name in _NOTED:
         shape = Shape.SPECIAL
-    return Tag(name, attributes, verdict, rank, shape)
+    return Tag(name, attributes, verdict, rank, shape, f"/{name}")
 
 
 RAW_TEXT = names("script style iframe noembed noframes xmp plaintext listing")

@@ -77,16 +77,17 @@ def _split(html: str) -> Tokens:
 
 def _pair(tokens: Tokens) -> None:
     tags, closing = tokens.tags, tokens.closing
+    end, void, special = Shape.END, Shape.VOID, Shape.SPECIAL  # looked up once, not per tag
     open_elements: list[int] = []
     tables: list[int] = []
     for index, tag in enumerate(tags):
         shape = tag.shape
-        if shape is Shape.END:
-            if open_elements and tags[open_elements[-1]].name == tag.name[1:]:
+        if shape is end:
+            if open_elements and tags[open_elements[-1]].end == tag.name:
                 closing[open_elements.pop()] = index
-        elif shape is not Shape.VOID:
+        elif shape is not void:
             open_elements.append(index)
-            if shape is Shape.SPECIAL:
+            if shape is special:
                 _note(tokens, index, tag, open_elements, tables)
     for index in open_elements:  # only of markup that was cut
         closing[index] = len(tags) - 1
