@@ -114,6 +114,7 @@ _DOCUMENTS: LiteralString = """
     SELECT n, 'source' || source, sha256(n::text::bytea), sha256(n::text::bytea), '1',
            'https://source' || source || '.example' || path, path, 'Page ' || n
       FROM page;
+    SELECT setval(pg_get_serial_sequence('documents', 'id'), %(pages)s);
     INSERT INTO generation_documents (generation_id, url_hash, document_id, fetched_at)
     SELECT g.id, sha256(n::text::bytea), n, now()
       FROM page
