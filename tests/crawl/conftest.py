@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import uvloop
-from crawling import Crawls, check_every_commit
 
+from crawl.crawling import Crawls, check_every_commit
 from forager.db.database import Database
 from forager.settings import Settings
 from servers.site import Site

@@ -83,7 +83,10 @@ class Crawls:
         self.queue = Queue(database, settings)
         self.context: JobContext | None = None
 
-    async def ask(self, *urls: str, max_retries: int = 3, **options: Any) -> UUID:
+    async def ask(
+        self, *urls: str, max_retries: int = 3, source: str | None = None, **options: Any
+    ) -> UUID:
+        """A crawl of a source of its own, that builds on nothing, unless one is named."""
         given = {
             "urls": urls,
             "allow_private": True,
@@ -93,9 +96,8 @@ class Crawls:
             **options,
         }
         wanted = crawl_options(given)
-        # a source of its own, so that no crawl builds on what another one has published
         asked = await request_crawl(
-            self.queue, wanted, source=f"crawl {new_id()}", max_retries=max_retries
+            self.queue, wanted, source=source or f"crawl {new_id()}", max_retries=max_retries
         )
         return asked.job.id
 

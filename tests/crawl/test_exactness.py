@@ -6,8 +6,8 @@ import gzip
 from functools import partial
 
 import pytest
-from crawling import Crawls
 
+from crawl.crawling import Crawls
 from forager.crawl import discovery, job
 from forager.crawl.window import CAPACITY, Window
 from servers.site import Page, Site, html, moved, text

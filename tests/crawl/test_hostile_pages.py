@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from crawling import Crawls
 
+from crawl.crawling import Crawls
 from forager.crawl import extraction, job
 from forager.fetch.client import ClientOptions
 from forager.fetch.limits import Limits

@@ -16,9 +16,9 @@ from uuid import UUID
 import psutil
 import psycopg
 import pytest
-from crawling import Crawled, Crawls, eventually
-from test_exactness import truth
 
+from crawl.crawling import Crawled, Crawls, eventually
+from crawl.test_exactness import truth
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server, server_status

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from crawling import Crawls
 
+from crawl.crawling import Crawls
 from servers.site import Page, Site, html, moved, text
 
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import psutil
 import pytest
-from crawling import Crawls, eventually
-from test_kills import working
 
+from crawl.crawling import Crawls, eventually
+from crawl.test_kills import working
 from forager.crawl.batch import Batch, Committer
 from forager.errors import DatabaseUnavailable
 from forager.jobs.control import StopCause

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from crawling import Crawled, Crawls
 
+from crawl.crawling import Crawled, Crawls
 from forager.jobs.lifecycle import Status
 from servers.site import Page, Site, html, moved, text
 

@@ -161,7 +161,7 @@ async def test_a_url_that_is_none_does_not_give_its_password_away(settings: Sett
 
 async def test_what_is_too_large_is_no_reason_to_wait(database: Database) -> None:
     """Refused for ever: taken for a database that is away, it would be tried for ever."""
-    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
-        async with database.connection() as connection:
-            words = "SELECT to_tsvector('simple', string_agg(md5(n::text), ' '))"
+    words = "SELECT to_tsvector('simple', string_agg(md5(n::text), ' '))"
+    async with database.connection() as connection:
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded), translated_errors():
             await connection.execute(f"{words} FROM generate_series(1, 50000) n")

@@ -12,8 +12,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from postgres import postgres  # noqa: F401 - a fixture
 
+from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy

@@ -3,8 +3,8 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from postgres import postgres  # noqa: F401 - a fixture
 
+from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.fetch.budgets import Budgets

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
 import pytest
-from postgres import postgres  # noqa: F401 - a fixture
 
+from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp

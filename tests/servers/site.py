@@ -1,7 +1,8 @@
 """A web site made for a test, on a real socket and a loop of its own; unknown paths misbehave.
 
 Pages are found by path and query; whatever is not among them is left to the hostile server, so
-that a site may link to `/reset`, `/endless` or `/status/503?Retry-After=1`.
+that a site may link to `/reset`, `/endless` or `/status/503?Retry-After=1`. `pages` may be changed
+at any time; a page with an ETag or a Last-Modified answers 304 while it is the one asked about.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import NamedTuple
 
 from servers import hostile
@@ -43,6 +45,12 @@ def html(
     return Page(document.encode(), headers={k.replace("_", "-"): v for k, v in headers.items()})
 
 
+def tagged(page: Page) -> Page:
+    """The page with an ETag that changes with its body."""
+    tag = f'"{sha256(page.body).hexdigest()[:16]}"'
+    return replace(page, headers={**page.headers, "ETag": tag})
+
+
 def moved(target: str, status: str = "301 Moved") -> Page:
     return Page(b"", status, {"Location": target})
 
@@ -57,7 +65,10 @@ class Request(NamedTuple):
 
 
 class Site(hostile.HostileServer):
-    """`pages` by target; `log` is every request with its time; `host_names` as it was asked for."""
+    """`pages` by target; `log` is every request with its time.
+
+    `conditional` counts requests that ask only for what changed, `not_modified` the answers 304.
+    """
 
     def __init__(self, pages: Mapping[str, Answer] | None = None, *, delay: float = 0.0) -> None:
         super().__init__()
@@ -65,6 +76,8 @@ class Site(hostile.HostileServer):
         self.delay = delay
         self.log: list[Request] = []
         self.hanging = 0
+        self.conditional: Counter[str] = Counter()
+        self.not_modified: Counter[str] = Counter()
         self._released = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -89,9 +102,11 @@ class Site(hostile.HostileServer):
                 if not await route(answer):
                     return
                 continue
-            await self._serve_page(page(self.hits[target]) if callable(page) else page, answer)
+            page = page(self.hits[target]) if callable(page) else page
+            self.conditional[target] += _is_conditional(answer)
+            await self._serve_page(target, page, answer)
 
-    async def _serve_page(self, page: Page, answer: hostile._Answer) -> None:
+    async def _serve_page(self, target: str, page: Page, answer: hostile._Answer) -> None:
         if page.hangs:
             self.hanging += 1
             try:
@@ -100,7 +115,11 @@ class Site(hostile.HostileServer):
                 self.hanging -= 1
         await asyncio.sleep(self.delay)
         headers = {name.replace("-", "_"): value for name, value in page.headers.items()}
-        await answer.page(page.body, page.status, **headers)
+        if _is_current(page, answer):
+            self.not_modified[target] += 1
+            await answer.page(b"", "304 Not Modified", **headers)
+        else:
+            await answer.page(page.body, page.status, **headers)
 
     @contextmanager
     def served(self) -> Iterator[None]:
@@ -123,3 +142,16 @@ class Site(hostile.HostileServer):
             assert self._loop is not None
             self._loop.call_soon_threadsafe(ended.set)
             thread.join(10)
+
+
+def _is_conditional(answer: hostile._Answer) -> bool:
+    return bool(answer.header("If-None-Match") or answer.header("If-Modified-Since"))
+
+
+def _is_current(page: Page, answer: hostile._Answer) -> bool:
+    """Whether the page is the one that was asked about; an ETag decides where one was sent."""
+    tag = answer.header("If-None-Match")
+    if tag:
+        return tag == page.headers.get("ETag")
+    since = answer.header("If-Modified-Since")
+    return bool(since) and since == page.headers.get("Last-Modified")
