@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check bench-queue bench-crawl conformance format lock clean
+.PHONY: help setup crawl test check bench-queue bench-crawl quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -40,6 +40,9 @@ bench-queue: $(READY) ## Measure the queue (a few minutes)
 
 bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
+
+quality: $(READY) ## Score extraction on real pages (CORPORA=folder)
+	@$(BIN)/python -m benchmarks.quality $(CORPORA)
 
 conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA=folder)
 	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)

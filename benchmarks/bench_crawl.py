@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,10 +26,16 @@ ROUNDS = 3
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-bench"
 
-CONTENDERS = {
-    "the limit (in memory, nothing stored)": "memory_limit.py",
-    "Scrapy, JOBDIR": "scrapy_jobdir.py",
-    "Crawlee, files": "crawlee_files.py",
+FULL = "Forager, full job (sections, generation, search index)"
+REFRESH = "Forager, refresh of an unchanged site"
+PAGES = "Forager, archive and ledger only"
+FORAGERS: dict[str, tuple[str, ...]] = {FULL: (), PAGES: ("--no-documents",)}
+
+CONTENDERS: dict[str, tuple[str, ...]] = {
+    "the limit (in memory, nothing stored)": ("memory_limit.py",),
+    "Scrapy, JOBDIR": ("scrapy_jobdir.py",),
+    "Scrapy, JOBDIR, markdown": ("scrapy_jobdir.py", "markdown"),
+    "Crawlee, files": ("crawlee_files.py",),
 }
 
 
@@ -76,18 +83,37 @@ def _compare(site: Site, folder: Path, report: Report) -> None:
     with served(site) as url:
         for number in range(ROUNDS):
             _say(f"{site.package}, round {number + 1} of {ROUNDS}")
-            results.setdefault("Forager", []).append(_crawl_with_forager(url, folder / "home"))
-            for name, script in CONTENDERS.items():
-                results.setdefault(name, []).append(_crawl_with_peer(script, url, folder))
+            for name, options in FORAGERS.items():
+                # a home of its own: nothing is there from before that could be unchanged
+                with TemporaryDirectory(dir=folder) as home:
+                    results.setdefault(name, []).append(
+                        _crawl_with_forager(url, Path(home), options)
+                    )
+            for name, (script, *words) in CONTENDERS.items():
+                results.setdefault(name, []).append(_crawl_with_peer(script, words, url, folder))
+            with TemporaryDirectory(dir=folder) as home:
+                _crawl_with_forager(url, Path(home), ())
+                results.setdefault(REFRESH, []).append(_crawl_with_forager(url, Path(home), ()))
     report.heading(f"{site.package}")
     report.table(
-        ["crawler", "pages", "pages/s", "Forager is", "CPU ms/page", "peak MB", "whole command s"],
+        [
+            "crawler",
+            "pages",
+            "pages/s",
+            "full job is",
+            "archive only is",
+            "CPU ms/page",
+            "peak MB",
+            "whole command s",
+        ],
         _rows(results),
     )
 
 
 def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
-    ours = statistics.median(result.rate for result in results["Forager"])
+    full, pages = (
+        statistics.median(result.rate for result in results[name]) for name in (FULL, PAGES)
+    )
     rows = []
     for name, rounds in results.items():
         rate = statistics.median(result.rate for result in rounds)
@@ -97,7 +123,8 @@ def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
                 name,
                 f"{middle.pages:,}",
                 f"{rate:,.0f}",
-                f"{ours / rate:.2f}x",
+                f"{full / rate:.2f}x",
+                f"{pages / rate:.2f}x",
                 f"{1000 * middle.usage.cpu_seconds / middle.pages:.2f}",
                 f"{middle.usage.peak_mb:.0f}",
                 f"{middle.usage.seconds:.1f}",
@@ -106,21 +133,22 @@ def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
     return rows
 
 
-def _crawl_with_forager(url: str, home: Path) -> Result:
+def _crawl_with_forager(url: str, home: Path, options: Sequence[str]) -> Result:
     """Through the command a user calls; the database's work is counted in."""
     with join_server(home) as server:
         command = [
             str(Path(sys.executable).parent / "forager"), "--home", str(home), "crawl", url,
-            "--concurrency", "64", "--delay", "0", "--allow-private", "--json",
+            "--concurrency", "64", "--delay", "0", "--allow-private", "--json", *options,
         ]  # fmt: skip
         usage = run_measured(command, also=server.pid, env={**os.environ, "NO_COLOR": "1"})
     answer = json.loads(usage.output)
     return Result(answer["pages"], answer["seconds"], usage)
 
 
-def _crawl_with_peer(script: str, url: str, folder: Path) -> Result:
+def _crawl_with_peer(script: str, words: Sequence[str], url: str, folder: Path) -> Result:
     with TemporaryDirectory(dir=folder) as storage:
-        command = [str(PEERS / "bin/python"), str(HERE / "contenders" / script), url, storage]
+        program = [str(PEERS / "bin/python"), str(HERE / "contenders" / script)]
+        command = [*program, url, storage, *words]
         usage = run_measured(command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage})
     answer = json.loads(usage.output.splitlines()[-1])
     return Result(answer["pages"], answer["seconds"], usage)

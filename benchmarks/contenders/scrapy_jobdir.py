@@ -1,4 +1,7 @@
-"""Scrapy with its durable queue (JOBDIR), storing pages as JSON lines. Usage: URL FOLDER."""
+"""Scrapy with its durable queue (JOBDIR), storing pages as JSON lines.
+
+Usage: URL FOLDER [markdown]. With the last word, pages are stored as markdown.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,16 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.linkextractors import LinkExtractor
 
 URL, FOLDER = sys.argv[1:3]
+MARKDOWN = "markdown" in sys.argv[3:]
+
+
+def stored(html: str) -> str:
+    if not MARKDOWN:
+        return html
+    from html_to_markdown import convert
+
+    result = convert(html)
+    return result if isinstance(result, str) else result.content
 
 
 class Site(scrapy.Spider):
@@ -25,7 +38,7 @@ class Site(scrapy.Spider):
     def parse(self, response: Any) -> Iterator[Any]:
         if not isinstance(response, scrapy.http.TextResponse):
             return
-        yield {"url": response.url, "status": response.status, "body": response.text}
+        yield {"url": response.url, "status": response.status, "body": stored(response.text)}
         for link in self.links.extract_links(response):
             yield response.follow(link, callback=self.parse)
 

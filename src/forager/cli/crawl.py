@@ -69,6 +69,12 @@ def crawl(
     proxy: Annotated[
         str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
     ] = None,
+    no_documents: Annotated[
+        bool,
+        typer.Option(
+            "--no-documents", help="Keep archive and ledger only: no sections, no search."
+        ),
+    ] = False,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
     ] = False,
@@ -106,6 +112,7 @@ def crawl(
         "user_agent": user_agent,
         "headers": parse_headers(header or []),
         "proxy": proxy,
+        "documents": not no_documents,
         "allow_private": allow_private,
         "ignore_robots": ignore_robots,
     }

@@ -70,10 +70,21 @@ class ExtractionPool:
     """Pages in, facts out. A page that breaks a limit fails; its process is replaced."""
 
     def __init__(
-        self, limits: ExtractionLimits, *, seeds: tuple[str, ...], scope: str, agent: str
+        self,
+        limits: ExtractionLimits,
+        *,
+        seeds: tuple[str, ...],
+        scope: str,
+        agent: str,
+        documents: bool = True,
     ) -> None:
         self._limits = limits
-        self._setup = {"scope": scope, "agent": agent, "memory_mb": limits.memory_mb}
+        self._setup = {
+            "scope": scope,
+            "agent": agent,
+            "documents": documents,
+            "memory_mb": limits.memory_mb,
+        }
         self._seeds = seeds
         self._numbers = count()
         self._processes: list[_Process] = []

@@ -22,10 +22,10 @@ from forager.crawl.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
 from forager.crawl.links import links_as_text
 from forager.crawl.reading import document_of, pack_document
 from forager.crawl.scope import Scope, ScopeMode
-from forager.extract.document import extract_reading
+from forager.extract.document import Reading, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.page import PageFacts
+from forager.extract.page import PageFacts, extract_page
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
@@ -35,10 +35,13 @@ MAX_KNOWN = 100_000
 class Extractor:
     """Everything about one page that needs its bytes: facts, links with keys, archive record."""
 
-    def __init__(self, seeds: Iterable[str], mode: str, agent: str) -> None:
+    def __init__(
+        self, seeds: Iterable[str], mode: str, agent: str, *, documents: bool = True
+    ) -> None:
         # only the outer limits are asked here: which host a link leads to
         self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
         self._agent = agent
+        self._documents = documents
         self._compressor = zstandard.ZstdCompressor(level=3)
         self._known: dict[str, _Link] = {}
 
@@ -49,8 +52,9 @@ class Extractor:
 
     def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
         headers = [(name, value) for name, value in request["headers"]]
-        reading = extract_reading(
-            body, request["url"], request["content_type"], headers, self._agent
+        given = (body, request["url"], request["content_type"], headers, self._agent)
+        reading = (
+            extract_reading(*given) if self._documents else Reading(extract_page(*given), None)
         )
         facts = reading.facts
         links = self._split_links(facts)
@@ -63,8 +67,11 @@ class Extractor:
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
             self._compressor.compress(_kept(links)) if urls else b"",
-            b"" if facts.kind is ContentKind.OTHER else pack_document(document_of(reading)),
+            pack_document(document_of(reading)) if self._has_document(facts) else b"",
         ]
+
+    def _has_document(self, facts: PageFacts) -> bool:
+        return self._documents and facts.kind is not ContentKind.OTHER
 
     def _split_links(self, facts: PageFacts) -> _Links:
         links = _Links()
@@ -169,7 +176,9 @@ def limit_memory(megabytes: int) -> None:
 def main() -> None:
     setup = orjson.loads(sys.argv[1])
     limit_memory(setup["memory_mb"])
-    extractor = Extractor(setup["seeds"], setup["scope"], setup["agent"])
+    extractor = Extractor(
+        setup["seeds"], setup["scope"], setup["agent"], documents=setup["documents"]
+    )
     try:
         serve(extractor, sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:

@@ -140,13 +140,16 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             seeds=seeds,
             scope=options.scope,
             agent=product_token(agent),
+            documents=options.documents,
         )
     )
     archive = _archive_writer(context, agent)
     stack.push_async_callback(archive.close)
     judge = Judge(options, scope)
-    writer = await GenerationWriter.open(
-        context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION
+    writer = (
+        await GenerationWriter.open(context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION)
+        if options.documents
+        else None
     )
     pages = Pages(writer, scope)
     storage = archive_options(context.settings).open()

@@ -23,9 +23,12 @@ MAX_LINKS_BYTES = 256 * 2**20
 
 
 class Pages:
-    """Reads the base generation for visits, and writes the pages of each commit."""
+    """Reads the base generation for visits, and writes the pages of each commit.
 
-    def __init__(self, writer: GenerationWriter, scope: Scope) -> None:
+    Without a writer the crawl keeps no documents: there is nothing before, and nothing goes in.
+    """
+
+    def __init__(self, writer: GenerationWriter | None, scope: Scope) -> None:
         self._writer = writer
         self._scope = scope
         self._asked: dict[bytes, asyncio.Future[PreviousPage | None]] = {}
@@ -36,7 +39,7 @@ class Pages:
 
     async def previous(self, key: bytes) -> PreviousPage | None:
         """The page in the base generation. Visits that ask at the same time share one query."""
-        if self._writer.base_id is None:
+        if self._writer is None or self._writer.base_id is None:
             return None
         answer = self._asked.get(key)
         if answer is None:
@@ -50,6 +53,7 @@ class Pages:
         self._asking = asyncio.ensure_future(self._answer(asked))
 
     async def _answer(self, asked: dict[bytes, asyncio.Future[PreviousPage | None]]) -> None:
+        assert self._writer is not None
         try:
             found = await self._writer.previous(list(asked))
         except Exception as error:
@@ -64,6 +68,7 @@ class Pages:
         """The links of a page that has not changed; a 304 has no body to find them in."""
         if page.link_set is None or page.link_set in self._followed:
             return NO_LINKS
+        assert self._writer is not None
         packed = await self._writer.links_of(page.link_set)
         self._followed.add(page.link_set)
         if not packed:
@@ -84,6 +89,8 @@ class Pages:
 
     def plan(self, settled: Sequence[Settlement], refs: Sequence[ArchiveRef | None]) -> Plan:
         """What a commit adds to the generation. Writes nothing."""
+        if self._writer is None:
+            return Plan()
         pages = [
             _new_page(each, ref) for each, ref in zip(settled, refs, strict=True) if _has_page(each)
         ]
@@ -91,11 +98,12 @@ class Pages:
         return self._writer.plan(pages, previous)
 
     async def write(self, connection: Connection, plan: Plan) -> None:
-        await self._writer.write(connection, plan)
+        if self._writer is not None:
+            await self._writer.write(connection, plan)
 
     async def publish(self, connection: Connection) -> str | None:
         """Part of the transaction that completes the job."""
-        return await self._writer.finish(connection)
+        return None if self._writer is None else await self._writer.finish(connection)
 
 
 def _has_page(settled: Settlement) -> bool:
