@@ -25,6 +25,7 @@ from forager.cli import (
     fetch,
     jobs,
     moves,
+    parse,
     proxies,
     read,
     search,
@@ -71,6 +72,7 @@ app.command("resume")(crawl.resume)
 app.command("demo")(demo.demo)
 app.command("explain")(explain.explain)
 app.command("fetch")(fetch.fetch)
+app.command("parse")(parse.parse)
 app.command("export")(export.export)
 app.command("up")(up.up)
 app.command("worker")(worker.worker)

@@ -1,0 +1,161 @@
+"""`forager parse`: what one page says, as a crawl would store it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+from forager.cli.crawl import parse_headers
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import note, say, show_json, write
+from forager.cli.running import run
+from forager.cli.words import clean
+from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from forager.crawl.options import CrawlOptions
+    from forager.extract.document import Document
+    from forager.settings import Settings
+
+# what files are by their names, where a server would say so
+_TYPES = {
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".mdx": "text/markdown",
+}
+
+
+class Kind(StrEnum):
+    DOCUMENT = "document"
+    PRODUCT = "product"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    url: str
+    body: bytes
+    content_type: str | None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def parse(
+    context: typer.Context,
+    page: Annotated[
+        str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
+    ],
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(help="The address of a file.", show_default="http://localhost/ and its name"),
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
+    user_agent: Annotated[
+        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
+    ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a crawl makes of one page: its title, its markdown and its sections."""
+    if kind is Kind.PRODUCT:
+        raise InvalidInput("products cannot be read from pages yet", hint="Use --kind document.")
+    if "://" not in page:
+        return _show(_from_file(page, url), as_json=as_json)
+    if url is not None:
+        raise InvalidInput("--url is for files: a page that is fetched has its own address")
+    from forager.crawl.options import crawl_options
+
+    options = crawl_options(
+        {
+            "urls": [page],
+            "strategy": "single",
+            "user_agent": user_agent,
+            "headers": parse_headers(header or []),
+            "proxy": proxy,
+            "allow_private": allow_private,
+        }
+    )
+    return _show(run(_fetched(flags_of(context).load(), options)), as_json=as_json)
+
+
+# --- where the page comes from -------------------------------------------------------------------
+
+
+def _from_file(name: str, url: str | None) -> _Page:
+    path = Path(name)
+    try:
+        body = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no file {name}", hint="A URL begins with http:// or https://."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}") from None
+    address = url or f"http://localhost/{quote('stdin' if name == '-' else path.name)}"
+    return _Page(address, body, _TYPES.get(path.suffix.lower()))
+
+
+async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
+    from forager.crawl.probe import probe
+    from forager.db.database import open_database
+
+    async with open_database(settings, name="forager parse") as database:
+        result = await probe(database, settings, options, body=False)
+    response = result.response
+    if result.problem is not None:
+        raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
+    headers = tuple(response.headers.items())
+    return _Page(response.url, response.body, response.headers.get("Content-Type"), headers)
+
+
+# --- what is made of it --------------------------------------------------------------------------
+
+
+def _read(page: _Page) -> Document:
+    from forager.crawl.reading import document_of
+    from forager.extract.document import extract_reading
+    from forager.extract.kinds import ContentKind
+
+    reading = extract_reading(page.body, page.url, page.content_type, page.headers)
+    if reading.facts.kind is ContentKind.OTHER:
+        raise GiveUp(
+            f"{page.url} is neither HTML nor text: there is nothing to read",
+            kind=ErrorKind.PARSE,
+        )
+    return document_of(reading)
+
+
+def _show(page: _Page, *, as_json: bool) -> None:
+    document = _read(page)
+    if as_json:
+        return show_json(
+            {
+                "url": page.url,
+                "title": document.title,
+                "language": document.language,
+                "markdown": document.markdown,
+                "sections": document.sections,
+                "truncated": document.truncated,
+            }
+        )
+    for cut in document.truncated:
+        note(f"cut short: {cut}")
+    say(document.title, "bold")
+    return write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
