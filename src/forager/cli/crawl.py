@@ -67,7 +67,7 @@ def crawl(
         list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
     ] = None,
     proxy: Annotated[
-        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
+        str | None, typer.Option(help="Fetch through this proxy (http, https, socks5), or: pool.")
     ] = None,
     no_documents: Annotated[
         bool,

@@ -21,11 +21,12 @@ from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction import ExtractionLimits, ExtractionPool
 from forager.crawl.judge import Judge
-from forager.crawl.options import CrawlOptions, check_payload, crawl_options
+from forager.crawl.options import POOL, CrawlOptions, check_payload, crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.rereading import Rereading
 from forager.crawl.scope import Scope
 from forager.crawl.seeding import Seeding, first_urls
+from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
@@ -39,12 +40,15 @@ from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies import ProxyPool, proxy_guard
 from forager.fetch.proxy import ProxySpec
 from forager.fetch.robots import product_token
 from forager.fetch.robots_gate import RobotsGate
+from forager.fetch.rotation import PooledClient
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.secrets import Vault
 from forager.settings import Settings
 
 
@@ -122,7 +126,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         max_depth=options.max_depth,
     )
     discovery = Discovery(scope, state.ledger, next_seq=state.next_seq)
-    client = await stack.enter_async_context(Client(client_options(options, agent)))
+    client, proxies = await _client(context, stack, options, agent)
     budgets = await stack.enter_async_context(
         Budgets(
             context.database,
@@ -162,7 +166,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         discovery,
         Visitor(
             context, judge,
-            client=client, budgets=budgets, robots=robots, pool=pool, pages=pages,
+            sender=Sender(client, budgets, proxies), robots=robots, pool=pool, pages=pages,
         ),
         committer,
         pages,
@@ -172,6 +176,20 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             client=client, budgets=budgets, robots=robots,
         ),
     )  # fmt: skip
+
+
+async def _client(
+    context: JobContext, stack: AsyncExitStack, options: CrawlOptions, agent: str
+) -> tuple[Client, ProxyPool | None]:
+    """The client of a crawl, and the pool of proxies if the crawl wants to use it."""
+    plain = client_options(options, agent)
+    if options.proxy != POOL:
+        return await stack.enter_async_context(Client(plain)), None
+    guard = await proxy_guard(context.database)
+    proxies = ProxyPool(context.database, Vault(context.settings), guard)
+    await stack.enter_async_context(proxies)
+    client = PooledClient(replace(plain, proxy_guard=guard), proxies)
+    return await stack.enter_async_context(client), proxies
 
 
 async def _load_state(context: JobContext) -> CrawlState:
@@ -224,7 +242,7 @@ def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
         user_agent=agent,
         guard=GuardPolicy(allow_private=options.allow_private),
         headers=options.headers,
-        proxy=ProxySpec.parse(options.proxy) if options.proxy else None,
+        proxy=ProxySpec.parse(options.proxy) if options.proxy not in (None, POOL) else None,
         pool=PoolSize(total=max(100, 2 * (options.concurrency or 0))),
     )
 

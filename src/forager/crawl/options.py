@@ -8,10 +8,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from forager.crawl.scope import Pattern, ScopeMode
-from forager.errors import InvalidInput
+from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.fetch.proxy import ProxySpec
 
 MAX_SEEDS = 10_000
+# instead of the URL of one proxy: those of the installation, in turn
+POOL = "pool"
 
 
 class Strategy(StrEnum):
@@ -64,6 +67,16 @@ class CrawlOptions(BaseModel):
             except InvalidInput as error:
                 raise ValueError(str(error)) from None
         return patterns
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy(cls, proxy: str | None) -> str | None:
+        if proxy not in (None, POOL):
+            try:
+                ProxySpec.parse(proxy)
+            except (ForagerError, ValueError) as error:
+                raise ValueError(str(error)) from None
+        return proxy
 
     @field_validator("headers")
     @classmethod

@@ -16,13 +16,11 @@ from forager.crawl.judge import (
     with_canonical,
 )
 from forager.crawl.pages import Pages
+from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
-from forager.errors import SlowDown, WorkFailed
-from forager.extract.hosts import host_of
+from forager.errors import WorkFailed
 from forager.extract.keys import url_key
-from forager.fetch.budgets import Budgets
-from forager.fetch.client import Client
 from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.slots import DomainInactive, HostResting
@@ -37,16 +35,14 @@ class Visitor:
         context: JobContext,
         judge: Judge,
         *,
-        client: Client,
-        budgets: Budgets,
+        sender: Sender,
         robots: RobotsGate,
         pool: ExtractionPool,
         pages: Pages,
     ) -> None:
         self._context = context
         self._judge = judge
-        self._client = client
-        self._budgets = budgets
+        self._sender = sender
         self._robots = robots
         self._pool = pool
         self._pages = pages
@@ -87,21 +83,7 @@ class Visitor:
 
     async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
         delay = await self._robots.crawl_delay(entry.url)
-        slot = await self._budgets.acquire(host_of(entry.url), robots_delay=delay)
-        with slot:
-            try:
-                response = await self._client.fetch(_request(entry, previous))
-            except SlowDown as error:
-                slot.slow_down(error.retry_after)
-                raise
-            except WorkFailed:
-                slot.failed()
-                raise
-            if response.status in (429, 503):
-                slot.slow_down(response.retry_after)
-            else:
-                slot.succeeded(response.timing.total)
-            return response
+        return await self._sender.send(_request(entry, previous), delay)
 
     async def _unchanged(
         self, entry: Entry, response: Response, previous: PreviousPage

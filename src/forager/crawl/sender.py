@@ -1,0 +1,54 @@
+"""The sender: one request at its host's pace, directly or through a proxy of the pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from forager.errors import SlowDown, WorkFailed
+from forager.extract.hosts import host_of
+from forager.fetch.budgets import Budgets
+from forager.fetch.client import Client
+from forager.fetch.proxies import ProxyPool
+from forager.fetch.proxy_record import PickedProxy
+from forager.fetch.response import Request, Response
+from forager.fetch.rotation import through_pool
+
+PATIENCE = frozenset({429, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    client: Client
+    budgets: Budgets
+    proxies: ProxyPool | None = None
+
+    async def send(self, request: Request, robots_delay: float | None) -> Response:
+        """Wait for a slot and fetch; each proxy has slots of its own at each host."""
+        if self.proxies is None:
+            return await self._send(request, robots_delay, None)
+
+        async def send(picked: PickedProxy) -> Response:
+            return await self._send(replace(request, proxy=picked.spec), robots_delay, picked.id)
+
+        return await through_pool(self.proxies, request.url, send)
+
+    async def _send(
+        self, request: Request, robots_delay: float | None, proxy_id: int | None
+    ) -> Response:
+        slot = await self.budgets.acquire(
+            host_of(request.url), robots_delay=robots_delay, proxy_id=proxy_id
+        )
+        with slot:
+            try:
+                response = await self.client.fetch(request)
+            except SlowDown as error:
+                slot.slow_down(error.retry_after)
+                raise
+            except WorkFailed:
+                slot.failed()
+                raise
+            if response.status in PATIENCE:
+                slot.slow_down(response.retry_after)
+            else:
+                slot.succeeded(response.timing.total)
+            return response

@@ -1,0 +1,58 @@
+"""Requests through the pool: a proxy that does not do its part is replaced by another."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from forager.errors import ErrorKind, Retry, RotateProxy
+from forager.extract.hosts import host_of
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.proxies import ProxyPool
+from forager.fetch.proxy_record import PickedProxy
+from forager.fetch.response import Request, Response
+
+# proxies that are tried for one request before it counts as failed
+PROXIES_PER_REQUEST = 3
+
+Send = Callable[[PickedProxy], Awaitable[Response]]
+
+
+async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
+    """Send by the proxy that rested longest; if that is at fault, by the next."""
+    tried: list[int] = []
+    while True:
+        picked = await proxies.pick(host_of(url), exclude=tried)
+        if picked is None:
+            raise Retry(
+                "there is no proxy that can be used" + (": others failed" if tried else ""),
+                kind=ErrorKind.NETWORK,
+                hint="`forager proxies list` shows the pool.",
+            )
+        try:
+            response = await send(picked)
+        except RotateProxy as error:
+            proxies.failed(picked.id, error.message)
+            tried.append(picked.id)
+            if len(tried) >= PROXIES_PER_REQUEST:
+                raise
+            continue
+        proxies.succeeded(picked.id, response.timing.total * 1000)
+        return response
+
+
+class PooledClient(Client):
+    """A client that asks for nothing directly: requests without a proxy get one of the pool."""
+
+    def __init__(self, options: ClientOptions, proxies: ProxyPool) -> None:
+        super().__init__(options)
+        self._proxies = proxies
+
+    async def fetch(self, request: Request) -> Response:
+        if request.proxy is not None:
+            return await super().fetch(request)
+
+        async def send(picked: PickedProxy) -> Response:
+            return await Client.fetch(self, replace(request, proxy=picked.spec))
+
+        return await through_pool(self._proxies, request.url, send)
