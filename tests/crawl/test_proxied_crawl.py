@@ -10,7 +10,7 @@ from forager.fetch.proxy_record import ProxyRecord
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault
 from forager.settings import Settings
-from servers.proxies import HttpProxy
+from servers.proxies import Socks5Proxy
 from servers.site import Site, html
 
 
@@ -31,11 +31,11 @@ async def test_a_crawl_uses_the_pool_and_survives_a_dead_proxy(
     site.pages["/"] = html("Start", pages)
     for path in pages:
         site.pages[path] = html(f"Page {path}")
-    async with HttpProxy() as dying:
+    async with Socks5Proxy() as dying:
         dead = dying.port
-    async with HttpProxy() as first, HttpProxy() as second:
+    async with Socks5Proxy() as first, Socks5Proxy() as second:
         ports = [dead, first.port, second.port]
-        await add(database, settings, *(f"http://127.0.0.1:{port}" for port in ports))
+        await add(database, settings, *(f"socks5://127.0.0.1:{port}" for port in ports))
         crawled = await crawls.run(f"{site.url}/", proxy="pool", concurrency=4)
     assert crawled.job.status is Status.COMPLETED
     assert crawled.pages(site.url) == {"/", *pages}
