@@ -39,14 +39,14 @@ def search(
     request = SearchRequest(
         query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
     )
-    page = run(_search(flags_of(context).load(), request))
+    page = run(find(flags_of(context).load(), request))
     if as_json:
         show_json(page)
     else:
-        _show(page)
+        show_hits(page)
 
 
-async def _search(settings: Settings, request: SearchRequest) -> SearchPage:
+async def find(settings: Settings, request: SearchRequest) -> SearchPage:
     from forager.db.database import open_database
     from forager.documents.search import search
 
@@ -57,7 +57,8 @@ async def _search(settings: Settings, request: SearchRequest) -> SearchPage:
 # --- how it looks ------------------------------------------------------------------------------
 
 
-def _show(page: SearchPage) -> None:
+def show_hits(page: SearchPage) -> None:
+    """Hits for people: highlighted, with what was left out said below."""
     for hit in page.hits:
         _show_hit(hit)
     milliseconds = page.took * 1000

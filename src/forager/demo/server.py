@@ -11,6 +11,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from forager.demo import PORT
+
 MOVED = {"/guide/begin.html": "/guide/start.html"}
 
 
@@ -45,12 +47,20 @@ class _Site(SimpleHTTPRequestHandler):
         pass
 
 
+def _listening(port: int, handler: partial[_Site]) -> ThreadingHTTPServer:
+    """At the same address each time, so that a second crawl is a refresh; else at a free one."""
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError:
+        return ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+
 @contextmanager
-def demo_site(port: int = 0) -> Iterator[str]:
+def demo_site(port: int = PORT) -> Iterator[str]:
     """The site on a port of loopback, for as long as the block runs; the URL of its home page."""
     with as_file(files("forager.demo") / "site") as folder:
         handler = partial(_Site, directory=str(folder))
-        with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        with _listening(port, handler) as server:
             thread = threading.Thread(target=server.serve_forever, daemon=True)
             thread.start()
             try:
