@@ -1,0 +1,346 @@
+"""Forager as a library: what the command line does, in a few typed calls."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+from uuid import UUID
+
+import structlog
+
+from forager.crawl.explain import Explanation, explain
+from forager.crawl.foreground import Foreground
+from forager.crawl.options import crawl_options
+from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.service import request_crawl
+from forager.db.database import Database, open_database
+from forager.documents import publication, sources
+from forager.documents.diff import Diff, diff_generations
+from forager.documents.generation import Generation, Source
+from forager.documents.reader import as_markdown, read_page, section_of
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.jobs.kinds import load_kinds
+from forager.jobs.queue import Queue
+from forager.logs import configure_logs
+from forager.settings import Origin, Settings, load_settings, origins
+
+__all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
+
+Answer = TypeVar("Answer")
+
+# a program that uses a library has no need to read how it goes about its work
+LOG_LEVEL = "warning"
+
+
+class CrawlSettings(TypedDict, total=False):
+    """How to crawl; each is an option of `forager crawl`."""
+
+    strategy: str
+    scope: str
+    include: list[str]
+    exclude: list[str]
+    max_pages: int
+    max_depth: int
+    max_time: float
+    max_bytes: int
+    concurrency: int
+    delay: float
+    retries: int
+    retry_delay: float
+    user_agent: str
+    headers: dict[str, str]
+    proxy: str
+    documents: bool
+    allow_private: bool
+    ignore_robots: bool
+
+
+class AsyncForager:
+    """The store, for programs that run an event loop; made by `open_async`."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._queue = Queue(database, settings)
+
+    # --- crawls ------------------------------------------------------------------------------
+
+    async def start_crawl(
+        self,
+        *urls: str,
+        source: str | None = None,
+        priority: int = 0,
+        **how: Unpack[CrawlSettings],
+    ) -> CrawlReport:
+        """Ask for a crawl and return at once; a worker runs it, or `wait` does.
+
+        A source that is being crawled already answers with that crawl.
+        """
+        asked = await request_crawl(
+            self._queue,
+            crawl_options({**how, "urls": urls}),
+            source=source,
+            priority=priority,
+            max_retries=self._settings.max_retries,
+        )
+        return await self.report(asked.job.id)
+
+    async def crawl(
+        self,
+        *urls: str,
+        source: str | None = None,
+        priority: int = 0,
+        **how: Unpack[CrawlSettings],
+    ) -> CrawlReport:
+        """Crawl, and return when it has ended; the report says how."""
+        started = await self.start_crawl(*urls, source=source, priority=priority, **how)
+        return await self.wait(started.job.id)
+
+    async def refresh(self, source: str) -> CrawlReport:
+        """Ask for a source to be crawled again as it was last; returns at once."""
+        asked = await sources.refresh(self._database, self._queue, source)
+        return await self.report(asked.job.id)
+
+    async def wait(self, job_id: UUID) -> CrawlReport:
+        """Run a crawl here unless a worker has it, until it has ended or is paused."""
+        return await Foreground(self._database, self._settings, job_id).run()
+
+    async def report(self, job_id: UUID) -> CrawlReport:
+        """How far a crawl is."""
+        return await crawl_report(self._database, self._queue, job_id)
+
+    async def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
+        """What became of a URL, and why; in one crawl, or in the latest that knows it."""
+        return await explain(self._database, self._queue, url, job_id=job_id)
+
+    # --- what was crawled --------------------------------------------------------------------
+
+    async def search(
+        self,
+        query: str,
+        *,
+        source: str | None = None,
+        path: str | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> SearchPage:
+        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
+        request = SearchRequest(query=query, source=source, path=path, limit=limit, cursor=cursor)
+        return await search(self._database, request)
+
+    async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
+        """The markdown of a published page, or of one section by its anchor or heading."""
+        page = await read_page(self._database, url, source_id=source)
+        return page.markdown if section is None else as_markdown(section_of(page, section))
+
+    async def diff(
+        self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
+    ) -> Diff:
+        """What generation `new` (default: the published one) has otherwise than `old`."""
+        return await diff_generations(self._database, source, old, new, with_sections=sections)
+
+    # --- sources -----------------------------------------------------------------------------
+
+    async def sources(self) -> list[Source]:
+        """All sources, by name."""
+        page = await sources.list_sources(self._database)
+        found = page.items
+        while page.next_cursor is not None:
+            page = await sources.list_sources(self._database, cursor=page.next_cursor)
+            found += page.items
+        return found
+
+    async def publish(
+        self, source: str, number: int | None = None, *, force: bool = False
+    ) -> Generation:
+        """Publish a generation (default: the newest); one that was refused needs force."""
+        return await publication.publish(self._database, source, number, force=force)
+
+    async def roll_back(self, source: str, number: int | None = None) -> Generation:
+        """Publish an older generation again (default: the one before)."""
+        return await publication.roll_back(self._database, source, number)
+
+
+class Forager:
+    """The store, for programs without an event loop; made by `open`.
+
+    Its calls may come from any thread. They run on a loop of their own, so that they also work
+    where a loop is running already, as in a notebook.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._closing = asyncio.Event()
+        self._calls: set[asyncio.Task[Any]] = set()
+        opened: Future[tuple[AsyncForager, asyncio.AbstractEventLoop]] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(settings, opened)), name="forager", daemon=True
+        )
+        self._thread.start()
+        self._store, self._loop = opened.result()
+
+    async def _serve(self, settings: Settings, opened: Future[Any]) -> None:
+        try:
+            async with _opened(settings) as store:
+                opened.set_result((store, asyncio.get_running_loop()))
+                await self._closing.wait()
+                for call in self._calls:
+                    call.cancel()
+                await asyncio.gather(*self._calls, return_exceptions=True)
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    def _call(self, work: Callable[[AsyncForager], Coroutine[Any, Any, Answer]]) -> Answer:
+        if not self._thread.is_alive():
+            raise RuntimeError("this store is closed")
+        answer = asyncio.run_coroutine_threadsafe(self._watched(work(self._store)), self._loop)
+        try:
+            return answer.result()
+        except BaseException:
+            # Ctrl-C: a crawl that runs here goes back to the queue, with all it has committed
+            answer.cancel()
+            raise
+
+    async def _watched(self, work: Awaitable[Answer]) -> Answer:
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
+        try:
+            return await work
+        finally:
+            self._calls.discard(task)
+
+    def close(self) -> None:
+        """End what is under way, and let go of the database."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- crawls ------------------------------------------------------------------------------
+
+    def start_crawl(
+        self,
+        *urls: str,
+        source: str | None = None,
+        priority: int = 0,
+        **how: Unpack[CrawlSettings],
+    ) -> CrawlReport:
+        """Ask for a crawl and return at once; a worker runs it, or `wait` does.
+
+        A source that is being crawled already answers with that crawl.
+        """
+        return self._call(
+            lambda store: store.start_crawl(*urls, source=source, priority=priority, **how)
+        )
+
+    def crawl(
+        self,
+        *urls: str,
+        source: str | None = None,
+        priority: int = 0,
+        **how: Unpack[CrawlSettings],
+    ) -> CrawlReport:
+        """Crawl, and return when it has ended; the report says how."""
+        return self._call(lambda store: store.crawl(*urls, source=source, priority=priority, **how))
+
+    def refresh(self, source: str) -> CrawlReport:
+        """Ask for a source to be crawled again as it was last; returns at once."""
+        return self._call(lambda store: store.refresh(source))
+
+    def wait(self, job_id: UUID) -> CrawlReport:
+        """Run a crawl here unless a worker has it, until it has ended or is paused."""
+        return self._call(lambda store: store.wait(job_id))
+
+    def report(self, job_id: UUID) -> CrawlReport:
+        """How far a crawl is."""
+        return self._call(lambda store: store.report(job_id))
+
+    def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
+        """What became of a URL, and why; in one crawl, or in the latest that knows it."""
+        return self._call(lambda store: store.explain(url, job_id))
+
+    # --- what was crawled --------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        source: str | None = None,
+        path: str | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> SearchPage:
+        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
+        return self._call(
+            lambda store: store.search(query, source=source, path=path, limit=limit, cursor=cursor)
+        )
+
+    def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
+        """The markdown of a published page, or of one section by its anchor or heading."""
+        return self._call(lambda store: store.read(url, source=source, section=section))
+
+    def diff(
+        self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
+    ) -> Diff:
+        """What generation `new` (default: the published one) has otherwise than `old`."""
+        return self._call(lambda store: store.diff(source, old, new, sections=sections))
+
+    # --- sources -----------------------------------------------------------------------------
+
+    def sources(self) -> list[Source]:
+        """All sources, by name."""
+        return self._call(lambda store: store.sources())
+
+    def publish(self, source: str, number: int | None = None, *, force: bool = False) -> Generation:
+        """Publish a generation (default: the newest); one that was refused needs force."""
+        return self._call(lambda store: store.publish(source, number, force=force))
+
+    def roll_back(self, source: str, number: int | None = None) -> Generation:
+        """Publish an older generation again (default: the one before)."""
+        return self._call(lambda store: store.roll_back(source, number))
+
+
+def open(
+    *, home: Path | str | None = None, database_url: str | None = None, **settings: Any
+) -> Forager:
+    """The store, to be used in a `with` block or closed. Any setting can be given by its name."""
+    return Forager(_settings(home=home, database_url=database_url, **settings))
+
+
+@asynccontextmanager
+async def open_async(
+    *, home: Path | str | None = None, database_url: str | None = None, **settings: Any
+) -> AsyncIterator[AsyncForager]:
+    """The store for the running event loop, for as long as the block runs."""
+    async with _opened(_settings(home=home, database_url=database_url, **settings)) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[AsyncForager]:
+    load_kinds(settings.job_modules)
+    async with open_database(settings, name="forager library") as database:
+        yield AsyncForager(database, settings)
+
+
+def _settings(**given: Any) -> Settings:
+    """Settings from arguments, the environment and the file; logs unless the program has some."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if origins(given)["log_level"] is Origin.DEFAULT:
+        given["log_level"] = LOG_LEVEL
+    settings = load_settings(**given)
+    if not structlog.is_configured():
+        configure_logs(settings.log_level, settings.log_format)
+    return settings

@@ -1,0 +1,129 @@
+"""Forager as a library: its how-to runs as it is written, and importing it costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forager
+from forager.crawl.options import CrawlOptions
+from forager.demo.server import demo_site
+from forager.errors import DatabaseUnavailable, InvalidInput, NotFound
+from forager.jobs.lifecycle import Status
+from forager.library import CrawlSettings
+
+HOW_TO = Path(__file__).parent.parent / "docs" / "howto" / "use-as-a-library.md"
+EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def environment(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_POLL_INTERVAL", "0.1")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with demo_site() as url:
+        yield url
+
+
+def test_the_examples_of_the_how_to_run(site: str, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"SITE": site}
+    printed = []
+    for example in EXAMPLES.findall(HOW_TO.read_text(encoding="utf-8")):
+        exec(compile(example, str(HOW_TO), "exec"), names)
+        printed.append(capsys.readouterr().out)
+    first, reading, starting, explaining, waiting = printed
+    assert first.startswith("completed ")
+    assert "/guide/polite.html" in first
+    assert reading.startswith("#")
+    assert reading.endswith("0 added, 0 removed\n")
+    assert starting.splitlines()[0] == "pending"
+    assert starting.splitlines()[1].startswith("completed")
+    assert explaining.startswith(("fetched", "unchanged"))
+    assert waiting.endswith("completed\n")
+
+
+def test_importing_forager_loads_nothing_else() -> None:
+    code = "import sys; before = set(sys.modules); import forager; print(set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "{'forager'}"
+
+
+def test_forager_says_what_it_offers() -> None:
+    assert {"open", "open_async", "Forager", "AsyncForager", "__version__"} <= set(dir(forager))
+    with pytest.raises(AttributeError, match="close"):
+        forager.close  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_every_option_of_a_crawl_can_be_given() -> None:
+    assert set(CrawlSettings.__annotations__) == set(CrawlOptions.model_fields) - {"urls"}
+
+
+def test_both_kinds_of_store_have_the_same_calls() -> None:
+    calls = [name for name in vars(forager.AsyncForager) if not name.startswith("_")]
+    for name in calls:
+        one, other = getattr(forager.Forager, name), getattr(forager.AsyncForager, name)
+        assert inspect.signature(one) == inspect.signature(other)
+        assert inspect.getdoc(one) == inspect.getdoc(other)
+
+
+def test_mistakes_are_explained() -> None:
+    with forager.open() as store:
+        with pytest.raises(InvalidInput, match="max_pages"):
+            store.crawl("https://docs.example.org/", max_pages=0)
+        with pytest.raises(NotFound):
+            store.read("https://docs.example.org/")
+        assert store.search("anything").hits == []
+    with pytest.raises(RuntimeError, match="closed"):
+        store.sources()
+    store.close()
+    with pytest.raises(InvalidInput, match="--database-url"):
+        forager.open(database_url="mysql://x")
+
+
+def test_what_cannot_be_opened_says_why() -> None:
+    with pytest.raises(DatabaseUnavailable):
+        forager.open(database_url="postgresql://127.0.0.1:1/none")
+
+
+async def test_a_store_works_where_a_loop_runs_already(site: str) -> None:
+    with forager.open() as store:
+        report = await asyncio.to_thread(store.crawl, site, allow_private=True, max_pages=2)
+        assert report.job.status is Status.COMPLETED
+        assert store.report(report.job.id).ledger.pages == report.ledger.pages
+
+
+def test_closing_gives_a_crawl_back_to_the_queue(site: str) -> None:
+    store = forager.open()
+    started = store.start_crawl(site, allow_private=True, delay=30)
+    errors: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            store.wait(started.job.id)
+        except BaseException as error:
+            errors.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while store.report(started.job.id).job.status is not Status.PROCESSING:
+        pass
+    store.close()
+    waiting.join(30)
+    assert len(errors) == 1
+    with forager.open() as later:
+        assert later.report(started.job.id).job.status is Status.PENDING
