@@ -1,4 +1,4 @@
-"""The reference says what the code does, and the commands in the documentation run."""
+"""The reference says what the code does, commands in the documentation run, links lead on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from reference import FOLDER, PAGES, whole_page
 
 DOCS = FOLDER.parent
 FORAGER = Path(sys.executable).parent / "forager"
+ROOT = DOCS.parent
+WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -48,3 +52,20 @@ def test_commands_in_the_documentation_run(page: Path, database_url: str, tmp_pa
             timeout=60,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors_of(target), link
+
+
+def anchors_of(page: Path) -> list[str]:
+    """As GitHub makes them: lower case, without marks, dashes for spaces."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
