@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check bench-queue bench-crawl quality conformance format lock clean
+.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -40,6 +40,13 @@ bench-queue: $(READY) ## Measure the queue (a few minutes)
 
 bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
+
+bench-search: $(READY) ## Measure search over a million sections (several minutes)
+	@$(BIN)/python -m benchmarks.bench_search
+
+bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
+	@$(BIN)/python -m benchmarks.bench_memory
+	@$(BIN)/python -m benchmarks.bench_commit
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA)

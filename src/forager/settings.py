@@ -147,8 +147,11 @@ class Settings(BaseSettings):
         min_length=1,
         description="How Forager names itself to servers; `{version}` becomes its version.",
     )
-    extraction_processes: int = Field(
-        default=1, ge=1, le=64, description="Processes of a crawl that read pages."
+    extraction_processes: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Processes of a crawl that read pages; by default one for two cores.",
     )
     extraction_time_limit: Seconds = Field(
         default=20.0, description="Longest time one page may take to be read."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -249,7 +250,7 @@ def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
 
 def _extraction_limits(settings: Settings) -> ExtractionLimits:
     return ExtractionLimits(
-        processes=settings.extraction_processes,
+        processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
         seconds=settings.extraction_time_limit,
         memory_mb=settings.extraction_memory_mb,
     )
