@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -174,9 +175,8 @@ async def test_a_refresh_answered_by_304_alone_finds_the_whole_site(
     site.log.clear()
 
     second = await crawl(crawls, site)
-    assert second.outcomes(site.url) == dict.fromkeys(["/", *chain], "unchanged:not_modified") | {
-        "/secret": "excluded:nofollow"
-    }
+    unchanged = dict.fromkeys(["/", *chain], "unchanged:not_modified")
+    assert second.outcomes(site.url) == unchanged | {"/secret": "excluded:nofollow"}
     assert first.outcomes(site.url)["/secret"] == "excluded:nofollow"
     assert site.not_modified == dict.fromkeys(["/", *chain], 1)
     assert await published(crawls) == seen
@@ -200,6 +200,39 @@ async def test_last_modified_is_enough(crawls: Crawls, site: Site) -> None:
     await crawl(crawls, site)
     second = await crawl(crawls, site)
     assert second.outcomes(site.url) == dict.fromkeys(["/", "/a"], "unchanged:not_modified")
+
+
+async def test_links_that_led_too_deep_are_followed_from_a_page_that_is_nearer(
+    crawls: Crawls, site: Site
+) -> None:
+    near = tagged(html("Near", body=menu(["/leaf"])))
+    site.pages = {
+        "/": tagged(html("Home", body=menu(["/middle", "/near"]))),
+        "/middle": tagged(html("Middle", body=menu(["/deep"]))),
+        "/deep": tagged(html("Deep", body=menu(["/leaf"]))),
+        "/near": near,
+        "/leaf": tagged(html("Leaf")),
+    }
+    await crawl(crawls, site, max_depth=2)
+    site.pages["/near"] = replace(near, hangs=True)
+    refreshing = asyncio.create_task(crawl(crawls, site, max_depth=2))
+    deep = "SELECT 1 FROM crawl_visited WHERE outcome = 'unchanged' AND right(url, 5) = '/deep'"
+    await eventually(lambda: crawls.sql(deep))
+    site.release()
+    refreshed = await refreshing
+    assert set(refreshed.outcomes(site.url).values()) == {"unchanged:not_modified"}
+    assert len(await published(crawls)) == 5
+
+
+async def test_an_answer_of_304_that_nobody_asked_for_is_no_page(
+    crawls: Crawls, site: Site
+) -> None:
+    site.pages = {path: _untagged(page) for path, page in site_of(numbered(12)).items()}
+    await crawl(crawls, site)
+    site.pages["/p3"] = Page(b"", "304 Not Modified")
+    refreshed = await crawl(crawls, site)
+    assert refreshed.outcomes(site.url)["/p3"] == "failed:http_304"
+    assert "p3" not in await published(crawls)
 
 
 async def test_content_duplicates_stay_duplicates_in_a_refresh(crawls: Crawls, site: Site) -> None:
@@ -351,6 +384,19 @@ async def test_a_refresh_does_not_undo_a_rollback(crawls: Crawls, site: Site) ->
     assert (await generations(crawls))[-1].note == (
         "not published: what was published when the crawl began has been replaced since"
     )
+
+
+async def test_a_site_that_is_down_leaves_what_is_published(crawls: Crawls, site: Site) -> None:
+    site.pages = site_of(numbered(5))
+    await crawl(crawls, site)
+    seen = await published(crawls)
+    site.pages = {path: Page(b"no", "500 Oops") for path in site.pages}
+    down = await crawl(crawls, site, retries=0)
+    assert down.job.status is Status.FAILED
+    assert await published(crawls) == seen
+    site.pages = site_of(numbered(5, "again"))
+    assert (await crawl(crawls, site)).job.stop_reason == "finished"
+    assert set(await published(crawls)) == set(seen)
 
 
 async def refused(crawls: Crawls, crawled: Crawled) -> str:

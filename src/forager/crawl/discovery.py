@@ -19,6 +19,8 @@ from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape
 
 NOFOLLOW = "nofollow"
 TRAP = "trap"
+# refusals that a later link may lift: one without nofollow, or one from a page that is nearer
+LIFTABLE = (NOFOLLOW, ScopeReason.DEPTH.value)
 # what is refused for these reasons was never counted among the URLs of its shape
 REFUSED_ON_SIGHT = frozenset(
     [NOFOLLOW, *(reason.value for reason in ScopeReason), *(f"{TRAP}:{rule}" for rule in TrapRule)]
@@ -45,7 +47,7 @@ class Discovered:
 
     entries: list[Entry] = field(default_factory=list)
     excluded: list[Settlement] = field(default_factory=list)
-    # keys of URLs that had been refused as nofollow, and are wanted now
+    # keys of URLs that had been refused as nofollow or too deep, and are wanted now
     revived: list[bytes] = field(default_factory=list)
 
 
@@ -57,8 +59,8 @@ class Discovery:
         self.next_seq = next_seq
         self._ledger = ledger
         self._seen = SeenSet()
-        # refused only because every link to them so far said nofollow, and wanted after all
-        self._nofollowed = SeenSet()
+        # refused only because of the links to them so far, by reason; and wanted after all
+        self._liftable = {reason: SeenSet() for reason in LIFTABLE}
         self._revived = SeenSet()
         self._shapes: Counter[int] = Counter()
 
@@ -66,8 +68,8 @@ class Discovery:
         """Take in a URL of an earlier run."""
         fingerprint = key_fingerprint(key)
         self._seen.add(fingerprint)
-        if reason == NOFOLLOW:
-            self._nofollowed.add(fingerprint)
+        if reason in LIFTABLE:
+            self._liftable[reason].add(fingerprint)
         if reason not in REFUSED_ON_SIGHT:
             self._count_shape(url)
 
@@ -79,11 +81,11 @@ class Discovery:
         """Judge the links of a page. Nearly all are known, and those cost next to nothing."""
         fingerprints = links.fingerprints()
         news = self._seen.add_many(fingerprints)
-        if True not in news and not len(self._nofollowed):
+        if True not in news and not any(map(len, self._liftable.values())):
             return
         urls: list[str] = []
         for place, new in enumerate(news):
-            if new or self._may_be_revived(fingerprints[place]):
+            if new or self._lifted_reason(fingerprints[place]):
                 urls = urls or links.urls.decode().split("\n")
                 self.judge(links.found(page, place, urls[place]), new, into)
 
@@ -103,23 +105,28 @@ class Discovery:
             into.entries.append(self._entry(item))
             self._ledger.pending += 1
             return
-        if reason == NOFOLLOW:
-            self._nofollowed.add(key_fingerprint(item.key))
+        if reason in LIFTABLE:
+            self._liftable[reason].add(key_fingerprint(item.key))
         into.excluded.append(_excluded(item, reason, words))
         self._ledger.exclude(reason)
 
     def _revive(self, item: Found, into: Discovered) -> None:
-        """A link without nofollow leads to a URL that was refused for its nofollow."""
+        """A link leads to a URL that was refused for what the links before it were like."""
         fingerprint = key_fingerprint(item.key)
-        if item.nofollow or not self._may_be_revived(fingerprint):
+        reason = self._lifted_reason(fingerprint)
+        if reason is None or self._refusal(item)[0] is not None:
             return
         self._revived.add(fingerprint)
-        self._ledger.revive(NOFOLLOW)
+        self._ledger.revive(reason)
         into.revived.append(item.key)
         into.entries.append(self._entry(item))
 
-    def _may_be_revived(self, fingerprint: int) -> bool:
-        return fingerprint in self._nofollowed and fingerprint not in self._revived
+    def _lifted_reason(self, fingerprint: int) -> str | None:
+        """Why a URL was refused that may be wanted after all; None for all others."""
+        for reason, refused in self._liftable.items():
+            if fingerprint in refused:
+                return None if fingerprint in self._revived else reason
+        return None
 
     def _refusal(self, item: Found) -> tuple[str | None, str]:
         rule = self.scope.verdict(item.url, item.depth).rule

@@ -32,8 +32,9 @@ class Pages:
         self._writer = writer
         self._scope = scope
         self._asked: dict[bytes, asyncio.Future[PreviousPage | None]] = {}
-        # link sets that were followed in this run: pages of a site share theirs
-        self._followed: set[bytes] = set()
+        # link sets that were followed in this run, and from which depth: pages of a site share
+        # theirs
+        self._followed: dict[bytes, int] = {}
 
     # --- what was there before ---------------------------------------------------------------
 
@@ -64,13 +65,14 @@ class Pages:
         for key, answer in asked.items():
             answer.set_result(found.get(key))
 
-    async def links_before(self, page: PreviousPage) -> PageLinks:
+    async def links_before(self, page: PreviousPage, depth: int) -> PageLinks:
         """The links of a page that has not changed; a 304 has no body to find them in."""
-        if page.link_set is None or page.link_set in self._followed:
+        # from a greater depth they may have led too deep
+        if page.link_set is None or self._followed.get(page.link_set, depth + 1) <= depth:
             return NO_LINKS
         assert self._writer is not None
         packed = await self._writer.links_of(page.link_set)
-        self._followed.add(page.link_set)
+        self._followed[page.link_set] = depth
         if not packed:
             return NO_LINKS
         text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_LINKS_BYTES)

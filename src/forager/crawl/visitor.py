@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeGuard
 
 from forager.crawl import store
 from forager.crawl.contents import ContentFilter
@@ -55,8 +56,10 @@ class Visitor:
 
     def committed(self, settled: Settlement) -> None:
         """A page can be found in the database from now on."""
-        if settled.content_hash is not None:
-            self._fresh.pop(settled.content_hash, None)
+        content = settled.content_hash
+        # a copy may be committed before the page that it repeats
+        if content is not None and self._fresh.get(content) == settled.entry.url:
+            del self._fresh[content]
 
     async def visit(self, entry: Entry) -> Visit:
         """Robots, budget, fetch, extraction, verdict. Failures come back as settlements."""
@@ -70,7 +73,7 @@ class Visitor:
                 return excluded(entry, "robots", verdict.reason)
             previous = await self._pages.previous(entry.key)
             response = await self._fetch(entry, previous)
-            if response.status == NOT_MODIFIED and previous is not None:
+            if response.status == NOT_MODIFIED and _has_validators(previous):
                 return await self._unchanged(entry, response, previous)
             settled = self._judge.status(entry, response)
             return settled or await self._read(entry, response, previous)
@@ -99,7 +102,7 @@ class Visitor:
             content_hash=previous.content_hash,
             etag=previous.etag,
             last_modified=previous.last_modified,
-            links=await self._pages.links_before(previous),
+            links=await self._pages.links_before(previous, entry.depth),
             previous=previous,
         )
 
@@ -150,6 +153,11 @@ class Visitor:
     def _remember(self, content_hash: bytes, url: str) -> None:
         self.remember_content(content_hash)
         self._fresh.setdefault(content_hash, url)
+
+
+def _has_validators(previous: PreviousPage | None) -> TypeGuard[PreviousPage]:
+    """Whether the request was conditional: an answer of 304 to any other one says nothing."""
+    return previous is not None and bool(previous.etag or previous.last_modified)
 
 
 def _request(entry: Entry, previous: PreviousPage | None) -> Request:
