@@ -91,11 +91,34 @@ async def test_worker_and_runner_killed_together_cost_one_retry(
             for process in tree:
                 process.kill()
             await gone(*(process.pid for process in tree))
+            # as it looks from another machine: nobody there can see that the process is gone
+            await shop.sql("UPDATE workers SET process = 'elsewhere 1 1' RETURNING 1")
             [recovered] = await two_looks(shop)
             assert (recovered.id, recovered.status) == (job_id, Status.PENDING)
             job = await shop.queue.get(job_id)
             assert job.retry_count == 1
             assert "no heartbeat for more than 120 s" in (job.error_message or "")
+
+
+async def test_the_jobs_of_a_worker_that_died_on_this_machine_are_given_back_at_once(
+    database_url: str, settings: Settings
+) -> None:
+    async with open_shop(database_url, settings, worker_capacity=1) as shop:
+        with worker_process(shop) as living, worker_process(shop) as dying:
+            jobs = [await shop.enqueue("wait for word") for _ in range(2)]
+            for job_id in jobs:
+                await shop.first_mark(job_id)
+            tree = dying.tree()
+            for process in tree:
+                process.kill()
+            await gone(*(process.pid for process in tree))
+            recovered = await Watchdog(shop.database, shop.settings).run_once()
+            held = {job_id: (await shop.queue.get(job_id)).worker_id for job_id in jobs}
+            assert len(recovered) == 1
+            assert set(held.values()) <= {living.worker_id, None}
+            for job in recovered:
+                [reason] = await shop.reasons(job.id, "retry later")
+                assert reason == "the process of the worker has died"
 
 
 async def test_a_worker_that_is_asked_to_stop_gives_its_jobs_back(

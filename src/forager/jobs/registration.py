@@ -10,6 +10,7 @@ from forager import __version__
 from forager.db.database import Database
 from forager.db.schema import SCHEMA_VERSION
 from forager.jobs import workers
+from forager.jobs.local import process_name
 from forager.logs import get_logger
 
 log = get_logger("supervisor")
@@ -44,6 +45,7 @@ class Registration:
                 worker_id=self._worker_id,
                 host=socket.gethostname(),
                 pid=os.getpid(),
+                process=process_name(),
                 version=__version__,
                 capacity=self._capacity,
                 state=state,

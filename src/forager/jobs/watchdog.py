@@ -15,8 +15,9 @@ import psycopg
 
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, DiskFull
-from forager.jobs import store
+from forager.jobs import store, workers
 from forager.jobs.job import Recovered
+from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -40,6 +41,32 @@ class Watchdog:
 
     async def run_once(self) -> list[Recovered]:
         """One look: recover what was stale at the look before too, remember what is stale now."""
+        recovered = [*await self._recover_orphaned(), *await self._recover_stale()]
+        for job in recovered:
+            log.warning(
+                "recovered a job of a dead worker",
+                job=str(job.id),
+                now=job.status.value,
+                retry=f"{job.retry_count}/{job.max_retries}",
+            )
+        return recovered
+
+    async def _recover_orphaned(self) -> list[Recovered]:
+        """Workers of this machine need not be waited for: whether they live can be seen."""
+        async with self._database.connection() as connection:
+            held = await workers.select_processes(connection)
+            dead = [worker_id for worker_id, process in held if has_died(process)]
+            if not dead:
+                return []
+            return await store.recover_orphaned(
+                connection,
+                worker_ids=dead,
+                error="the process of the worker has died",
+                delay=self._settings.retry_delay,
+                delay_max=self._settings.retry_delay_max,
+            )
+
+    async def _recover_stale(self) -> list[Recovered]:
         stale_after = self._settings.stale_after
         async with self._database.connection() as connection:
             stale = dict(await store.select_stale(connection, stale_after=stale_after))
@@ -47,7 +74,7 @@ class Watchdog:
             self._suspects = stale
             if not dead:
                 return []
-            recovered = await store.recover_stale(
+            return await store.recover_stale(
                 connection,
                 ids=list(dead),
                 heartbeats=list(dead.values()),
@@ -56,14 +83,6 @@ class Watchdog:
                 delay=self._settings.retry_delay,
                 delay_max=self._settings.retry_delay_max,
             )
-        for job in recovered:
-            log.warning(
-                "recovered a stale job",
-                job=str(job.id),
-                now=job.status.value,
-                retry=f"{job.retry_count}/{job.max_retries}",
-            )
-        return recovered
 
     async def look_twice(self) -> list[Recovered]:
         """Look, give the living time to beat, and look again. For a person who asks once."""

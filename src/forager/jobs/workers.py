@@ -30,6 +30,7 @@ async def register(
     worker_id: UUID,
     host: str,
     pid: int,
+    process: str | None,
     version: str,
     capacity: int,
     state: str,
@@ -40,8 +41,9 @@ async def register(
     await cursor.execute(
         """
         WITH seen AS (
-            INSERT INTO workers (id, host, pid, version, capacity, state, note)
-            VALUES (%(id)s, %(host)s, %(pid)s, %(version)s, %(capacity)s, %(state)s, %(note)s)
+            INSERT INTO workers (id, host, pid, process, version, capacity, state, note)
+            VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
+                    %(state)s, %(note)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -51,6 +53,7 @@ async def register(
             "id": worker_id,
             "host": host,
             "pid": pid,
+            "process": process,
             "version": version,
             "capacity": capacity,
             "state": state,
@@ -71,6 +74,19 @@ async def select_workers(connection: Connection) -> list[Worker]:
         SELECT id, host, pid, version, capacity, started_at, last_seen, state, note
           FROM workers
          ORDER BY started_at
+        """
+    )
+    return await cursor.fetchall()
+
+
+async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
+    """Workers that hold jobs, and who they are on their machines."""
+    cursor = await connection.execute(
+        """
+        SELECT w.id, w.process
+          FROM workers w
+         WHERE w.process IS NOT NULL
+           AND w.id IN (SELECT worker_id FROM crawl_jobs WHERE worker_id IS NOT NULL)
         """
     )
     return await cursor.fetchall()

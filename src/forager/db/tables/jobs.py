@@ -155,6 +155,8 @@ class Worker(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     host: Mapped[str]
     pid: Mapped[int]
+    # who it is on its machine, so that others there can tell when it has died
+    process: Mapped[str | None]
     version: Mapped[str]
     capacity: Mapped[int]
     started_at: Mapped[datetime] = mapped_column(server_default=NOW)

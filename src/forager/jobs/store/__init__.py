@@ -1,6 +1,11 @@
 """The queue's SQL: one statement per function, no decisions. `queue.py` decides."""
 
-from forager.jobs.store.failed_runs import end_failed_run, recover_stale, select_stale
+from forager.jobs.store.failed_runs import (
+    end_failed_run,
+    recover_orphaned,
+    recover_stale,
+    select_stale,
+)
 from forager.jobs.store.leases import (
     beat,
     hold_lease,
@@ -32,6 +37,7 @@ __all__ = [
     "end_failed_run",
     "hold_lease",
     "insert_jobs",
+    "recover_orphaned",
     "recover_stale",
     "save_progress",
     "select_active_job_of_source",

@@ -50,6 +50,20 @@ LOG_END_OF_RUN: LiteralString = """
 """
 
 
+# What the watchdog does to the jobs it has locked under the name `stale`.
+RECOVER: LiteralString = f"""
+    moved AS (
+        UPDATE crawl_jobs j {END_RUN}
+          FROM stale
+         WHERE j.id = stale.id
+        RETURNING j.*, stale.status AS from_status
+    ), logged AS ({LOG_END_OF_RUN}), woken AS (
+        SELECT pg_notify('{CHANNEL}', '') FROM moved LIMIT 1
+    )
+    SELECT id, status, retry_count, max_retries FROM moved LEFT JOIN woken ON true
+"""
+
+
 async def end_failed_run(
     connection: Connection,
     job_id: UUID,
@@ -130,20 +144,42 @@ async def recover_stale(
                AND j.status IN ('processing', 'paused')
                AND j.last_heartbeat < now() - %(stale_after)s * interval '1 second'
                FOR NO KEY UPDATE OF j SKIP LOCKED
-        ), moved AS (
-            UPDATE crawl_jobs j {END_RUN}
-              FROM stale
-             WHERE j.id = stale.id
-            RETURNING j.*, stale.status AS from_status
-        ), logged AS ({LOG_END_OF_RUN}), woken AS (
-            SELECT pg_notify('{CHANNEL}', '') FROM moved LIMIT 1
-        )
-        SELECT id, status, retry_count, max_retries FROM moved LEFT JOIN woken ON true
+        ), {RECOVER}
         """,
         {
             "ids": list(ids),
             "heartbeats": list(heartbeats),
             "stale_after": stale_after,
+            "error": error,
+            "permanent": False,
+            "actor": "watchdog",
+            "delay": delay,
+            "delay_max": delay_max,
+        },
+    )
+    return [Recovered(row[0], Status(row[1]), *row[2:]) for row in await cursor.fetchall()]
+
+
+async def recover_orphaned(
+    connection: Connection,
+    *,
+    worker_ids: Sequence[UUID],
+    error: str,
+    delay: float,
+    delay_max: float,
+) -> list[Recovered]:
+    """Take the jobs of workers that are known to be dead."""
+    cursor = await connection.execute(
+        f"""
+        WITH stale AS (
+            SELECT j.id, j.status
+              FROM crawl_jobs j
+             WHERE j.worker_id = ANY(%(worker_ids)s) AND j.status IN ('processing', 'paused')
+               FOR NO KEY UPDATE OF j SKIP LOCKED
+        ), {RECOVER}
+        """,
+        {
+            "worker_ids": list(worker_ids),
             "error": error,
             "permanent": False,
             "actor": "watchdog",

@@ -84,6 +84,7 @@ CREATE TABLE workers (
     id         uuid PRIMARY KEY,
     host       text NOT NULL,
     pid        integer NOT NULL,
+    process    text,
     version    text NOT NULL,
     capacity   integer NOT NULL,
     started_at timestamptz NOT NULL DEFAULT now(),
