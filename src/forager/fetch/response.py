@@ -19,6 +19,8 @@ from forager.fetch.proxy import ProxySpec
 Headers: TypeAlias = CIMultiDictProxy[str]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# a date may lie thousands of years ahead, where no calendar of ours can follow
+LONGEST_WAIT = 366 * 86400.0
 # printable ASCII stays as it was written; only raw bytes in a header are percent-encoded
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
@@ -97,16 +99,16 @@ def join_location(base: str, location: str) -> str | None:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from a Retry-After header, a number or a date; None if missing or unreadable."""
+    """Seconds from a Retry-After header, a number or a date, at most a year; None if unreadable."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 10:
-        return float(text)
+        return min(float(text), LONGEST_WAIT)
     when = _parse_date(text)
     if when is None:
         return None
     # by the server's own clock where it tells it, so that a skewed one does no harm
     now = _parse_date(headers.get("Date", "")) or datetime.now(UTC)
-    return max(0.0, (when - now).total_seconds())
+    return min(max(0.0, (when - now).total_seconds()), LONGEST_WAIT)
 
 
 def _parse_date(text: str) -> datetime | None:
