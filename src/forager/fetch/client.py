@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from types import TracebackType
@@ -32,6 +32,8 @@ from forager.fetch.proxy import ProxyScheme, ProxySpec
 from forager.fetch.resolver import GuardedResolver, Resolver, SystemResolver
 from forager.fetch.response import Request, Response, Timing
 
+# what a header with one of these names says is no secret; any other may be one
+_PUBLIC_HEADERS = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
@@ -44,6 +46,8 @@ class ClientOptions:
     guard: GuardPolicy = field(default_factory=GuardPolicy)
     proxy_guard: GuardPolicy | None = None  # for the proxies' own addresses; `guard` if None
     headers: Mapping[str, str] = field(default_factory=dict)
+    # to which URLs headers go that may be secrets, such as Authorization; to all if None
+    trusts: Callable[[str], bool] | None = None
     proxy: ProxySpec | None = None
     pool: PoolSize = field(default_factory=PoolSize)
     resolver: Resolver | None = None  # the system's if None; the client closes it
@@ -69,6 +73,7 @@ class Client:
         self._options = options
         self._resolver = options.resolver or SystemResolver()
         self._timeout = _timeout(options.limits)
+        self._private = {k: v for k, v in options.headers.items() if not _is_public(k)}
         self._sessions: dict[ProxySpec | str, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
@@ -135,7 +140,7 @@ class Client:
     async def _send(
         self, url: str, request: Request, proxy: ProxySpec | None, limits: Limits
     ) -> _Answer:
-        headers = _headers(request)
+        headers = {**self._private_headers(url), **_headers(request)}
         proxy_url, proxy_headers = None, None
         if proxy is not None and proxy.scheme is not ProxyScheme.SOCKS5:
             proxy_url = URL(proxy.address)
@@ -161,6 +166,12 @@ class Client:
         assert isinstance(answer, _Answer)
         return answer
 
+    def _private_headers(self, url: str) -> Mapping[str, str]:
+        trusts = self._options.trusts
+        if not self._private or (trusts is not None and not trusts(url)):
+            return {}
+        return self._private
+
     def _session(self, proxy: ProxySpec | None) -> aiohttp.ClientSession:
         """One pool for direct connections, one for HTTP proxies, one for each SOCKS proxy."""
         if proxy is None:
@@ -180,7 +191,7 @@ class Client:
                 "User-Agent": options.user_agent,
                 "Accept": _ACCEPT,
                 "Accept-Encoding": ACCEPTED,
-                **options.headers,
+                **{k: v for k, v in options.headers.items() if _is_public(k)},
             },
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -200,6 +211,11 @@ def _timeout(limits: Limits) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(
         total=limits.total, sock_connect=limits.connect, sock_read=limits.read
     )
+
+
+def _is_public(header: str) -> bool:
+    name = header.strip().lower()
+    return name in _PUBLIC_HEADERS or name.startswith("accept")
 
 
 def _headers(request: Request) -> dict[str, str]:
