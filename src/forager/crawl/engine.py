@@ -23,6 +23,9 @@ from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
+BATCH_BYTES = 32 * 1024 * 1024
+# of pages that are read and not committed yet; beyond it, no more are fetched
+BYTES_WAITING = 4 * BATCH_BYTES
 BATCH_SECONDS = 1.0
 DEFAULT_CONCURRENCY = 5
 # a crawl of many hosts may talk to several of them at once
@@ -117,8 +120,10 @@ class Engine:
 
     def _bytes_fetched(self) -> int:
         """Also of pages that the ledger does not count yet."""
-        waiting = (visit.size or 0 for visit in self._settled if isinstance(visit, Settlement))
-        return self._state.ledger.bytes_fetched + sum(waiting)
+        return self._state.ledger.bytes_fetched + self._bytes_waiting()
+
+    def _bytes_waiting(self) -> int:
+        return sum(_size(visit) for visit in self._settled)
 
     async def _read_frontier(self) -> None:
         await self._window.refill()
@@ -140,6 +145,8 @@ class Engine:
 
     def _room(self) -> int:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
+        if self._bytes_waiting() >= BYTES_WAITING:
+            return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         room = self._concurrency + BATCH_SIZE - taken
         if self._options.max_pages is None:
@@ -207,7 +214,7 @@ class Engine:
             self._start_commit()
 
     def _due(self) -> bool:
-        full = len(self._settled) >= BATCH_SIZE
+        full = len(self._settled) >= BATCH_SIZE or self._bytes_waiting() >= BATCH_BYTES
         # with nothing left to launch, the links of these pages are what everybody waits for
         starving = not self._visits or not len(self._window)
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
@@ -225,11 +232,12 @@ class Engine:
         self._committing.add_done_callback(lambda _: self._changed.set())
 
     def _batch_size(self) -> int:
-        """A page may have 50,000 links: not many of those in one commit."""
-        links = 0
+        """A page may have 50,000 links or 20 MB: not many of those in one commit."""
+        links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
             links += len(visit.links) if isinstance(visit, Settlement) else 0
-            if links >= BATCH_LINKS:
+            size_of_pages += _size(visit)
+            if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size
         return BATCH_SIZE
 
@@ -293,6 +301,10 @@ class Engine:
             async with asyncio.timeout(RETRY_LOOK):
                 await self._changed.wait()
         self._changed.clear()
+
+
+def _size(visit: Settlement | Postponed) -> int:
+    return visit.size or 0 if isinstance(visit, Settlement) else 0
 
 
 def _concurrency(options: CrawlOptions) -> int:

@@ -123,7 +123,7 @@ class ExtractionPool:
             "archive": archive,
         }
         process = min(self._processes, key=lambda p: p.load)
-        answer, blobs = await process.ask(number, encode_frame(header, [response.body]))
+        answer, blobs = await process.ask(number, header, response.body)
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         return _extracted(answer, blobs)
@@ -195,8 +195,10 @@ class _Process:
     def load(self) -> int:
         return len(self._waiting)
 
-    async def ask(self, number: int, message: bytes) -> Answer:
+    async def ask(self, number: int, header: dict[str, Any], body: bytes) -> Answer:
         async with self._room:
+            # only now: pages may be large, and many may wait
+            message = encode_frame(header, [body])
             question = _Question(message, asyncio.get_running_loop().create_future())
             if not self._waiting:
                 self._turned_at = time.monotonic()

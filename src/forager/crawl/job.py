@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, check_payload, crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.rereading import Rereading
-from forager.crawl.scope import Scope
+from forager.crawl.scope import Scope, ScopeMode
 from forager.crawl.seeding import Seeding, first_urls
 from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome as PageOutcome
@@ -160,23 +160,18 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
+    sender = Sender(client, budgets, proxies)
     return _Crawl(
         context,
         options,
         state,
         discovery,
-        Visitor(
-            context, judge,
-            sender=Sender(client, budgets, proxies), robots=robots, pool=pool, pages=pages,
-        ),
+        Visitor(context, judge, sender=sender, robots=robots, pool=pool, pages=pages),
         committer,
         pages,
         Ending(context, options, state, committer, rereading),
-        Seeding(
-            context, options, state, discovery, committer,
-            client=client, budgets=budgets, robots=robots,
-        ),
-    )  # fmt: skip
+        Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
+    )
 
 
 async def _client(
@@ -243,9 +238,21 @@ def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
         user_agent=agent,
         guard=GuardPolicy(allow_private=options.allow_private),
         headers=options.headers,
+        trusts=_trusts(options),
         proxy=ProxySpec.parse(options.proxy) if options.proxy not in (None, POOL) else None,
         pool=PoolSize(total=max(100, 2 * (options.concurrency or 0))),
     )
+
+
+def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
+    """Headers were given for the sites that were named: not for wherever those lead to.
+
+    Nor for the same names without encryption, unless they were asked for like that.
+    """
+    mode = ScopeMode.DOMAIN if options.scope is ScopeMode.DOMAIN else ScopeMode.HOST
+    scope = Scope(options.seeds, mode)
+    schemes = ("http:", "https:") if any(s.startswith("http:") for s in options.seeds) else "https:"
+    return lambda url: url.startswith(schemes) and scope.outside(url) is None
 
 
 def _extraction_limits(settings: Settings) -> ExtractionLimits:

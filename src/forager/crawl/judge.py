@@ -10,7 +10,7 @@ from forager.crawl.extraction import Extracted
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.scope import Scope
 from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
-from forager.errors import Retry, SlowDown, WorkFailed
+from forager.errors import ErrorKind, Retry, SlowDown, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
 from forager.extract.text import clip, storable
@@ -23,6 +23,8 @@ MAX_REDIRECTS = 10
 # a refresh that takes longer is a page that reloads itself, not a redirect
 REFRESH_LIMIT = 10.0
 RETRY_DELAY_MAX = 300.0
+# a host that asks for patience says nothing against the URL: as often as this at least
+PATIENT_RETRIES = 10
 # pages with less text than this are alike without being copies
 LEAST_CONTENT = 100
 MAX_DETAIL = 500
@@ -39,11 +41,15 @@ class Judge:
 
     def failure(self, entry: Entry, error: WorkFailed, status: int | None = None) -> Visit:
         """A failed URL, or one that is tried again later."""
-        if isinstance(error, Retry) and entry.attempts < self._options.retries:
+        if isinstance(error, Retry) and entry.attempts < self._retries(error):
             return Postponed(entry, self._retry_delay(entry, error), error.message)
         reason = f"http_{status}" if status is not None else error.kind.value
         words = f"{error.message}; {error.hint}" if error.hint else error.message
         return failed(entry, reason, words, status)
+
+    def _retries(self, error: Retry) -> int:
+        retries: int = self._options.retries
+        return max(retries, PATIENT_RETRIES) if _asks_for_patience(error) else retries
 
     def _retry_delay(self, entry: Entry, error: Retry) -> float:
         if isinstance(error, SlowDown) and error.retry_after is not None:
@@ -206,6 +212,13 @@ def failed(entry: Entry, reason: str, detail: str, status: int | None = None) ->
         detail=_words(detail),
         http_status=status,
     )
+
+
+def _asks_for_patience(error: Retry) -> bool:
+    """A 429, or a 503 that says until when; a 503 without may be a page that is broken for good."""
+    if not isinstance(error, SlowDown):
+        return False
+    return error.kind is ErrorKind.HTTP_CLIENT or error.retry_after is not None
 
 
 def _words(text: str) -> str:

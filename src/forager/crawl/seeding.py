@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.discovery import Discovery
 from forager.crawl.entry import Found, Via
+from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
 from forager.crawl.options import CrawlOptions, Strategy
+from forager.crawl.sender import Sender
 from forager.crawl.sitemaps import SitemapEntry, SitemapParser
 from forager.crawl.state import CrawlState
-from forager.errors import ErrorKind, GiveUp, WorkFailed
-from forager.extract.hosts import host_of
+from forager.errors import Retry, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.budgets import Budgets
-from forager.fetch.client import Client
+from forager.fetch.failure import classify_status
 from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
-from forager.fetch.response import Request
+from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate, origin_of
 from forager.fetch.slots import HostResting
 from forager.jobs.context import JobContext
@@ -33,6 +35,8 @@ log = get_logger("crawl")
 # by protocol a sitemap has at most 50 MB
 SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
 MAX_SITEMAPS = 1_000
+# sitemaps that are asked for again, each at its time, before the first page is: not too many
+MAX_RETRIES = 10
 CHUNK = 256 * 1024
 BATCH = 1_000
 
@@ -48,8 +52,7 @@ class Seeding:
         discovery: Discovery,
         committer: Committer,
         *,
-        client: Client,
-        budgets: Budgets,
+        sender: Sender,
         robots: RobotsGate,
     ) -> None:
         self._context = context
@@ -57,9 +60,9 @@ class Seeding:
         self._state = state
         self._discovery = discovery
         self._committer = committer
-        self._client = client
-        self._budgets = budgets
+        self._paced = _Paced(sender, robots)
         self._robots = robots
+        self._retries = MAX_RETRIES
         # some host cannot be asked for its sitemaps yet
         self._deferred: Waiting | None = None
 
@@ -84,18 +87,28 @@ class Seeding:
 
     async def _read_sitemaps(self) -> None:
         state = self._state
-        state.sitemaps_waiting = state.sitemaps_waiting or await self._sitemap_urls()
+        if not state.sitemaps_waiting:
+            state.sitemaps_waiting = self._within_limit(await self._sitemap_urls())
         while state.sitemaps_waiting and not self._context.stopping.is_set():
             url = state.sitemaps_waiting[0]
             further: list[str] = []
-            if url not in state.sitemaps_read and len(state.sitemaps_read) < MAX_SITEMAPS:
+            if url not in state.sitemaps_read:
                 try:
                     further = await self._try_sitemap(url)
                 except HostResting as rest:
                     self._deferred = Waiting(rest.seconds, rest.reason)
                     return
-            state.sitemaps_waiting = [*state.sitemaps_waiting[1:], *further[:MAX_SITEMAPS]]
+            waiting = dict.fromkeys([*state.sitemaps_waiting[1:], *further])
+            state.sitemaps_waiting = self._within_limit(waiting)
             await self._commit([])
+
+    def _within_limit(self, urls: Iterable[str]) -> list[str]:
+        """Those that will be read: all are written with every commit, and an index names many."""
+        news = [url for url in urls if url not in self._state.sitemaps_read]
+        room = MAX_SITEMAPS - len(self._state.sitemaps_read)
+        if len(news) > room:
+            self._state.ledger.note(SITEMAPS, "beyond_limit", len(news) - room)
+        return news[:room]
 
     async def _try_sitemap(self, url: str) -> list[str]:
         """Read one sitemap; the answer is the further ones it names."""
@@ -123,7 +136,7 @@ class Seeding:
     async def _sitemaps_of(self, seed: NormalisedUrl) -> list[str]:
         try:
             verdict = await self._robots.verdict(seed)
-            named = [urljoin(seed, url) for url in await self._robots.sitemaps(seed)]
+            named = _addresses(await self._robots.sitemaps(seed), seed)
         except WorkFailed:
             return []  # the seed itself will say what is wrong
         if verdict.deferred_for is not None and verdict.trouble is None:
@@ -158,30 +171,48 @@ class Seeding:
         return further
 
     async def _fetch(self, url: str) -> bytes:
-        async def take_slot(target: str) -> None:
-            delay = await self._robots.crawl_delay(target)
-            with await self._budgets.acquire(host_of(target), robots_delay=delay) as slot:
-                slot.succeeded(0.0)
-
-        normalised = normalise(url)
-        target = url if isinstance(normalised, Refusal) else normalised
-        await take_slot(target)
-        followed = await follow(
-            self._client, Request(target, limits=SITEMAP_LIMITS), take_slot, max_hops=5
-        )
-        response = followed.response
-        if response.status != 200:
-            raise GiveUp(
-                f"the server answered {response.status}",
-                kind=ErrorKind.HTTP_CLIENT if response.status < 500 else ErrorKind.HTTP_SERVER,
-            )
-        return response.body
+        """The sitemap's bytes; one that fails as if it might work later is asked for again."""
+        for attempt in range(self._options.retries):
+            try:
+                return await self._paced.body(url)
+            except HostResting:
+                raise
+            except Retry:
+                if not self._retries:
+                    raise
+            self._retries -= 1
+            await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
+        return await self._paced.body(url)
 
     async def _commit(self, found: list[Found]) -> None:
         batch = Batch()
         self._discovery.meet(found, batch.discovered)
         self._state.next_seq = self._discovery.next_seq
         await self._committer.write(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paced:
+    """Requests at the pace of their hosts, each hop of a redirect as well."""
+
+    sender: Sender
+    robots: RobotsGate
+
+    async def fetch(self, request: Request) -> Response:
+        delay = await self.robots.crawl_delay(request.url)
+        return await self.sender.send(request, delay)
+
+    async def body(self, url: str) -> bytes:
+        followed = await follow(self, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
+        response = followed.response
+        error = classify_status(response.status, response.headers)
+        if error is not None:
+            raise error
+        return response.body
+
+
+async def _any_hop(_: str) -> None:
+    """Where a sitemap may be is up to whoever names it; the guard sees every address."""
 
 
 def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
@@ -201,6 +232,12 @@ def _listed(url: NormalisedUrl) -> Found:
     plain = normalise(without_session(url))
     page = url if isinstance(plain, Refusal) else plain
     return Found(page, url_key(page), Via.SITEMAP, 1, None)
+
+
+def _addresses(lines: Iterable[str], base: str) -> list[str]:
+    """What robots.txt names, as far as it can be an address at all."""
+    urls = (normalise(line, base) for line in lines)
+    return [url for url in urls if not isinstance(url, Refusal)]
 
 
 def _one_for_each_origin(seeds: Iterable[NormalisedUrl]) -> list[NormalisedUrl]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ada_url import URL
 
 from forager.errors import ErrorKind, GiveUp
-from forager.fetch.client import Client
 from forager.fetch.response import REDIRECTS, Request, Response
 
 # credentials are meant for the origin they were given for
@@ -16,6 +16,12 @@ _PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 _CONDITIONAL_HEADERS = frozenset({"if-none-match", "if-modified-since"})
 
 CheckHop = Callable[[str], Awaitable[None]]
+
+
+class Fetcher(Protocol):
+    """A client, or something that sends what it is given through one."""
+
+    async def fetch(self, request: Request) -> Response: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Followed:
 
 
 async def follow(
-    client: Client, request: Request, check_hop: CheckHop, max_hops: int = 10
+    client: Fetcher, request: Request, check_hop: CheckHop, max_hops: int = 10
 ) -> Followed:
     """Fetch, following redirects; `check_hop` raises to refuse a target before it is fetched."""
     hops: list[Hop] = []
