@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.failures import FAILED, INTERRUPTED, OK
+from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId
 from forager.cli.output import note, say, show_json
+from forager.cli.stopping import StoppedAtOnce
 from forager.cli.words import counted, duration
+from forager.errors import ErrorKind, ForagerError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from forager.cli.crawl_progress import CrawlProgress
+    from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
     from forager.db.database import Database
     from forager.settings import Settings
+
+# how long somebody who said "at once" waits to hear how things stand
+LAST_LOOK = 2.0
 
 Urls = Annotated[
     list[str] | None, typer.Argument(metavar="URL...", help="Where to start; several with list.")
@@ -51,7 +60,9 @@ def crawl(
         int | None, typer.Option(min=0, help="Follow at most so many links from the start.")
     ] = None,
     max_time: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    max_bytes: Annotated[int | None, typer.Option(min=1, help="Stop after so many bytes.")] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Stop after so many bytes.")
+    ] = None,
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Connections to a host.", show_default="5")
     ] = None,
@@ -96,8 +107,11 @@ def crawl(
     """
     from forager.crawl.options import crawl_options
 
+    starts = [*(urls or []), *_lines(file)]
+    if not starts:
+        raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
     given = {
-        "urls": [*(urls or []), *_lines(file)],
+        "urls": starts,
         "strategy": strategy,
         "scope": scope,
         "include": include or [],
@@ -147,6 +161,7 @@ async def crawl_in_foreground(
     from forager.crawl.service import request_crawl
     from forager.db.database import open_database
     from forager.jobs.kinds import load_kinds
+    from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
     load_kinds(settings.job_modules)
@@ -161,7 +176,7 @@ async def crawl_in_foreground(
         if detach:
             report = await crawl_report(database, queue, job.id)
             _show(report, as_json=as_json)
-            if not as_json:
+            if not as_json and job.status is Status.PENDING:
                 say(f"a worker will run it: forager worker · forager jobs show {job.id}")
             return OK
         if not asked.created:
@@ -187,31 +202,55 @@ async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
         return await _watch(database, settings, job_id, as_json=as_json)
 
 
-async def _watch(database: Database, settings: Settings, job_id: Any, *, as_json: bool) -> int:
+async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_json: bool) -> int:
     from forager.cli.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
+    at_once = False
     with CrawlProgress() as progress:
         foreground = Foreground(database, settings, job_id, progress.show)
-        _pause_on_interrupt(foreground, progress)
-        report = await foreground.run()
-    _show(report, as_json=as_json)
-    return _exit_code(report)
+        running = asyncio.ensure_future(foreground.run())
+        _pause_on_interrupt(foreground, progress, running)
+        try:
+            report = await running
+        except asyncio.CancelledError:
+            at_once = True
+            report = await _last_look(database, settings, job_id)
+    _show(report, as_json=as_json, interrupted=at_once)
+    return INTERRUPTED if at_once else _exit_code(report)
 
 
-def _pause_on_interrupt(foreground: Any, progress: Any) -> None:
+async def _last_look(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
+    from forager.crawl.report import crawl_report
+    from forager.jobs.queue import Queue
+
+    try:
+        async with asyncio.timeout(LAST_LOOK):
+            return await crawl_report(database, Queue(database, settings), job_id)
+    except (ForagerError, TimeoutError):
+        raise StoppedAtOnce(
+            f"Stopped at once; how job {job_id} stands is not known.",
+            hint=f"Go on with: forager resume {job_id}",
+        ) from None
+
+
+def _pause_on_interrupt(
+    foreground: Foreground, progress: CrawlProgress, running: asyncio.Future[Any]
+) -> None:
     """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
     loop = asyncio.get_running_loop()
-    asked = False
+    asked = 0
 
     def on_signal() -> None:
         nonlocal asked
-        if asked:
+        asked += 1
+        if asked == 1:
+            progress.say("pausing; Ctrl-C again stops at once")
+            foreground.pause()
+        elif asked == 2:
             foreground.stop_at_once()
-            return
-        asked = True
-        progress.say("pausing; Ctrl-C again stops at once")
-        foreground.pause()
+            # the job may be with a worker elsewhere, or the database away: wait for neither
+            running.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
@@ -222,15 +261,29 @@ def _exit_code(report: CrawlReport) -> int:
 
     if report.job.status is Status.COMPLETED:
         return OK
-    return INTERRUPTED if report.job.status is Status.PAUSED else FAILED
+    if report.job.status is Status.PAUSED:
+        return INTERRUPTED
+    return NOT_ALLOWED if _nothing_was_allowed(report) else FAILED
 
 
-def _show(report: CrawlReport, *, as_json: bool) -> None:
+def _nothing_was_allowed(report: CrawlReport) -> bool:
+    """Whether every URL was refused, by the guard or by robots.txt."""
+    ledger = report.ledger.summary()
+    refusals = {ErrorKind.NOT_ALLOWED.value, ErrorKind.ROBOTS.value}
+    reasons = {*ledger["failed_by_reason"], *ledger["excluded_by_reason"]}
+    return bool(reasons) and reasons <= refusals and not report.ledger.pages
+
+
+def _show(report: CrawlReport, *, as_json: bool, interrupted: bool = False) -> None:
     if as_json:
         show_json(report.as_json())
         return
+    from forager.documents.writer import NOT_PUBLISHED
+    from forager.jobs.lifecycle import FINISHED, Status
+
     job, ledger = report.job, report.ledger.summary()
-    why = job.stop_reason or job.error_message or ""
+    # a job that goes on keeps the error of its last run
+    why = job.stop_reason or (job.error_message if job.status in FINISHED else "")
     say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
     rate = f"{report.pages_per_second:.1f} pages/s"
     say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
@@ -246,8 +299,11 @@ def _show(report: CrawlReport, *, as_json: bool) -> None:
             say(f"  {group}: {number} {reason}")
     for remark, number in ledger["remarks"].items():
         say(f"  note: {number} {remark}")
-    if job.shown_status == "paused":
+    if job.status is Status.PAUSED or (interrupted and job.status not in FINISHED):
         say(f"go on with: forager resume {job.id}")
+    if job.stop_reason == NOT_PUBLISHED:
+        say(f"why: forager sources generations {job.source_id}")
+        say(f"publish it all the same: forager sources publish {job.source_id} --force")
 
 
 def parse_headers(lines: list[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 
 from forager.cli.flags import Flags
 from forager.cli.words import clean
-from forager.errors import ForagerError
+from forager.errors import ErrorKind, ForagerError, WorkFailed
 
 OK, FAILED, USAGE, NOT_ALLOWED, INTERRUPTED, TERMINATED = 0, 1, 2, 4, 130, 143
 
@@ -34,7 +34,7 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         if flags.debugging:
             traceback.print_exception(error)
         complain(error.message, error.hint)
-        return error.exit_code
+        return NOT_ALLOWED if _refused(error) else error.exit_code
     if isinstance(error, TyperException):
         complain(error.format_message(), _usage_hint(error))
         return error.exit_code
@@ -42,6 +42,12 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         complain("interrupted")
         return INTERRUPTED
     return _unexpected(error, flags)
+
+
+def _refused(error: ForagerError) -> bool:
+    """Whether a piece of work failed because it may not be done."""
+    kinds = (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS)
+    return isinstance(error, WorkFailed) and error.kind in kinds
 
 
 def complain(message: str, hint: str | None = None) -> None:

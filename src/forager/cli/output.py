@@ -91,7 +91,10 @@ def show_table(columns: Mapping[str, Mapping[str, Any]], rows: Sequence[Sequence
     """
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    named = any(heading.strip() for heading in columns)
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named
+    )
     for heading, options in columns.items():
         # rich narrows only columns that may wrap: those that are cut count as such
         kept = {name: value for name, value in options.items() if name != "cut"}

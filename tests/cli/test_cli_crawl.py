@@ -1,0 +1,113 @@
+"""`forager crawl`, `resume` and `fetch` as processes: exit codes, words, Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import pytest
+from cli_command import FORAGER, forager
+
+from forager.demo.server import demo_site
+from forager.jobs.job import NewJob
+from forager.jobs.lease import Lease
+from forager.jobs.queue import Queue
+
+
+@pytest.fixture(autouse=True)
+def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with demo_site(0) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give at least one, or --file with some"),
+        (["--file", "/dev/null"], "give at least one, or --file with some"),
+        (["http://127.0.0.1/", "--max-bytes", str(10**25)], "--max-bytes"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
+    arguments: list[str], words: str
+) -> None:
+    refused = forager("crawl", *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert words in refused.err
+
+
+def test_what_may_not_be_fetched_has_an_exit_code_of_its_own(url: str) -> None:
+    private = forager("crawl", url, "--strategy", "single", "--json")
+    assert (private.code, private.json["status"]) == (4, "failed")
+    assert "--allow-private" in private.json["error_message"]
+    hidden = url.replace("index.html", "private/notes.html")
+    forbidden = forager("crawl", hidden, "--strategy", "single", "--allow-private")
+    assert forbidden.code == 4, forbidden.out
+    assert "Disallow: /private/" in forbidden.out
+    fetched = forager("fetch", url)
+    assert (fetched.code, fetched.out) == (4, "")
+    assert "--allow-private" in fetched.err
+
+
+def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
+    assert forager("crawl", url, "--allow-private", "--source", "guide").code == 0
+    less = forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
+    assert less.out.startswith("completed: not published\n")
+    assert "forager sources generations guide" in less.out
+    assert forager("sources", "publish", "guide", "--force").code == 0
+
+
+async def test_an_old_error_is_not_why_a_crawl_is_paused(queue: Queue, url: str) -> None:
+    lease = await given_to_a_dead_worker(queue, url)
+    await queue.fail(lease, "an error of the first run")
+    await queue.pause(lease.job_id)
+    shown = forager("crawl", url, "--allow-private", "--source", "guide", "--detach")
+    assert shown.out.startswith("paused\n")
+    assert f"forager resume {lease.job_id}" in shown.out
+    assert "a worker will run it" not in shown.out
+
+
+async def test_ctrl_c_twice_leaves_a_job_that_a_dead_worker_holds(queue: Queue, url: str) -> None:
+    lease = await given_to_a_dead_worker(queue, url)
+    process = subprocess.Popen(
+        [FORAGER, "--log-level", "info", "resume", str(lease.job_id)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        wait_for("worker started", process.stderr)
+        process.send_signal(signal.SIGINT)
+        wait_for("Ctrl-C again stops at once", process.stderr)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert f"go on with: forager resume {lease.job_id}" in out
+
+
+async def given_to_a_dead_worker(queue: Queue, url: str) -> Lease:
+    payload = {"urls": [url], "allow_private": True}
+    await queue.enqueue(NewJob(kind="crawl", payload=payload, source_id="guide"))
+    (job,) = await queue.claim(uuid4(), kinds=["crawl"])
+    assert job.worker_id is not None
+    return Lease(job.id, job.lease, job.worker_id)
+
+
+def wait_for(words: str, lines: IO[str]) -> None:
+    if not any(words in line for line in lines):
+        pytest.fail(f"no line says {words!r}")
