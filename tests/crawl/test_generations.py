@@ -27,7 +27,7 @@ from forager.documents.upkeep import DocumentUpkeep, Removed
 from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
-from servers.site import Answer, Page, Site, html, tagged
+from servers.site import Answer, Page, Site, html, moved, tagged
 
 SOURCE = "docs"
 HANGING = Page(b"", hangs=True)
@@ -249,6 +249,58 @@ async def test_content_duplicates_stay_duplicates_in_a_refresh(crawls: Crawls, s
     }
     assert second.visited[f"{site.url}/two"].duplicate_of == f"{site.url}/one"
     assert await published(crawls) == seen
+
+
+@pytest.mark.parametrize("with_tags", [True, False])
+async def test_chance_does_not_decide_which_of_two_copies_is_the_page(
+    crawls: Crawls, site: Site, *, with_tags: bool
+) -> None:
+    site.pages = site_of({"/one": TWIN, "/two": TWIN, "/three": "Other"})
+    if not with_tags:
+        site.pages = {path: _untagged(page) for path, page in site.pages.items()}
+    await crawl(crawls, site, concurrency=1)
+    seen = await published(crawls)
+    assert set(seen) == {"", "one", "three"}
+    one = site.pages["/one"]
+    assert isinstance(one, Page)
+    site.pages["/one"] = replace(one, hangs=True)
+    await settle_second_first(crawls, site)
+    assert await published(crawls) == seen
+    [newest] = (await generations(crawls))[1:]
+    assert (newest.added, newest.changed, newest.removed, newest.unchanged) == (0, 0, 0, 3)
+
+
+async def settle_second_first(crawls: Crawls, site: Site) -> Crawled:
+    """A refresh in which /one answers after everything else is settled."""
+    refreshing = asyncio.create_task(crawl(crawls, site))
+    two = "SELECT 1 FROM crawl_visited WHERE right(url, 4) = '/two' HAVING count(*) = 2"
+    await eventually(lambda: crawls.sql(two))
+    site.release()
+    return await refreshing
+
+
+@pytest.mark.parametrize("fate", ["changed", "gone", "moved"])
+async def test_a_copy_of_what_is_no_more_is_the_page(crawls: Crawls, site: Site, fate: str) -> None:
+    """Also where that turns out only after the copies are settled."""
+    site.pages = site_of({"/one": TWIN, "/two": TWIN, "/twa": TWIN})
+    await crawl(crawls, site, concurrency=1)
+    assert set(await published(crawls)) == {"", "one"}
+    fates = {
+        "changed": html("Something else"),
+        "gone": Page(b"gone", "404 Gone"),
+        "moved": moved("/two"),
+    }
+    site.pages["/one"] = replace(fates[fate], hangs=True)
+    refreshed = await settle_second_first(crawls, site)
+    outcomes = refreshed.outcomes(site.url)
+    assert sorted([outcomes["/two"], outcomes["/twa"]]) == ["duplicate:content", "fetched"]
+    [page] = [path for path in ("/two", "/twa") if outcomes[path] == "fetched"]
+    [copy] = {"/two", "/twa"} - {page}
+    assert refreshed.visited[site.url + copy].duplicate_of == site.url + page
+    assert set(await published(crawls)) == {"", page[1:]} | (
+        {"one"} if fate == "changed" else set()
+    )
+    assert TWIN in (await read_page(crawls.database, site.url + page)).markdown
 
 
 async def test_another_extractor_asks_for_everything(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.ledger import REMARKS, SITEMAPS
-from forager.crawl.loops import CANONICAL, REDIRECT, Pointer, resolve
+from forager.crawl.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
 from forager.crawl.options import CrawlOptions
 from forager.crawl.rereading import Rereading
 from forager.crawl.settlement import Outcome
@@ -18,6 +19,23 @@ from forager.jobs.context import JobContext
 PAGES_PER_COMMIT = 50
 # one question to the database is about so many URLs: no answer takes long, none is large
 URLS_PER_LOOK = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Promotion:
+    """Why a duplicate is a page after all."""
+
+    reason: str
+    remark: str
+    detail: str
+
+
+_CANONICAL_IS_NO_PAGE = _Promotion(
+    CANONICAL, "canonical_is_no_page", "the canonical URL it names is no page"
+)
+_ORIGINAL_IS_NO_MORE = _Promotion(
+    CONTENT, "original_is_no_more", "the page it repeated is no longer as it was"
+)
 
 
 class Ending:
@@ -38,13 +56,35 @@ class Ending:
     async def settle(self) -> None:
         """Duplicates of nothing become pages, and redirects in a loop failures."""
         verdict = resolve(await self._pointers())
-        pages = list(verdict.pages)
-        if self._options.max_pages is not None:
-            pages = pages[: max(0, self._options.max_pages - self._state.ledger.pages)]
         if verdict.loops:
             await self._fail_loops(verdict.loops)
-        for start in range(0, len(pages), PAGES_PER_COMMIT):
-            await self._make_pages(pages[start : start + PAGES_PER_COMMIT])
+        await self._make_pages(verdict.pages, _CANONICAL_IS_NO_PAGE)
+        if self._rereading.pages.base_id is not None:
+            await self._settle_copies()
+
+    async def _settle_copies(self) -> None:
+        """Copies of pages that were expected to stay as they were, and did not."""
+        pages: dict[bytes, bytes] = {}
+        others: dict[bytes, bytes] = {}
+        for key, content in await self._left_copies():
+            page = pages.setdefault(content, key)
+            if page != key:
+                others[key] = page
+        await self._make_pages(list(pages.values()), _ORIGINAL_IS_NO_MORE)
+        if others:
+            async with self._context.commit() as connection:
+                await store.repoint_copies(
+                    connection, self._context.lease.job_id, list(others), list(others.values())
+                )
+
+    async def _left_copies(self) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
+            async with self._context.database.connection() as connection:
+                found += await store.select_left_copies(
+                    connection, self._context.lease.job_id, first, last
+                )
+        return found
 
     async def _pointers(self) -> list[Pointer]:
         found: list[Pointer] = []
@@ -67,17 +107,21 @@ class Ending:
             )
             await self._committer.write_state(connection)
 
-    async def _make_pages(self, keys: Sequence[bytes]) -> None:
+    async def _make_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
+        if self._options.max_pages is not None:
+            keys = keys[: max(0, self._options.max_pages - self._state.ledger.pages)]
+        for start in range(0, len(keys), PAGES_PER_COMMIT):
+            await self._commit_pages(keys[start : start + PAGES_PER_COMMIT], why)
+
+    async def _commit_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
         """They were read when they were fetched, and are read again from the archive."""
         ledger, job_id = self._state.ledger, self._context.lease.job_id
         plan = await self._rereading.plan(job_id, keys)
         for _ in keys:
-            ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, CANONICAL, None)
-            ledger.note(REMARKS, "canonical_is_no_page")
+            ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, why.reason, None)
+            ledger.note(REMARKS, why.remark)
         async with self._context.commit() as connection:
-            await store.make_pages(
-                connection, job_id, keys, detail="the canonical URL it names is no page"
-            )
+            await store.make_pages(connection, job_id, keys, detail=why.detail)
             await self._rereading.pages.write(connection, plan)
             await self._committer.write_state(connection)
 

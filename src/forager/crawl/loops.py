@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 REDIRECT = "redirect"
 CANONICAL = "canonical"
+CONTENT = "content"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,14 @@ class Pages:
 
     # --- what was there before ---------------------------------------------------------------
 
+    @property
+    def base_id(self) -> int | None:
+        """The generation that was published when the crawl began."""
+        return None if self._writer is None else self._writer.base_id
+
     async def previous(self, key: bytes) -> PreviousPage | None:
         """The page in the base generation. Visits that ask at the same time share one query."""
-        if self._writer is None or self._writer.base_id is None:
+        if self.base_id is None:
             return None
         answer = self._asked.get(key)
         if answer is None:

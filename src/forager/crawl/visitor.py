@@ -16,6 +16,7 @@ from forager.crawl.judge import (
     excluded,
     with_canonical,
 )
+from forager.crawl.loops import CONTENT
 from forager.crawl.pages import Pages
 from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
@@ -111,14 +112,25 @@ class Visitor:
         settled = self._judge.page(entry, response, facts)
         if settled.outcome is not Outcome.FETCHED:
             return settled
-        return await self._as_duplicate(settled, facts) or self._as_page(settled, previous)
+        duplicate = await self._as_duplicate(settled, facts, previous)
+        return duplicate or self._as_page(settled, previous)
 
-    async def _as_duplicate(self, settled: Settlement, facts: Extracted) -> Settlement | None:
+    async def _as_duplicate(
+        self, settled: Settlement, facts: Extracted, previous: PreviousPage | None
+    ) -> Settlement | None:
         canonical = self._judge.canonical_of(settled.entry, facts)
         if canonical is not None and await self._can_stand_for_others(url_key(canonical)):
             return with_canonical(settled, canonical)
-        known = await self._known_content(settled, facts)
-        return None if known is None else as_duplicate(settled, "content", known)
+        content = settled.content_hash
+        if content is None or not self._is_compared(facts):
+            return None
+        known = await self._known_content(content)
+        if known is None and previous is None:
+            known = await self._expected_content(content)
+        return None if known is None else as_duplicate(settled, CONTENT, known)
+
+    def _is_compared(self, facts: Extracted) -> bool:
+        return self._judge.compares_content and facts.text_length >= LEAST_CONTENT
 
     async def _can_stand_for_others(self, key: bytes) -> bool:
         """Not a URL that is itself a duplicate, excluded or failed: then this page is needed."""
@@ -126,17 +138,28 @@ class Visitor:
             outcomes = await store.select_outcomes(connection, self._context.lease.job_id, [key])
         return outcomes.get(key, Outcome.FETCHED) in (Outcome.FETCHED, Outcome.UNCHANGED)
 
-    async def _known_content(self, settled: Settlement, facts: Extracted) -> str | None:
-        content = settled.content_hash
-        if content is None or facts.text_length < LEAST_CONTENT:
-            return None
-        if not self._judge.compares_content or content not in self._contents:
+    async def _known_content(self, content: bytes) -> str | None:
+        """The page of this crawl that says the same."""
+        if content not in self._contents:
             return None
         if content in self._fresh:
             return self._fresh[content]
         async with self._context.database.connection() as connection:
             return await store.select_url_of_content(
                 connection, self._context.lease.job_id, content
+            )
+
+    async def _expected_content(self, content: bytes) -> str | None:
+        """The page that said the same when it was crawled before, and is about to be visited.
+
+        Otherwise chance would decide which of two is the page, anew in every crawl.
+        """
+        base_id = self._pages.base_id
+        if base_id is None:
+            return None
+        async with self._context.database.connection() as connection:
+            return await store.select_expected_url(
+                connection, self._context.lease.job_id, base_id, content
             )
 
     def _as_page(self, settled: Settlement, previous: PreviousPage | None) -> Settlement:

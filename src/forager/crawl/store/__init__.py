@@ -5,8 +5,10 @@ from forager.crawl.store.ends import (
     fail_visited,
     key_ranges,
     make_pages,
+    repoint_copies,
     select_archived,
     select_first_troubles,
+    select_left_copies,
     select_pointers,
 )
 from forager.crawl.store.frontier import (
@@ -29,6 +31,7 @@ from forager.crawl.store.state import (
 from forager.crawl.store.visited import (
     delete_visited,
     insert_visited,
+    select_expected_url,
     select_outcomes,
     select_url_of_content,
 )
@@ -46,11 +49,14 @@ __all__ = [
     "make_pages",
     "postpone_entries",
     "purge",
+    "repoint_copies",
     "select_archived",
     "select_entries",
+    "select_expected_url",
     "select_first_troubles",
     "select_known_frontier",
     "select_known_visited",
+    "select_left_copies",
     "select_next_retry",
     "select_orphaned_jobs",
     "select_outcomes",

@@ -60,6 +60,46 @@ async def select_pointers(
     ]
 
 
+async def select_left_copies(
+    connection: Connection, job_id: UUID, first: bytes, last: bytes
+) -> list[tuple[bytes, bytes]]:
+    """Copies (key and content) of what is no page, or says something else by now."""
+    cursor = await connection.execute(
+        """
+        SELECT d.url_hash, d.content_hash
+          FROM crawl_visited d
+         CROSS JOIN LATERAL (
+                SELECT substring(sha256(convert_to(d.duplicate_of, 'UTF8')) FOR 16) AS target
+               ) k
+          LEFT JOIN crawl_visited t ON t.job_id = d.job_id AND t.url_hash = k.target
+         WHERE d.job_id = %s
+           AND d.url_hash >= %s AND d.url_hash < %s
+           AND d.outcome = 'duplicate' AND d.reason = 'content'
+           AND (t.outcome IS NULL OR t.outcome NOT IN ('fetched', 'unchanged')
+                OR t.content_hash IS DISTINCT FROM d.content_hash)
+         ORDER BY d.url_hash
+        """,
+        (job_id, first, last),
+    )
+    return [(bytes(key), bytes(content)) for key, content in await cursor.fetchall()]
+
+
+async def repoint_copies(
+    connection: Connection, job_id: UUID, keys: Sequence[bytes], pages: Sequence[bytes]
+) -> None:
+    """Let each copy repeat the page beside it in the list."""
+    await connection.execute(
+        """
+        UPDATE crawl_visited copy
+           SET duplicate_of = page.url, detail = 'repeats ' || page.url
+          FROM unnest(%(keys)b::bytea[], %(pages)b::bytea[]) AS pair (copy, page)
+          JOIN crawl_visited page ON page.job_id = %(job)s AND page.url_hash = pair.page
+         WHERE copy.job_id = %(job)s AND copy.url_hash = pair.copy
+        """,
+        {"job": job_id, "keys": list(keys), "pages": list(pages)},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
     """A settled URL whose response can be read again."""

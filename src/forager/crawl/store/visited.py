@@ -82,6 +82,29 @@ async def select_url_of_content(
     return None if row is None else row[0]
 
 
+async def select_expected_url(
+    connection: Connection, job_id: UUID, base_id: int, content_hash: bytes
+) -> str | None:
+    """A page of the base generation with this content, that the job has yet to settle."""
+    cursor = await connection.execute(
+        """
+        SELECT before.url
+          FROM crawl_visited before
+          JOIN generation_documents line
+            ON line.generation_id = %(base)s AND line.url_hash = before.url_hash
+          JOIN crawl_frontier waiting
+            ON waiting.job_id = %(job)s AND waiting.url_hash = before.url_hash
+         WHERE before.job_id = (SELECT job_id FROM generations WHERE id = %(base)s)
+           AND before.content_hash = %(content)s
+           AND before.outcome IN ('fetched', 'unchanged') AND before.content_hash IS NOT NULL
+         LIMIT 1
+        """,
+        {"job": job_id, "base": base_id, "content": content_hash},
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
 async def select_outcomes(
     connection: Connection, job_id: UUID, keys: Sequence[bytes]
 ) -> dict[bytes, str]:
