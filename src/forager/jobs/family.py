@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from uuid import UUID
 
 import psutil
+
+from forager.jobs.lease import Lease
 
 # Every process that a runner starts inherits this variable: by it even a child that made a session
 # of its own and lost its parent is found. (The prefix keeps it apart from the settings.)
@@ -17,6 +20,18 @@ def end_descendants(pid: int, mark: str) -> None:
     for process in _descendants(pid) + _marked(pid, mark):
         with contextlib.suppress(psutil.Error):
             process.kill()
+
+
+def run_mark(lease: Lease) -> str:
+    """What the variable says: whose runner, of which job, under which lease."""
+    return f"{lease.worker_id} {lease.job_id} {lease.number}"
+
+
+def has_family(worker_id: UUID) -> bool:
+    """Whether a runner of this worker, or anything one started, is still alive here."""
+    return any(
+        (_mark_of(process) or "").startswith(f"{worker_id} ") for process in psutil.process_iter()
+    )
 
 
 def memory_mb(pid: int) -> float:

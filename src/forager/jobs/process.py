@@ -25,7 +25,7 @@ from forager.jobs.control import (
     decode,
     encode,
 )
-from forager.jobs.family import RUN_MARK, end_descendants, memory_mb
+from forager.jobs.family import RUN_MARK, end_descendants, memory_mb, run_mark
 from forager.jobs.lease import Lease
 
 
@@ -98,7 +98,7 @@ class RunnerProcess:
         if self.exited.is_set():
             return
         self.kill_reason = self.kill_reason or reason
-        end_descendants(self.pid, _mark(self.lease))
+        end_descendants(self.pid, run_mark(self.lease))
         self._kill_group()
 
     def memory_mb(self) -> float:
@@ -157,7 +157,7 @@ class RunnerProcess:
         # to anybody else before the group's survivors have been killed.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._kill_group()
-        end_descendants(self.pid, _mark(self.lease))
+        end_descendants(self.pid, run_mark(self.lease))
         code = self._process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
             self._loop.call_soon_threadsafe(self._note_exit, code)
@@ -184,14 +184,10 @@ def _spawn(lease: Lease, control: socket.socket) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         # standard output belongs to the data of the command that started us
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-        env=os.environ | {RUN_MARK: _mark(lease)},
+        env=os.environ | {RUN_MARK: run_mark(lease)},
         # its own group, so that Ctrl-C does not reach it and a kill reaches its children
         start_new_session=True,
     )
-
-
-def _mark(lease: Lease) -> str:
-    return f"{lease.job_id} {lease.number}"
 
 
 def _signal_name(number: int) -> str:

@@ -42,7 +42,7 @@ class Queue:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
-        self._settings = settings
+        self.settings = settings
 
     # --- for people and programs -----------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Queue:
 
     async def prune(self, *, older_than: float | None = None) -> int:
         """Delete finished jobs older than so many seconds (default: the setting), in batches."""
-        age = self._settings.prune_after_days * 86400 if older_than is None else older_than
+        age = self.settings.prune_after_days * 86400 if older_than is None else older_than
         if age < 0:
             raise InvalidInput("an age cannot be negative")
         total = 0
@@ -251,8 +251,8 @@ class Queue:
                 error=storable(error),
                 permanent=permanent,
                 actor=lease.actor,
-                delay=self._settings.retry_delay,
-                delay_max=self._settings.retry_delay_max,
+                delay=self.settings.retry_delay,
+                delay_max=self.settings.retry_delay_max,
             )
 
     async def release(self, lease: Lease, *, reason: str, delay: float = 0.0) -> Job | None:

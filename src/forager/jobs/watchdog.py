@@ -16,6 +16,7 @@ import psycopg
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.jobs import store, workers
+from forager.jobs.family import has_family
 from forager.jobs.job import Recovered
 from forager.jobs.local import has_died
 from forager.logs import get_logger
@@ -55,7 +56,12 @@ class Watchdog:
         """Workers of this machine need not be waited for: whether they live can be seen."""
         async with self._database.connection() as connection:
             held = await workers.select_processes(connection)
-            dead = [worker_id for worker_id, process in held if has_died(process)]
+            dead = [
+                worker_id
+                for worker_id, process in held
+                # a runner that outlived its supervisor gives its job back by itself
+                if has_died(process) and not has_family(worker_id)
+            ]
             if not dead:
                 return []
             return await store.recover_orphaned(
