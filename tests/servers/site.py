@@ -75,6 +75,8 @@ class Site(hostile.HostileServer):
         self.pages: dict[str, Answer] = dict(pages or {})
         self.delay = delay
         self.log: list[Request] = []
+        # the last request for each target, as it was sent
+        self.heads: dict[str, bytes] = {}
         self.hanging = 0
         self.conditional: Counter[str] = Counter()
         self.not_modified: Counter[str] = Counter()
@@ -95,6 +97,7 @@ class Site(hostile.HostileServer):
             head = await reader.readuntil(b"\r\n\r\n")
             target = head.split(b" ", 2)[1].decode()
             self.log.append(Request(target, time.monotonic()))
+            self.heads[target] = head
             answer = hostile._Answer(self, head, writer)
             page = self.pages.get(target)
             if page is None:

@@ -26,6 +26,7 @@ from forager.crawl.options import POOL, CrawlOptions, check_payload, crawl_optio
 from forager.crawl.pages import Pages
 from forager.crawl.rereading import Rereading
 from forager.crawl.scope import Scope, ScopeMode
+from forager.crawl.sealing import open_options
 from forager.crawl.seeding import Seeding, first_urls
 from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome as PageOutcome
@@ -115,7 +116,7 @@ async def _fetch(parts: _Crawl) -> Outcome:
 
 
 async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
-    options = crawl_options(context.job.payload)
+    options = open_options(crawl_options(context.job.payload), Vault(context.settings))
     agent = user_agent(options, context.settings)
     state = await _load_state(context)
     seeds = tuple(first_urls(options)) + tuple(NormalisedUrl(url) for url in state.more_seeds)

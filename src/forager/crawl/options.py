@@ -48,6 +48,8 @@ class CrawlOptions(BaseModel):
     user_agent: str | None = Field(default=None, min_length=1, max_length=500)
     headers: dict[str, str] = Field(default_factory=dict)
     proxy: str | None = None
+    # headers and proxy as they were given, if they hold secrets; above they are masked then
+    sealed: str | None = None
     # sections, a generation and the search index; without them only the archive and the ledger
     documents: bool = True
     allow_private: bool = False

@@ -5,9 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from forager.crawl.options import CrawlOptions
+from forager.crawl.sealing import seal_options
 from forager.extract.hosts import host_of
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
+from forager.secrets import Vault
 
 KIND = "crawl"
 
@@ -22,10 +24,11 @@ async def request_crawl(
     user_id: UUID | None = None,
     actor: str = "user",
 ) -> Enqueued:
-    """Enqueue a crawl; a source that is being crawled already answers with that job."""
+    """Enqueue a crawl, its secrets sealed; a source that is being crawled answers with that job."""
+    sealed = seal_options(options, Vault(queue.settings))
     job = NewJob(
         kind=KIND,
-        payload=options.model_dump(mode="json", exclude_defaults=True),
+        payload=sealed.model_dump(mode="json", exclude_defaults=True),
         priority=priority,
         max_retries=max_retries,
         source_id=source or default_source(options),

@@ -27,13 +27,12 @@ from forager.fetch.connector import (
 )
 from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
+from forager.fetch.headers import is_public_header
 from forager.fetch.limits import Limits
 from forager.fetch.proxy import ProxyScheme, ProxySpec
 from forager.fetch.resolver import GuardedResolver, Resolver, SystemResolver
 from forager.fetch.response import Request, Response, Timing
 
-# what a header with one of these names says is no secret; any other may be one
-_PUBLIC_HEADERS = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
@@ -73,7 +72,7 @@ class Client:
         self._options = options
         self._resolver = options.resolver or SystemResolver()
         self._timeout = _timeout(options.limits)
-        self._private = {k: v for k, v in options.headers.items() if not _is_public(k)}
+        self._private = {k: v for k, v in options.headers.items() if not is_public_header(k)}
         self._sessions: dict[ProxySpec | str, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
@@ -191,7 +190,7 @@ class Client:
                 "User-Agent": options.user_agent,
                 "Accept": _ACCEPT,
                 "Accept-Encoding": ACCEPTED,
-                **{k: v for k, v in options.headers.items() if _is_public(k)},
+                **{k: v for k, v in options.headers.items() if is_public_header(k)},
             },
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -211,11 +210,6 @@ def _timeout(limits: Limits) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(
         total=limits.total, sock_connect=limits.connect, sock_read=limits.read
     )
-
-
-def _is_public(header: str) -> bool:
-    name = header.strip().lower()
-    return name in _PUBLIC_HEADERS or name.startswith("accept")
 
 
 def _headers(request: Request) -> dict[str, str]:

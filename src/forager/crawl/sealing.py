@@ -1,0 +1,60 @@
+"""Secrets among the options of a crawl: stored sealed, shown as stars, opened by its runner."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+import orjson
+
+from forager.crawl.options import POOL, CrawlOptions
+from forager.errors import GiveUp
+from forager.fetch.headers import is_public_header
+from forager.fetch.proxy import ProxySpec
+from forager.secrets import SecretsUnavailable, Vault
+
+STARS = "***"
+
+
+def seal_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+    """The options as they may be stored and shown; those without secrets as they are."""
+    shown = {"headers": _shown_headers(options), "proxy": _shown_proxy(options)}
+    secret = {name: value for name, value in _secrets(options).items() if value != shown[name]}
+    if not secret:
+        return options
+    sealed = vault.seal(orjson.dumps(secret).decode(), _context(options))
+    return options.model_copy(update={**shown, "sealed": b64encode(sealed).decode()})
+
+
+def open_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+    """The options as they were given. Without the right key no retry helps."""
+    if options.sealed is None:
+        return options
+    try:
+        secret = orjson.loads(vault.open(b64decode(options.sealed), _context(options)))
+    except SecretsUnavailable as error:
+        raise GiveUp(f"headers or proxy of the crawl: {error.message}", hint=error.hint) from None
+    return options.model_copy(update={**secret, "sealed": None})
+
+
+def _secrets(options: CrawlOptions) -> dict[str, Any]:
+    return {"headers": options.headers, "proxy": options.proxy}
+
+
+def _shown_headers(options: CrawlOptions) -> dict[str, str]:
+    return {
+        name: value if is_public_header(name) else STARS for name, value in options.headers.items()
+    }
+
+
+def _shown_proxy(options: CrawlOptions) -> str | None:
+    if options.proxy is None or options.proxy == POOL:
+        return options.proxy
+    spec = ProxySpec.parse(options.proxy)
+    return options.proxy if spec.username is None else spec.address
+
+
+def _context(options: CrawlOptions) -> str:
+    """Sealed for the sites it was given for: copied into a crawl of another one, it stays shut."""
+    origins = {"/".join(seed.split("/", 3)[:3]) for seed in options.seeds}
+    return "crawl " + " ".join(sorted(origins))
