@@ -39,7 +39,7 @@ def test_version_and_usage_errors() -> None:
 async def test_data_goes_to_stdout_and_all_else_to_stderr(queue: Queue) -> None:
     empty = forager("jobs", "list", FORAGER_LOG_LEVEL="debug")
     assert (empty.code, empty.out) == (0, "")
-    assert "There are no jobs" in empty.err
+    assert "There are no jobs. `forager crawl URL` makes one" in empty.err
     await queue.enqueue_many([NewJob(kind="selftest") for _ in range(3)])
     cut = forager("jobs", "list", "--limit", "2", "--json")
     assert len(cut.json["items"]) == 2

@@ -21,7 +21,7 @@ from forager.db import schema
 from forager.db.database import open_database
 from forager.db.schema import SCHEMA_VERSION
 from forager.db.tables import Base
-from forager.errors import SchemaMismatch
+from forager.errors import NotFound, SchemaMismatch
 from forager.settings import Settings
 
 DRIVER = "postgresql+psycopg://"
@@ -103,6 +103,12 @@ def test_many_may_start_at_once(empty_url: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(schema.ensure_current, [empty_url] * 8))
     assert schema.current_version(empty_url) == SCHEMA_VERSION
+
+
+def test_a_version_that_does_not_exist_is_the_fault_of_who_named_it(database_url: str) -> None:
+    for move in (schema.upgrade, schema.downgrade):
+        with pytest.raises(NotFound, match="there is no schema 0815"):
+            move(database_url, "0815")
 
 
 async def test_a_newer_database_is_refused_with_a_hint(

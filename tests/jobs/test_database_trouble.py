@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -23,8 +23,12 @@ from forager.errors import DatabaseUnavailable, DiskFull, LeaseLost
 from forager.jobs import store
 from forager.jobs.context import JobContext
 from forager.jobs.job import Job
+from forager.jobs.kinds import JobKind
 from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import Status
+from forager.jobs.outcome import Completed
+from forager.jobs.queue import Queue
+from forager.jobs.runner import Runner
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 
@@ -111,6 +115,42 @@ async def test_a_worker_brings_its_embedded_server_back(
             await unharmed(shop, job_id, 30)
             supervisor.stop()
             await task
+
+
+async def test_a_handler_is_called_again_only_when_the_database_is_back(
+    own_server: ServerUse, own_settings: Settings
+) -> None:
+    calls: list[str] = []
+
+    async def ask(context: JobContext) -> Completed:
+        calls.append("called")
+        async with context.database.connection() as connection:
+            await connection.execute("SELECT 1")
+        return Completed()
+
+    class CountingQueue(Queue):
+        looks = 0
+
+        async def held(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
+            self.looks += 1
+            return await super().held(leases)
+
+    async with open_shop(own_server.url, own_settings) as shop:
+        job_id = await shop.enqueue("count", steps=1, seconds=0)
+        context = await claimed(shop)
+        queue = CountingQueue(shop.database, shop.settings)
+        await asyncio.to_thread(end_server, own_server)
+        run = asyncio.ensure_future(Runner(context, JobKind("count", ask), queue).run())
+
+        async def looked_again() -> bool:
+            return queue.looks >= 3
+
+        await eventually(looked_again)
+        assert calls == ["called"]
+        await asyncio.to_thread(own_server.ensure_running)
+        await asyncio.wait_for(run, LIMIT)
+        assert calls == ["called", "called"]
+        await shop.ended(job_id)
 
 
 async def test_a_runner_that_dies_while_the_database_is_away_is_settled_later(

@@ -111,7 +111,7 @@ def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool)
     elif not jobs and filtered:
         output.note("No job fits. `forager jobs work` counts the jobs there are.")
     elif not jobs:
-        output.note("There are no jobs. `forager doctor --job` runs a first one.")
+        output.note("There are no jobs. `forager crawl URL` makes one, and so does `forager demo`.")
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from forager.errors import SchemaMismatch
+from forager.errors import NotFound, SchemaMismatch
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
@@ -67,9 +67,14 @@ def _migrate(url: str, revision: str, *, forward: bool) -> None:
             config.attributes["connection"] = connection
             (command.upgrade if forward else command.downgrade)(config, revision)
     except CommandError as error:
+        if f"'{revision}'" in str(error):
+            raise NotFound(
+                f"there is no schema {revision}",
+                hint="`forager db current` shows the versions of the database and of Forager.",
+            ) from None
         raise SchemaMismatch(
             f"the database cannot be moved to schema {revision}: {error}",
-            hint="A newer Forager made it: update this one, or name a revision it knows.",
+            hint="A newer Forager made it: update this one.",
         ) from None
     finally:
         engine.dispose()

@@ -56,12 +56,20 @@ class Runner:
         except DatabaseUnavailable as error:
             # What was committed is safe, and the handler starts from there: no retry is spent.
             log.warning("database away, will go on when it is back", reason=error.message)
-            await asyncio.sleep(RECONNECT_INTERVAL)
+            await self._until_back()
             return False
         except DiskFull as error:
             return await self._wait_for_space(error)
         except Exception as error:
             return await self._fail(error)
+
+    async def _until_back(self) -> None:
+        """Wait in silence. The guardian bounds it: without the database nobody renews the lease."""
+        while True:
+            await asyncio.sleep(RECONNECT_INTERVAL)
+            with contextlib.suppress(DatabaseUnavailable):
+                await self._queue.held([self.context.lease])
+                return
 
     async def _call_handler(self) -> Outcome:
         """The handler's outcome; one that was asked to stop and does not is cancelled."""
@@ -148,11 +156,14 @@ async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
 
     The wait is bounded by the guardian: without the database nobody renews the lease.
     """
+    said = False
     while True:
         try:
             return await ask()
         except (DatabaseUnavailable, DiskFull) as error:
-            log.warning("cannot be recorded now, will try again", reason=error.message)
+            if not said:
+                log.warning("cannot be recorded now, will try again", reason=error.message)
+            said = True
             await asyncio.sleep(RECONNECT_INTERVAL)
 
 
