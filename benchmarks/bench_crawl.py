@@ -6,6 +6,7 @@ stores nothing. Run it with `make bench-crawl`.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -22,7 +23,6 @@ from benchmarks.sites import SITES, Site, missing_packages, served
 from benchmarks.usage import Usage, run_measured
 from forager.db.embedded import join_server
 
-ROUNDS = 3
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-bench"
 
@@ -53,6 +53,9 @@ class Result:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="crawls of each kind")
+    rounds: int = parser.parse_args().rounds
     missing = missing_packages()
     if missing:
         raise SystemExit(f"needed for this benchmark: apt-get install {' '.join(missing)}")
@@ -61,8 +64,8 @@ def main() -> None:
     with TemporaryDirectory(prefix="forager-bench-") as folder:
         report.table(["machine", ""], describe_machine(Path(folder)))
         for site in SITES:
-            _compare(site, Path(folder), report)
-    _explain(report)
+            _compare(site, Path(folder), report, rounds)
+    _explain(report, rounds)
     print(report.write("crawl.md"))
 
 
@@ -78,11 +81,11 @@ def _install_peers() -> None:
     ready.touch()
 
 
-def _compare(site: Site, folder: Path, report: Report) -> None:
+def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
     results: dict[str, list[Result]] = {}
     with served(site) as url:
-        for number in range(ROUNDS):
-            _say(f"{site.package}, round {number + 1} of {ROUNDS}")
+        for number in range(rounds):
+            _say(f"{site.package}, round {number + 1} of {rounds}")
             for name, options in FORAGERS.items():
                 # a home of its own: nothing is there from before that could be unchanged
                 with TemporaryDirectory(dir=folder) as home:
@@ -154,10 +157,10 @@ def _crawl_with_peer(script: str, words: Sequence[str], url: str, folder: Path) 
     return Result(answer["pages"], answer["seconds"], usage)
 
 
-def _explain(report: Report) -> None:
+def _explain(report: Report, rounds: int) -> None:
     report.heading("How to read this")
     report.text(
-        f"Medians of {ROUNDS} rounds; the crawlers take turns within each round. pages/s is the "
+        f"Rounds: {rounds}, and the median of them is shown; the crawlers take turns within each round. pages/s is the "
         "crawl itself as each crawler times it, from its first request to its last write; starting "
         "and stopping the command is in the last column. CPU counts all processes, and for Forager "
         "its PostgreSQL too. Memory is proportional (PSS), summed over all processes, and for "

@@ -142,7 +142,7 @@ def test_the_schema_goes_down_and_up(capsys: Capture) -> None:
     assert run(["db", "current", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["database"] is None
     assert run(["db", "upgrade"]) == 0
-    assert run(["db", "downgrade", "nonsense", "--yes"]) == 1
+    assert run(["db", "downgrade", "nonsense", "--yes"]) == 2
 
 
 def test_a_global_option_behind_the_command_is_explained(capsys: Capture) -> None:

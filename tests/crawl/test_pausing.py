@@ -63,7 +63,10 @@ async def test_pause_and_resume_while_responses_hang(
     crawled = await crawls.look(job_id)
     assert fetched <= crawled.pages(hanging.url)
     assert len(crawled.pages()) == 29
-    assert all(hits == 1 for path, hits in hanging.hits.items() if path.strip("/").isdigit())
+    # what was committed is never fetched again; what was under way may be, once
+    again = {path: hits for path, hits in hanging.hits.items() if path.strip("/").isdigit()}
+    assert {again[path] for path in fetched & again.keys()} <= {1}
+    assert set(again.values()) <= {1, 2}
     assert crawled.job.retry_count == 0
 
 

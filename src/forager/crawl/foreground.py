@@ -11,6 +11,7 @@ from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
 from forager.jobs.lifecycle import FINISHED, IllegalMove, Status
 from forager.jobs.queue import Queue
+from forager.jobs.runner import patiently
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 
@@ -36,9 +37,14 @@ class Foreground:
 
     async def run(self) -> CrawlReport:
         supervising = asyncio.create_task(self._supervisor.run())
+        watching = asyncio.create_task(self._watch())
         try:
-            return await self._watch()
+            await asyncio.wait({supervising, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not watching.done():
+                supervising.result()  # it does not end by itself, unless by a bug: say so
+            return await watching
         finally:
+            watching.cancel()
             self._supervisor.stop()
             await asyncio.wait({supervising})
 
@@ -53,7 +59,10 @@ class Foreground:
 
     async def _pause(self) -> None:
         try:
-            await self._queue.pause(self._job_id, reason="interrupted at the terminal")
+            # the database may be away just now; who asked for a pause still wants it then
+            await patiently(
+                lambda: self._queue.pause(self._job_id, reason="interrupted at the terminal")
+            )
         except IllegalMove:
             return  # it ended just now
 

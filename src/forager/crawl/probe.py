@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from forager.crawl.job import client_options, user_agent
 from forager.crawl.options import CrawlOptions
+from forager.crawl.sender import Paced, Sender
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import ErrorKind, GiveUp
-from forager.extract.hosts import host_of
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets import Budgets
@@ -48,14 +48,9 @@ async def probe(
         ) as budgets,
     ):
         gate = RobotsGate(database, budgets, client, user_agent=agent)
-
-        async def take_slot(target: str) -> None:
-            with await budgets.acquire(host_of(_known(target))) as slot:
-                slot.succeeded(0.0)
-
         verdict = await gate.verdict(url)
-        await take_slot(url)
-        followed = await follow(client, Request(url), take_slot)
+        paced = Paced(Sender(client, budgets), gate)
+        followed = await follow(paced, Request(url), _must_be_a_page)
     response = followed.response
     failure = classify_status(response.status, response.headers)
     facts = None
@@ -71,8 +66,7 @@ async def probe(
     return Probe(response, followed.hops, verdict, facts, problem)
 
 
-def _known(url: str) -> str:
-    normalised = normalise(url)
-    if isinstance(normalised, Refusal):
-        raise GiveUp(f"{url} cannot be fetched: {normalised.value}", kind=ErrorKind.VALIDATION)
-    return normalised
+async def _must_be_a_page(url: str) -> None:
+    refusal = normalise(url)
+    if isinstance(refusal, Refusal):
+        raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from forager.crawl.batch import Batch, Committer
@@ -13,7 +12,7 @@ from forager.crawl.entry import Found, Via
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.sender import Sender
+from forager.crawl.sender import Paced, Sender
 from forager.crawl.sitemaps import SitemapEntry, SitemapParser
 from forager.crawl.state import CrawlState
 from forager.errors import Retry, WorkFailed
@@ -23,7 +22,7 @@ from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.failure import classify_status
 from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
-from forager.fetch.response import Request, Response
+from forager.fetch.response import Request
 from forager.fetch.robots_gate import RobotsGate, origin_of
 from forager.fetch.slots import HostResting
 from forager.jobs.context import JobContext
@@ -60,7 +59,7 @@ class Seeding:
         self._state = state
         self._discovery = discovery
         self._committer = committer
-        self._paced = _Paced(sender, robots)
+        self._paced = Paced(sender, robots)
         self._robots = robots
         self._retries = MAX_RETRIES
         # some host cannot be asked for its sitemaps yet
@@ -174,7 +173,7 @@ class Seeding:
         """The sitemap's bytes; one that fails as if it might work later is asked for again."""
         for attempt in range(self._options.retries):
             try:
-                return await self._paced.body(url)
+                return await _fetch_sitemap(self._paced, url)
             except HostResting:
                 raise
             except Retry:
@@ -182,7 +181,7 @@ class Seeding:
                     raise
             self._retries -= 1
             await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
-        return await self._paced.body(url)
+        return await _fetch_sitemap(self._paced, url)
 
     async def _commit(self, found: list[Found]) -> None:
         batch = Batch()
@@ -191,24 +190,13 @@ class Seeding:
         await self._committer.write(batch)
 
 
-@dataclass(frozen=True, slots=True)
-class _Paced:
-    """Requests at the pace of their hosts, each hop of a redirect as well."""
-
-    sender: Sender
-    robots: RobotsGate
-
-    async def fetch(self, request: Request) -> Response:
-        delay = await self.robots.crawl_delay(request.url)
-        return await self.sender.send(request, delay)
-
-    async def body(self, url: str) -> bytes:
-        followed = await follow(self, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
-        response = followed.response
-        error = classify_status(response.status, response.headers)
-        if error is not None:
-            raise error
-        return response.body
+async def _fetch_sitemap(paced: Paced, url: str) -> bytes:
+    followed = await follow(paced, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
+    response = followed.response
+    error = classify_status(response.status, response.headers)
+    if error is not None:
+        raise error
+    return response.body
 
 
 async def _any_hop(_: str) -> None:

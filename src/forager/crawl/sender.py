@@ -11,6 +11,7 @@ from forager.fetch.client import Client
 from forager.fetch.proxies import ProxyPool
 from forager.fetch.proxy_record import PickedProxy
 from forager.fetch.response import Request, Response
+from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.rotation import through_pool
 
 PATIENCE = frozenset({429, 503})
@@ -52,3 +53,14 @@ class Sender:
             else:
                 slot.succeeded(response.timing.total)
             return response
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """Requests at the pace of their hosts, as robots.txt wants it; also each hop of a redirect."""
+
+    sender: Sender
+    robots: RobotsGate
+
+    async def fetch(self, request: Request) -> Response:
+        return await self.sender.send(request, await self.robots.crawl_delay(request.url))
