@@ -160,7 +160,7 @@ def _crawl_with_peer(script: str, words: Sequence[str], url: str, folder: Path) 
 def _explain(report: Report, rounds: int) -> None:
     report.heading("How to read this")
     report.text(
-        f"Rounds: {rounds}, and the median of them is shown; the crawlers take turns within each round. pages/s is the "
+        f"Rounds: {rounds}; the median is shown, and the crawlers take turns. pages/s is the "
         "crawl itself as each crawler times it, from its first request to its last write; starting "
         "and stopping the command is in the last column. CPU counts all processes, and for Forager "
         "its PostgreSQL too. Memory is proportional (PSS), summed over all processes, and for "
