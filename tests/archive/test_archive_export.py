@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from archive_samples import body_of, no_register, packed
-from foreign_readers import by_fastwarc, by_warcio
 
 from forager.archive.codec import Codec
 from forager.archive.errors import StorageFull
@@ -17,6 +16,7 @@ from forager.archive.local import LocalStorage
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
+from foreign_readers import by_fastwarc, by_warcio
 
 
 async def stream(refs: Iterable[ArchiveRef]) -> AsyncIterator[ArchiveRef]:

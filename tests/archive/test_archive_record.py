@@ -7,7 +7,6 @@ from datetime import datetime
 
 import pytest
 from archive_samples import WHEN, body_of, page
-from foreign_readers import by_fastwarc, by_warcio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from forager.archive.record import (
     Truncation,
     digest_of,
 )
+from foreign_readers import by_fastwarc, by_warcio
 
 
 def zst(*records: Record) -> bytes:

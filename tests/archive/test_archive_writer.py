@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from archive_samples import body_of, no_register, packed, page, storage_of
-from foreign_readers import by_fastwarc, by_warcio
 
 from forager.archive.codec import Codec
 from forager.archive.errors import ArchiveError, SegmentExists, StorageFull
@@ -20,6 +19,7 @@ from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import parse_segment_name
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
+from foreign_readers import by_fastwarc, by_warcio
 
 
 @pytest.mark.parametrize("kind", ["local", "objects"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from built_site import Crawls
 
+from built_site import Crawls
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from built_site import BASE, SOURCE, Crawls, document, page, pages
 
+from built_site import BASE, SOURCE, Crawls, document, page, pages
 from forager.db.database import Database
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.publication import roll_back

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from built_site import BASE, SOURCE, Crawls
 
+from built_site import BASE, SOURCE, Crawls
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.publication import publish

@@ -6,8 +6,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from built_site import SOURCE, Crawls, rows_of
 
+from built_site import SOURCE, Crawls, rows_of
 from forager.db.database import Database
 from forager.documents import sources
 from forager.documents.refresher import Refresher, run_due_refreshes
