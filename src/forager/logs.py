@@ -49,11 +49,23 @@ class _StandardError:
     def msg(self, message: str) -> None:
         if sys.stderr is None:
             return
-        with contextlib.suppress(OSError, ValueError):  # closed, full, or nobody reads
+        try:
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
+        except BrokenPipeError:
+            _silence_stderr()
+        except (OSError, ValueError):  # closed or full
+            return
 
     debug = info = warning = warn = error = critical = fatal = exception = log = msg
+
+
+def _silence_stderr() -> None:
+    """Nobody reads it any more. What is left in its buffer would otherwise spoil the exit code."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
