@@ -26,16 +26,6 @@ class LinkSet:
     too_long: int = 0
     dropped: int = 0  # not looked at, beyond MAX_LINKS
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # thousands of links a second travel between processes, and columns pickle far faster
-        urls = tuple(link.url for link in self.links)
-        nofollow = bytes(link.nofollow for link in self.links)
-        return _unpickle, (urls, nofollow, self.invalid, self.too_long, self.dropped)
-
-
-def _unpickle(urls: tuple[NormalisedUrl, ...], nofollow: bytes, *counts: int) -> LinkSet:
-    return LinkSet(tuple(map(Link, urls, map(bool, nofollow))), *counts)
-
 
 NO_LINKS = LinkSet()
 
