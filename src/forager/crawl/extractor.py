@@ -5,20 +5,17 @@ Hostile HTML can cost seconds and gigabytes. Here it costs this process, and tha
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import zstandard
 
 from forager.archive.record import ResponseRecord, pack
-from forager.crawl.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
 from forager.crawl.links import links_as_text
 from forager.crawl.reading import document_of, pack_document
 from forager.crawl.scope import Scope, ScopeMode
@@ -28,6 +25,7 @@ from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.sandbox.serving import Answer, limit_memory, serve
 
 MAX_KNOWN = 100_000
 
@@ -168,44 +166,20 @@ def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes
     )
 
 
-def limit_memory(megabytes: int) -> None:
-    limit = megabytes * 2**20
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
 def main() -> None:
     setup = orjson.loads(sys.argv[1])
     limit_memory(setup["memory_mb"])
     extractor = Extractor(
         setup["seeds"], setup["scope"], setup["agent"], documents=setup["documents"]
     )
-    try:
-        serve(extractor, sys.stdin.buffer, sys.stdout.buffer)
-    except BrokenPipeError:
-        os._exit(0)  # the runner is gone; an orderly exit would complain about the pipe again
 
-
-def serve(extractor: Extractor, reader: BinaryIO, writer: BinaryIO) -> None:
-    """Answer pages until there are no more."""
-    _send(writer, READY)
-    while (message := read_frame(reader.read)) is not None:
-        request, blobs = message
+    def answer(request: dict[str, Any], body: bytes) -> Answer | None:
         if "seed" in request:
             extractor.add_seed(request["seed"])
-            continue
-        try:
-            header, blobs = extractor.answer(request, blobs[0])
-        except MemoryError:
-            # whatever the page had built up is still referred to: start again with a clean slate
-            raise SystemExit(OUT_OF_MEMORY) from None
-        except Exception as error:  # a page that breaks the code is a failed page, not a failed job
-            header, blobs = {"error": f"{type(error).__name__}: {error}"}, []
-        _send(writer, {"id": request["id"], **header}, blobs)
+            return None
+        return extractor.answer(request, body)
 
-
-def _send(writer: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes] = ()) -> None:
-    writer.write(encode_frame(header, blobs))
-    writer.flush()
+    serve(answer)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from forager.crawl.batch import Committer
 from forager.crawl.discovery import Discovery
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
-from forager.crawl.extraction import ExtractionLimits, ExtractionPool
+from forager.crawl.extraction import ExtractionPool
 from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, check_payload, crawl_options
 from forager.crawl.pages import Pages
@@ -28,7 +28,6 @@ from forager.crawl.rereading import Rereading
 from forager.crawl.scope import Scope, ScopeMode
 from forager.crawl.sealing import open_options
 from forager.crawl.seeding import Seeding, first_urls
-from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
@@ -47,9 +46,11 @@ from forager.fetch.proxy import ProxySpec
 from forager.fetch.robots import product_token
 from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.rotation import PooledClient
+from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.sandbox.process import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -256,8 +257,8 @@ def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
     return lambda url: url.startswith(schemes) and scope.outside(url) is None
 
 
-def _extraction_limits(settings: Settings) -> ExtractionLimits:
-    return ExtractionLimits(
+def _extraction_limits(settings: Settings) -> SandboxLimits:
+    return SandboxLimits(
         processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
         seconds=settings.extraction_time_limit,
         memory_mb=settings.extraction_memory_mb,

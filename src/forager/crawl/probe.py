@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from forager.crawl.job import client_options, user_agent
 from forager.crawl.options import CrawlOptions
-from forager.crawl.sender import Paced, Sender
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import ErrorKind, GiveUp
@@ -19,6 +18,7 @@ from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
 from forager.fetch.robots import product_token
 from forager.fetch.robots_gate import RobotsGate, RobotsVerdict
+from forager.fetch.sender import Paced, Sender
 from forager.settings import Settings
 
 

@@ -12,7 +12,6 @@ from forager.crawl.entry import Found, Via
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.sender import Paced, Sender
 from forager.crawl.sitemaps import SitemapEntry, SitemapParser
 from forager.crawl.state import CrawlState
 from forager.errors import Retry, WorkFailed
@@ -24,6 +23,7 @@ from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
 from forager.fetch.response import Request
 from forager.fetch.robots_gate import RobotsGate, origin_of
+from forager.fetch.sender import Paced, Sender
 from forager.fetch.slots import HostResting
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Waiting

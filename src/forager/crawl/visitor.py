@@ -18,13 +18,13 @@ from forager.crawl.judge import (
 )
 from forager.crawl.loops import CONTENT
 from forager.crawl.pages import Pages
-from forager.crawl.sender import Sender
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
 from forager.errors import WorkFailed
 from forager.extract.keys import url_key
 from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
+from forager.fetch.sender import Sender
 from forager.fetch.slots import DomainInactive, HostResting
 from forager.jobs.context import JobContext
 

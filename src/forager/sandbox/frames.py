@@ -1,6 +1,6 @@
-"""Messages between a runner and its extraction processes: a JSON header and raw blobs.
+"""Messages to and from a sandboxed process: a JSON header and raw blobs.
 
-No pickle: an extraction process reads hostile pages, and what it answers is only data.
+No pickle: such a process reads hostile pages, and what it answers is only data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode_frame(header: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
 def frame_lengths(prefix: bytes) -> tuple[int, int]:
     head, body = _LENGTHS.unpack(prefix)
     if head + body > MAX_FRAME:
-        raise ValueError("an extraction process sent nonsense")
+        raise ValueError("a sandboxed process sent nonsense")
     return head, body
 
 

@@ -1,0 +1,1 @@
+"""Site parsers: what generic extraction cannot know about single shops, as plug-ins."""
