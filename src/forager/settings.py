@@ -164,6 +164,60 @@ class Settings(BaseSettings):
         description="Key of stored secrets; by default a file in the home folder.",
     )
 
+    # --- products --------------------------------------------------------------------------
+    recrawl_every: Seconds = Field(
+        default=86400.0,
+        description="How often a task is crawled where neither it nor its domain says so.",
+    )
+    adaptive_schedule: bool = Field(
+        default=False,
+        description="Visit changing products more often and steady ones less, unless the domain"
+        " says otherwise.",
+    )
+    adaptive_min: Seconds = Field(
+        default=3600.0, description="Shortest interval that adaptive scheduling may arrive at."
+    )
+    adaptive_max: Seconds = Field(
+        default=30 * 86400.0,
+        description="Longest interval that adaptive scheduling may arrive at.",
+    )
+    scheduler_interval: Seconds = Field(
+        default=1.0, description="How often the scheduler looks for tasks that are due."
+    )
+    task_concurrency: int = Field(
+        default=32, ge=1, le=10_000, description="Tasks one worker downloads at the same time."
+    )
+    task_retries: int = Field(
+        default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
+    )
+    task_retry_delay: SecondsOrZero = Field(
+        default=30.0, description="Wait before a task's first retry; doubles with each one."
+    )
+    task_retry_delay_max: SecondsOrZero = Field(
+        default=6 * 3600.0, description="Longest wait before a task's retry."
+    )
+    task_proxies: bool = Field(
+        default=False,
+        description="Fetch tasks through the pool of proxies, unless their domain says otherwise.",
+    )
+    parser_modules: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Python modules, separated by commas, that register parsers of your own.",
+    )
+    images: bool = Field(default=True, description="Download the images of products.")
+    image_max_mb: float = Field(
+        default=10.0, gt=0, le=1000, description="Largest image file that is kept."
+    )
+    images_per_product: int = Field(
+        default=10, ge=0, le=1000, description="Images of one product that are downloaded."
+    )
+    history_days: float = Field(
+        default=90.0,
+        gt=0,
+        le=36500,
+        description="Attempts, errors, extractions and events of tasks older than this go.",
+    )
+
     # --- archive ---------------------------------------------------------------------------
     archive_url: str | None = Field(
         default=None,
@@ -199,7 +253,7 @@ class Settings(BaseSettings):
             raise ValueError("expected postgresql://user:password@host:5432/database")
         return url
 
-    @field_validator("job_modules", mode="before")
+    @field_validator("job_modules", "parser_modules", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         if isinstance(value, str):

@@ -96,8 +96,9 @@ class ArchiveSegment(Base):
     __table_args__ = (Index("archive_segments_job_idx", "job_id"),)
 
     name: Mapped[str] = mapped_column(primary_key=True)
-    # who wrote it; a segment outlives its job while something refers to it
+    # who wrote it: a job, or a worker for tasks; it outlives both while something refers to it
     job_id: Mapped[UUID | None]
+    worker_id: Mapped[UUID | None]
     # the lease it was written under: whoever holds a later one does not write here
     lease: Mapped[int] = mapped_column(BigInteger)
     bytes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))

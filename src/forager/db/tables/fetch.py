@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from sqlalchemy import (
     Float,
     ForeignKey,
     Index,
+    Interval,
     Numeric,
     SmallInteger,
     text,
@@ -32,6 +33,12 @@ class Domain(Base):
         CheckConstraint("domain_name = lower(domain_name)", name="domain_name"),
         CheckConstraint("crawl_delay_seconds >= 0", name="crawl_delay_seconds"),
         CheckConstraint("max_concurrent_requests >= 1", name="max_concurrent_requests"),
+        CheckConstraint("crawl_frequency > interval '0'", name="crawl_frequency"),
+        CheckConstraint(
+            "min_frequency > interval '0' AND max_frequency >= min_frequency", name="frequencies"
+        ),
+        CheckConstraint("currency ~ '^[A-Z]{3}$'", name="currency"),
+        CheckConstraint("task_hold IN ('paused', 'stopped')", name="task_hold"),
         Index("domains_domain_name_key", "domain_name", unique=True),
         Index("domains_is_active_idx", "is_active"),
         {"postgresql_with": {"fillfactor": "70"}},
@@ -45,6 +52,17 @@ class Domain(Base):
     # count per (domain, proxy) pair alone, not for the domain in total
     per_proxy_only: Mapped[bool] = mapped_column(server_default=text("false"))
     is_active: Mapped[bool] = mapped_column(server_default=text("true"))
+    # --- how its tasks are treated; unset means: the setting
+    crawl_frequency: Mapped[timedelta | None] = mapped_column(Interval)
+    adaptive: Mapped[bool | None]
+    min_frequency: Mapped[timedelta | None] = mapped_column(Interval)
+    max_frequency: Mapped[timedelta | None] = mapped_column(Interval)
+    use_proxies: Mapped[bool | None]
+    # whether a person allowed its tasks to reach private addresses
+    allow_private: Mapped[bool] = mapped_column(server_default=text("false"))
+    # the currency its prices must have
+    currency: Mapped[str | None]
+    task_hold: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
     # -------------------------------------------------------------------------------------------

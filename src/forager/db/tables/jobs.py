@@ -162,4 +162,6 @@ class Worker(Base):
     started_at: Mapped[datetime] = mapped_column(server_default=NOW)
     last_seen: Mapped[datetime] = mapped_column(server_default=NOW)
     state: Mapped[str] = mapped_column(server_default="running")
+    # what it does: jobs, or tasks
+    role: Mapped[str] = mapped_column(server_default="jobs")
     note: Mapped[str | None]
