@@ -135,7 +135,7 @@ async def test_a_304_keeps_validators_links_and_archive_reference(
     known = (await second.writer.previous([key, b"no such key 1234"]))[key]
     assert (known.etag, known.last_modified) == ('"home"', "yesterday")
     assert known.link_set is not None
-    assert await second.writer.links_of(known.link_set) == b"links of "
+    assert await second.writer.links_of([known.link_set]) == {known.link_set: b"links of "}
     await second.write([page("", None)])
     await second.finish()
     lines = await rows_of(

@@ -7,35 +7,14 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from forager import __version__
-from forager.cli import (
-    archive,
-    config,
-    crawl,
-    db,
-    demo,
-    doctor,
-    domains,
-    explain,
-    export,
-    fetch,
-    jobs,
-    moves,
-    parse,
-    proxies,
-    read,
-    search,
-    sources,
-    up,
-    watchdog,
-    worker,
-)
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.flags import Flags
+from forager.cli.lazy import lazy_group
 from forager.cli.stopping import leave_on_sigterm
 
 
@@ -56,37 +35,44 @@ class Format(StrEnum):
 # one line breaks into a paragraph of its own only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
 
-app = typer.Typer(
+# where each command is: a function, or an app with commands of its own
+COMMANDS = {
+    "crawl": "crawl:crawl",
+    "resume": "crawl:resume",
+    "demo": "demo:demo",
+    "explain": "explain:explain",
+    "fetch": "fetch:fetch",
+    "parse": "parse:parse",
+    "export": "export:export",
+    "up": "up:up",
+    "worker": "worker:worker",
+    "watchdog": "watchdog:watchdog",
+    "doctor": "doctor:doctor",
+    "read": "read:read",
+    "search": "search:search",
+    "jobs": "job_commands:app",
+    "sources": "sources:app",
+    "domains": "domains:app",
+    "proxies": "proxies:app",
+    "archive": "archive:app",
+    "db": "db:app",
+    "config": "config:app",
+}
+
+
+def _plain_app(**options: Any) -> typer.Typer:
+    # plain help: quicker, and as readable through a pipe as on a terminal
+    return typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, **options)
+
+
+app = _plain_app(
     name="forager",
+    cls=lazy_group(COMMANDS, _plain_app),
     help="A durable, polite, fast crawler that never loses work.",
     epilog=EPILOG,
     no_args_is_help=True,
     context_settings={"help_option_names": ["--help", "-h"]},
-    pretty_exceptions_enable=False,
-    # plain help: quicker, and as readable through a pipe as on a terminal
-    rich_markup_mode=None,
 )
-moves.add_to(jobs.app)
-app.command("crawl")(crawl.crawl)
-app.command("resume")(crawl.resume)
-app.command("demo")(demo.demo)
-app.command("explain")(explain.explain)
-app.command("fetch")(fetch.fetch)
-app.command("parse")(parse.parse)
-app.command("export")(export.export)
-app.command("up")(up.up)
-app.command("worker")(worker.worker)
-app.command("watchdog")(watchdog.watchdog)
-app.command("doctor")(doctor.doctor)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(sources.app, name="sources")
-app.command("read")(read.read)
-app.command("search")(search.search)
-app.add_typer(domains.app, name="domains")
-app.add_typer(proxies.app, name="proxies")
-app.add_typer(archive.app, name="archive")
-app.add_typer(db.app, name="db")
-app.add_typer(config.app, name="config")
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -12,6 +11,7 @@ from forager.archive.segment import ArchiveRef
 from forager.crawl.links import NO_LINKS, PageLinks, links_from_text
 from forager.crawl.scope import Scope
 from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.shared_query import SharedQuery
 from forager.db.database import Connection
 from forager.documents.page import NewPage, PreviousPage
 from forager.documents.plan import Plan
@@ -31,7 +31,8 @@ class Pages:
     def __init__(self, writer: GenerationWriter | None, scope: Scope) -> None:
         self._writer = writer
         self._scope = scope
-        self._asked: dict[bytes, asyncio.Future[PreviousPage | None]] = {}
+        self._previous: SharedQuery[bytes, PreviousPage] = SharedQuery(self._find_previous)
+        self._links: SharedQuery[bytes, bytes] = SharedQuery(self._find_links)
         # link sets that were followed in this run, and from which depth: pages of a site share
         # theirs
         self._followed: dict[bytes, int] = {}
@@ -47,36 +48,22 @@ class Pages:
         """The page in the base generation. Visits that ask at the same time share one query."""
         if self.base_id is None:
             return None
-        answer = self._asked.get(key)
-        if answer is None:
-            answer = self._asked[key] = asyncio.get_running_loop().create_future()
-            if len(self._asked) == 1:
-                asyncio.get_running_loop().call_soon(self._ask)
-        return await asyncio.shield(answer)
+        return await self._previous.find(key)
 
-    def _ask(self) -> None:
-        asked, self._asked = self._asked, {}
-        self._asking = asyncio.ensure_future(self._answer(asked))
-
-    async def _answer(self, asked: dict[bytes, asyncio.Future[PreviousPage | None]]) -> None:
+    async def _find_previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
         assert self._writer is not None
-        try:
-            found = await self._writer.previous(list(asked))
-        except Exception as error:
-            for answer in asked.values():
-                answer.set_exception(error)
-                answer.exception()  # read, even if its visit is gone by now
-            return
-        for key, answer in asked.items():
-            answer.set_result(found.get(key))
+        return await self._writer.previous(keys)
+
+    async def _find_links(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
+        assert self._writer is not None
+        return await self._writer.links_of(link_sets)
 
     async def links_before(self, page: PreviousPage, depth: int) -> PageLinks:
         """The links of a page that has not changed; a 304 has no body to find them in."""
         # from a greater depth they may have led too deep
         if page.link_set is None or self._followed.get(page.link_set, depth + 1) <= depth:
             return NO_LINKS
-        assert self._writer is not None
-        packed = await self._writer.links_of(page.link_set)
+        packed = await self._links.find(page.link_set)
         self._followed[page.link_set] = depth
         if not packed:
             return NO_LINKS

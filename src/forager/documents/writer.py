@@ -89,11 +89,10 @@ class GenerationWriter:
                 connection, self.base_id, keys, self._extractor_version
             )
 
-    async def links_of(self, link_set: bytes) -> bytes:
-        """The links of a page that has not changed, as `NewPage.outlinks` once had them."""
+    async def links_of(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The links of pages that have not changed, as `NewPage.outlinks` once had them."""
         async with self._context.database.connection() as connection:
-            links = await store.select_links(connection, self.source_id, link_set)
-        return links or b""
+            return await store.select_links(connection, self.source_id, link_sets)
 
     def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
         """Decide what is new and what is used again. Writes nothing."""

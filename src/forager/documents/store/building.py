@@ -106,12 +106,14 @@ async def select_previous(
     return {row[0]: PreviousPage(*row[1:]) for row in await cursor.fetchall()}
 
 
-async def select_links(connection: Connection, source_id: str, link_set: bytes) -> bytes | None:
+async def select_links(
+    connection: Connection, source_id: str, link_sets: Sequence[bytes]
+) -> dict[bytes, bytes]:
     cursor = await connection.execute(
-        "SELECT links FROM link_sets WHERE source_id = %s AND hash = %s", (source_id, link_set)
+        "SELECT hash, links FROM link_sets WHERE source_id = %s AND hash = ANY(%b)",
+        (source_id, list(link_sets)),
     )
-    row = await cursor.fetchone()
-    return None if row is None else bytes(row[0])
+    return dict(await cursor.fetchall())
 
 
 # --- a batch ---------------------------------------------------------------------------------

@@ -1,0 +1,10 @@
+"""All of `forager jobs`: the commands that look, and those that move."""
+
+from __future__ import annotations
+
+from forager.cli import moves
+from forager.cli.jobs import app
+
+moves.add_to(app)
+
+__all__ = ["app"]

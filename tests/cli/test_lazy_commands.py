@@ -1,0 +1,35 @@
+"""A command is imported when it is called, and not before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from forager.cli.main import COMMANDS, app
+
+IMPORTED = """
+import sys
+from forager.cli.main import run
+assert run({arguments!r}) == 0
+print(*(name for name in sys.modules if name.startswith("forager.cli.")))
+"""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
+    command = typer.main.get_group(app).commands[name]
+    assert command.name == name
+    assert command.help
+
+
+def test_a_command_does_not_import_the_others() -> None:
+    script = IMPORTED.format(arguments=["config", "--help"])
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    imported = answer.stdout.splitlines()[-1].split()
+    assert "forager.cli.config" in imported
+    assert "forager.cli.crawl" not in imported
