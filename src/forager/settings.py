@@ -44,6 +44,8 @@ AT_MOST = (
     ("heartbeat_interval", "watchdog_interval", "the living need time to beat between two looks"),
     ("stall_limit", "progress_limit", "a runner that is frozen makes no progress either"),
     ("retry_delay", "retry_delay_max", "the first wait cannot be longer than the longest"),
+    ("task_retry_delay", "task_retry_delay_max", "the first wait cannot exceed the longest"),
+    ("adaptive_min", "adaptive_max", "the shortest interval cannot exceed the longest"),
 )
 
 
