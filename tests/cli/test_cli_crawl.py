@@ -37,6 +37,8 @@ def url() -> Iterator[str]:
         ([], "give at least one, or --file with some"),
         (["--file", "/dev/null"], "give at least one, or --file with some"),
         (["http://127.0.0.1/", "--max-bytes", str(10**25)], "--max-bytes"),
+        (["http://127.0.0.1/", "--max-time", "-1"], "--max-time: "),
+        (["ftp://127.0.0.1/"], "URL: 'ftp://127.0.0.1/' cannot be crawled"),
     ],
 )
 def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
@@ -66,6 +68,14 @@ def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
     assert less.out.startswith("completed: not published\n")
     assert "forager sources generations guide" in less.out
     assert forager("sources", "publish", "guide", "--force").code == 0
+
+
+def test_a_source_whose_crawl_is_paused_says_how_to_go_on(url: str) -> None:
+    job = forager("crawl", url, "--allow-private", "--source", "guide", "--detach", "--json").json
+    assert forager("jobs", "pause", job["job_id"]).code == 0
+    again = forager("crawl", url, "--allow-private", "--source", "guide")
+    assert (again.code, again.out) == (4, "")
+    assert f"forager resume {job['job_id']}" in again.err
 
 
 async def test_an_old_error_is_not_why_a_crawl_is_paused(queue: Queue, url: str) -> None:

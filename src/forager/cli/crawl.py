@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from forager.cli.options import AsJson, JobId
 from forager.cli.output import note, say, show_json
 from forager.cli.stopping import StoppedAtOnce
 from forager.cli.words import counted, duration
-from forager.errors import ErrorKind, ForagerError
+from forager.errors import ErrorKind, ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
     from forager.db.database import Database
+    from forager.jobs.job import Job
     from forager.settings import Settings
 
 # how long somebody who said "at once" waits to hear how things stand
 LAST_LOOK = 2.0
+# an option as the crawl names it, at the start of a line that says what is wrong with it
+_OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
 Urls = Annotated[
     list[str] | None, typer.Argument(metavar="URL...", help="Where to start; several with list.")
@@ -105,7 +109,6 @@ def crawl(
 
     Ctrl-C pauses cleanly; `forager resume` goes on from there.
     """
-    from forager.crawl.options import crawl_options
 
     starts = [*(urls or []), *_lines(file)]
     if not starts:
@@ -130,7 +133,7 @@ def crawl(
         "allow_private": allow_private,
         "ignore_robots": ignore_robots,
     }
-    options = crawl_options(given)
+    options = checked_options(given)
     settings = flags_of(context).load()
     raise typer.Exit(
         asyncio.run(
@@ -139,6 +142,21 @@ def crawl(
             )
         )
     )
+
+
+def checked_options(given: dict[str, Any]) -> CrawlOptions:
+    """The options of a crawl; what is wrong with them is said in the words of the command line."""
+    from forager.crawl.options import crawl_options
+
+    try:
+        return crawl_options(given)
+    except InvalidInput as error:
+        raise InvalidInput(_OPTION.sub(_as_flag, error.message), hint=error.hint) from None
+
+
+def _as_flag(option: re.Match[str]) -> str:
+    name = option["name"]
+    return "URL:" if name == "urls" else f"--{name.replace('_', '-')}:"
 
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
@@ -172,7 +190,7 @@ async def crawl_in_foreground(
         )
         job = asked.job
         if not asked.created:
-            note(f"{job.source_id} is being crawled already by job {job.id}")
+            note(_already_there(job))
         if detach:
             report = await crawl_report(database, queue, job.id)
             _show(report, as_json=as_json)
@@ -180,8 +198,28 @@ async def crawl_in_foreground(
                 say(f"a worker will run it: forager worker · forager jobs show {job.id}")
             return OK
         if not asked.created:
+            _must_not_wait(job)
             note("this is its progress; its own options hold, not those given now")
         return await _watch(database, settings, job.id, as_json=as_json)
+
+
+def _already_there(job: Job) -> str:
+    from forager.jobs.lifecycle import Status
+
+    if job.status is Status.PAUSED:
+        return f"{job.source_id} has a crawl that is paused: job {job.id}"
+    return f"{job.source_id} is being crawled already by job {job.id}"
+
+
+def _must_not_wait(job: Job) -> None:
+    """A paused crawl waits for a person: there is nothing to watch."""
+    from forager.jobs.lifecycle import Status
+
+    if job.status is Status.PAUSED:
+        raise NotAllowed(
+            "nothing was started: only one crawl of a source can be under way",
+            hint=f"`forager resume {job.id}` goes on, `forager jobs cancel {job.id}` ends it.",
+        )
 
 
 async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:

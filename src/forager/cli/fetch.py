@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.crawl import parse_headers
+from forager.cli.crawl import checked_options, parse_headers
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json, write
@@ -38,9 +38,7 @@ def fetch(
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
-    from forager.crawl.options import crawl_options
-
-    options = crawl_options(
+    options = checked_options(
         {
             "urls": [url],
             "strategy": "single",
