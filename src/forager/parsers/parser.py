@@ -1,0 +1,156 @@
+"""Site parsers: what one shop says in its own way, one method per field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from selectolax.lexbor import LexborNode
+
+from forager.errors import InvalidInput
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.page import ProductPage
+from forager.extract.product.price import Money, money_in
+from forager.parsers.pattern import UrlPattern
+from forager.parsers.values import usable
+from forager.parsers.version import version_key
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+# a parser was written by somebody who looked at the shop
+CONFIDENCE = 0.99
+_MAX_TEXT = 20_000
+# a product's name is `product_name` here: `name` is the parser's own
+FIELD_METHODS = {
+    "product_name" if field is FieldName.NAME else field.value: field for field in FieldName
+}
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+# for a field that the page does not have, whatever the generic extraction believes to see
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """A field whose method broke, or returned what is no value of it."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a parser says of one page."""
+
+    facts: tuple[Fact, ...] = ()
+    absent: tuple[FieldName, ...] = ()
+    problems: tuple[FieldProblem, ...] = ()
+
+
+class SiteParser:
+    """The base of all site parsers. An instance reads one page.
+
+    A subclass names itself and has a method for each field that it knows better than the generic
+    extraction: `price`, `list_price`, `currency`, `availability`, `rating`, `review_count`,
+    `brand`, `category`, `sku`, `gtin`, `images`, `variants`, `description`, `product_name`.
+    None leaves a field to the generic extraction; ABSENT says that there is none.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    # see `UrlPattern`
+    patterns: ClassVar[tuple[str, ...]] = ()
+    # of two parsers that fit a page, the one with the higher priority reads it
+    priority: ClassVar[int] = 0
+    compiled_patterns: ClassVar[tuple[UrlPattern, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if isinstance(getattr(cls, "name", None), str):
+            _check(cls)
+            cls.compiled_patterns = tuple(map(UrlPattern.compile, cls.patterns))
+
+    def __init__(self, page: ProductPage) -> None:
+        self.page = page
+
+    @classmethod
+    def facts(cls, page: ProductPage) -> tuple[Fact, ...]:
+        return cls.read(page).facts
+
+    @classmethod
+    def read(cls, page: ProductPage) -> Reading:
+        """Everything its methods say; one that raises costs its own field only."""
+        parser = cls(page)
+        facts: list[Fact] = []
+        absent: list[FieldName] = []
+        problems: list[FieldProblem] = []
+        for field, method in parser._methods():
+            try:
+                value = method()
+                if value is ABSENT:
+                    absent.append(field)
+                elif value is not None and value != ():
+                    kept = usable(field, value, page)
+                    facts.append(Fact(field, kept, CONFIDENCE, f"parser:{cls.name}"))
+            except MemoryError:
+                raise
+            except Exception as error:  # a plug-in may raise anything, and the other fields stand
+                problems.append(FieldProblem(field, f"{type(error).__name__}: {error}"[:500]))
+        return Reading(tuple(facts), tuple(absent), tuple(problems))
+
+    def _methods(self) -> Iterator[tuple[FieldName, Callable[[], Any]]]:
+        for name, field in FIELD_METHODS.items():
+            if callable(method := getattr(self, name, None)):
+                yield field, method
+
+    # --- what most methods need ------------------------------------------------------------------
+
+    def nodes(self, *selectors: str) -> Iterator[LexborNode]:
+        """The elements that fit the first selector, then the second, and so on."""
+        for selector in selectors:
+            yield from self.page.tree.css(selector)
+
+    def texts(self, *selectors: str) -> Iterator[str]:
+        """The texts of the elements, in one line each, without the empty ones."""
+        for node in self.nodes(*selectors):
+            text = " ".join(node.text(separator=" ")[:_MAX_TEXT].split())
+            if text:
+                yield text
+
+    def text(self, *selectors: str) -> str | None:
+        """The first text that is not empty."""
+        return next(self.texts(*selectors), None)
+
+    def attribute(self, selector: str, name: str) -> str | None:
+        """The first value of an attribute that is not empty."""
+        values = (node.attributes.get(name) for node in self.nodes(selector))
+        return next((value.strip() for value in values if value and value.strip()), None)
+
+    def money(self, *selectors: str) -> Money | None:
+        """The first amount in the texts of the elements, with its currency where one is shown."""
+        for text in self.texts(*selectors):
+            if found := next(money_in(text[:200], self.page.currency_hints), None):
+                return found
+        return None
+
+    def amount(self, *selectors: str) -> Decimal | None:
+        found = self.money(*selectors)
+        return found.amount if found else None
+
+
+def _check(parser: Any) -> None:
+    if not _NAME.fullmatch(parser.name):
+        raise InvalidInput(
+            f"{parser.name!r} cannot be the name of a parser",
+            hint="Use lower-case letters, digits, - and _.",
+        )
+    version_key(parser.version)
+    if isinstance(parser.patterns, str) or not parser.patterns:
+        raise InvalidInput(f"parser {parser.name}: patterns must be a tuple of URL patterns")

@@ -1,0 +1,72 @@
+"""Where parsers come from: entry points of installed packages, and modules named in settings."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+from forager.parsers.parser import SiteParser
+
+GROUP = "forager.parsers"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One version of one parser, and the package or module it came from."""
+
+    parser: type[SiteParser]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPlugin:
+    """Something that should have been a parser."""
+
+    origin: str
+    reason: str
+
+
+def installed_plugins() -> Iterator[Plugin | BrokenPlugin]:
+    """The parsers of all installed packages, in a settled order."""
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        yield from _plugins_of(_origin(entry), entry.load)
+
+
+def named_plugins(modules: Iterable[str]) -> Iterator[Plugin | BrokenPlugin]:
+    for name in modules:
+        yield from _plugins_of(name, lambda name=name: importlib.import_module(name))
+
+
+def _origin(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.value
+
+
+def _plugins_of(origin: str, load: Any) -> Iterator[Plugin | BrokenPlugin]:
+    try:
+        found = list(_parsers_in(load()))
+    except (Exception, SystemExit) as error:  # whatever it does, the other parsers still work
+        yield BrokenPlugin(origin, f"{type(error).__name__}: {error}"[:500])
+        return
+    if not found:
+        yield BrokenPlugin(origin, "it has no SiteParser with a name")
+    yield from (Plugin(parser, origin) for parser in found)
+
+
+def _parsers_in(loaded: Any) -> Iterator[type[SiteParser]]:
+    """A class itself, or every parser that a module defines or imports."""
+    candidates = vars(loaded).values() if isinstance(loaded, ModuleType) else (loaded,)
+    for candidate in candidates:
+        if _is_parser(candidate):
+            yield candidate
+
+
+def _is_parser(candidate: Any) -> bool:
+    return (
+        isinstance(candidate, type)
+        and issubclass(candidate, SiteParser)
+        and isinstance(getattr(candidate, "name", None), str)
+    )

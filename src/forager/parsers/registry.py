@@ -1,0 +1,184 @@
+"""All parsers there are, and which of them reads a page."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+from forager.errors import NotFound
+from forager.extract.product.extract import extract_product
+from forager.extract.product.fact import FieldName
+from forager.extract.product.page import ProductPage
+from forager.extract.product.record import Product
+from forager.parsers import generic
+from forager.parsers.parser import FieldProblem, SiteParser
+from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
+from forager.parsers.version import newest, version_key
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedProduct:
+    """What a page says, and who read it. `problems` are the fields that the parser broke at."""
+
+    product: Product
+    parser: str
+    version: str
+    problems: tuple[FieldProblem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParserVersion:
+    """One version of one parser, as people see it."""
+
+    name: str
+    version: str
+    patterns: tuple[str, ...]
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Parsers by name and version. What could not be loaded is in `broken`, and does no harm."""
+
+    plugins: Mapping[str, Mapping[str, Plugin]]
+    broken: tuple[BrokenPlugin, ...] = ()
+
+    def chosen(self, url: str) -> str:
+        """The name of the parser for a URL: highest priority, then the most telling pattern."""
+        best, chosen = (-(10**9), -1), generic.NAME
+        for name, versions in self.plugins.items():
+            rank = _rank(versions[newest(versions)].parser, url)
+            if rank is not None and rank > best:
+                best, chosen = rank, name
+        return chosen
+
+    def in_version(self, name: str, version: str | None) -> type[SiteParser] | None:
+        """The class; in its newest version where the one asked for is not installed here."""
+        versions = self.plugins.get(name)
+        if not versions:
+            return None
+        return (versions.get(version or "") or versions[newest(versions)]).parser
+
+    def versions(self, name: str) -> tuple[str, ...]:
+        """All of one name, oldest first; empty where there is no such parser."""
+        if name == generic.NAME:
+            return (generic.VERSION,)
+        return tuple(sorted(self.plugins.get(name, ()), key=version_key))
+
+
+def _rank(parser: type[SiteParser], url: str) -> tuple[int, int] | None:
+    fitting = [pattern.weight for pattern in parser.compiled_patterns if pattern.matches(url)]
+    return (parser.priority, max(fitting)) if fitting else None
+
+
+def build_registry(modules: Iterable[str] = ()) -> Registry:
+    """Import everything that offers parsers; what breaks is left out, and said in `broken`."""
+    plugins: dict[str, dict[str, Plugin]] = {}
+    broken: list[BrokenPlugin] = []
+    with _prints_aside():
+        candidates = [*installed_plugins(), *named_plugins(modules)]
+    for found in candidates:
+        problem = found if isinstance(found, BrokenPlugin) else _add(plugins, found)
+        if problem is not None:
+            broken.append(problem)
+    return Registry(plugins, tuple(broken))
+
+
+def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin | None:
+    parser = plugin.parser
+    if parser.name == generic.NAME:
+        return BrokenPlugin(plugin.origin, f"a parser cannot be called {generic.NAME}")
+    known = plugins.setdefault(parser.name, {}).setdefault(parser.version, plugin)
+    if known.parser is parser:
+        return None
+    return BrokenPlugin(
+        plugin.origin,
+        f"{parser.name} {parser.version} is there already, from {known.origin}",
+    )
+
+
+def _prints_aside() -> contextlib.AbstractContextManager[object]:
+    # standard output carries the answers of a sandboxed process, and the data of a command
+    return contextlib.redirect_stdout(sys.stderr)
+
+
+# --- the parsers of this process -----------------------------------------------------------------
+
+_modules: tuple[str, ...] = ()
+
+
+def load_parsers(modules: Iterable[str] = ()) -> Registry:
+    """Also use the parsers of these modules (setting `parser_modules`) in this process."""
+    global _modules
+    _modules = tuple(dict.fromkeys((*_modules, *modules)))
+    return registry()
+
+
+def registry() -> Registry:
+    return _registry(_modules)
+
+
+@cache
+def _registry(modules: tuple[str, ...]) -> Registry:
+    return build_registry(modules)
+
+
+def all_parsers() -> list[ParserVersion]:
+    """Every version of every parser, by name, oldest first."""
+    known = registry()
+    found = [
+        ParserVersion(name, version, plugin.parser.patterns, plugin.origin)
+        for name, versions in known.plugins.items()
+        for version, plugin in versions.items()
+    ]
+    found.append(ParserVersion(generic.NAME, generic.VERSION, ("*/*",), "forager"))
+    return sorted(found, key=lambda each: (each.name, version_key(each.version)))
+
+
+def find(name: str, version: str | None = None) -> str:
+    """The version asked for, or the newest; NotFound names those there are."""
+    versions = registry().versions(name)
+    if not versions:
+        raise NotFound(
+            f"there is no parser {name!r}", hint="`forager parsers list` shows all that are loaded."
+        )
+    if version is not None and version not in versions:
+        raise NotFound(
+            f"parser {name} has no version {version}",
+            hint=f"Installed: {', '.join(versions)}.",
+        )
+    return version or versions[-1]
+
+
+def chosen_parser(url: str) -> str:
+    """The name of the parser that reads pages of this (normalised) URL."""
+    return registry().chosen(url)
+
+
+def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) -> ParsedProduct:
+    """Read a page with the best parser for its URL, in the version that `versions` names for it.
+
+    Without a name there, in its newest version. A version that is not installed here is replaced
+    by the newest too: the answer says which one has read the page.
+    """
+    known = registry()
+    name = known.chosen(page.url)
+    parser = known.in_version(name, (versions or {}).get(name))
+    if parser is None:
+        return ParsedProduct(extract_product(page), generic.NAME, generic.VERSION)
+    with _prints_aside():
+        reading = parser.read(page)
+    product = _without(extract_product(page, reading.facts), reading.absent)
+    return ParsedProduct(product, parser.name, parser.version, reading.problems)
+
+
+def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
+    if not absent:
+        return product
+    evidence = {name: said for name, said in product.evidence.items() if name not in absent}
+    empty = Product()
+    gone = {field.value: getattr(empty, field.value) for field in absent}
+    return replace(product, evidence=evidence, **gone)
