@@ -1,0 +1,1 @@
+"""The SQL of products and tasks: one statement per function, no decisions."""
