@@ -2,20 +2,122 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
-from forager.extract.product.fact import Fact
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Evidence, Product
+from forager.extract.product.record import Availability, Evidence, Product
+
+# how much of what is left to certainty each further place gives that says the same
+_AGREEMENT = 0.4
+_CERTAIN = 0.99
+_PARSER = "parser"
+# a site parser below this says itself that it is guessing
+_PARSER_SURE = 0.5
 
 
-def merge(facts: Iterable[Fact], page: ProductPage) -> Product:  # noqa: ARG001
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One value of one field, and all the places that stand for it."""
+
+    value: Any
+    confidence: float
+    origin: str
+    places: frozenset[str]
+
+
+def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     """The product that the facts of one page describe, with the evidence for every field."""
-    best: dict[str, Fact] = {}
+    known = list(facts)
+    chosen = {name: claim for name in FieldName if (claim := choose(name, known))}
+    _settle_price(chosen, known)
+    _infer_availability(chosen)
+    evidence = {
+        str(name): Evidence(round(claim.confidence, 3), claim.origin)
+        for name, claim in chosen.items()
+    }
+    values = {str(name): claim.value for name, claim in chosen.items()}
+    product = replace(Product(evidence=evidence), **values)
+    return replace(product, confidence=likeness(product, known, page))
+
+
+def choose(name: FieldName, facts: list[Fact]) -> Claim | None:
+    """The best claim for a field."""
+    claims = claims_for(name, facts)
+    parsed = [c for c in claims if _PARSER in c.places and c.confidence >= _PARSER_SURE]
+    return max(parsed or claims, key=lambda claim: claim.confidence, default=None)
+
+
+def claims_for(name: FieldName, facts: list[Fact]) -> list[Claim]:
+    """What is said about a field, equal values together; agreement makes them surer."""
+    groups: dict[Any, list[Fact]] = {}
     for fact in facts:
-        if fact.field not in best or best[fact.field].confidence < fact.confidence:
-            best[fact.field] = fact
-    evidence = {name: Evidence(fact.confidence, fact.origin) for name, fact in best.items()}
-    values = {str(name): fact.value for name, fact in best.items()}
-    return replace(Product(evidence=evidence), **values)
+        if fact.field is name:
+            groups.setdefault(_key(name, fact.value), []).append(fact)
+    return [_claim(group) for group in groups.values()]
+
+
+def _claim(facts: list[Fact]) -> Claim:
+    best = max(facts, key=lambda fact: fact.confidence)
+    by_place: dict[str, float] = {}
+    for fact in facts:
+        place = _place(fact)
+        by_place[place] = max(by_place.get(place, 0.0), fact.confidence)
+    confidence = best.confidence
+    for place, other in by_place.items():
+        if place != _place(best):
+            confidence += (_CERTAIN - confidence) * other * _AGREEMENT
+    return Claim(best.value, min(confidence, 1.0), best.origin, frozenset(by_place))
+
+
+def _place(fact: Fact) -> str:
+    return fact.origin.partition(":")[0]
+
+
+_NOT_CODE = re.compile(r"[\W_]+")
+
+
+def _key(name: FieldName, value: Any) -> Any:
+    """What makes two values the same one, though they are written differently."""
+    if name in (FieldName.SKU, FieldName.BRAND, FieldName.NAME) and isinstance(value, str):
+        return _NOT_CODE.sub("", value.lower()) or value
+    if name is FieldName.GTIN and isinstance(value, str):
+        return value.lstrip("0")
+    return value
+
+
+# --- fields that depend on each other ---------------------------------------------------------
+
+
+def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+    """A price that the page shows struck through, beside a lower one, is the list price."""
+    price, before = chosen.get(FieldName.PRICE), chosen.get(FieldName.LIST_PRICE)
+    if price is None or before is None:
+        return
+    if price.value == before.value and _PARSER not in price.places:
+        shown = [
+            c for c in claims_for(FieldName.PRICE, facts)
+            if isinstance(c.value, Decimal) and c.value < price.value and "dom" in c.places
+        ]  # fmt: skip
+        if shown:
+            chosen[FieldName.PRICE] = max(shown, key=lambda claim: claim.confidence)
+            return
+    if before.value <= price.value:
+        del chosen[FieldName.LIST_PRICE]
+
+
+# what is offered at a price can be bought, as far as anybody says
+_INFERRED = 0.35
+
+
+def _infer_availability(chosen: dict[FieldName, Claim]) -> None:
+    price = chosen.get(FieldName.PRICE)
+    if FieldName.AVAILABILITY not in chosen and price is not None and price.confidence >= 0.5:
+        chosen[FieldName.AVAILABILITY] = Claim(
+            Availability.IN_STOCK, _INFERRED, f"inferred:{price.origin}", frozenset()
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -12,6 +13,8 @@ from forager.errors import InvalidInput
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_markup
+from forager.extract.product.currency import country_hints
+from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.urls import Refusal, Resolver, normalise
 
 
@@ -22,6 +25,17 @@ class ProductPage:
     url: str
     html: str
     tree: LexborHTMLParser
+
+    @cached_property
+    def elements(self) -> Elements:
+        """The elements that may speak of a product, found in one walk of the tree."""
+        return collect_elements(self.tree)
+
+    @cached_property
+    def currency_hints(self) -> tuple[str, ...]:
+        """The currencies of the countries that the page's address and language point to."""
+        parts = urlsplit(self.url)
+        return country_hints(parts.hostname or "", parts.path, self.language)
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -43,6 +57,24 @@ class ProductPage:
     def title(self) -> str | None:
         element = self.tree.css_first("head title")
         return " ".join(element.text().split())[:1000] or None if element else None
+
+    @cached_property
+    def titles(self) -> tuple[str, ...]:
+        """What the page calls itself: its heading, its OpenGraph title, its title."""
+        headings = (element.node.text(separator=" ") for element in self.elements.headings[:3])
+        shared = (
+            element.attributes.get("content") or ""
+            for element in self.elements.metas
+            if element.attributes.get("property") == "og:title"
+        )
+        named = (" ".join(text[:2000].split()) for text in (*headings, *shared, self.title or ""))
+        return tuple(dict.fromkeys(text[:500] for text in named if text))
+
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        """The addresses of the page itself, without their queries."""
+        urls = [self.url, *(self.absolute(href) for href in self.elements.canonicals[:2])]
+        return frozenset(url.partition("?")[0] for url in urls if url)
 
     def absolute(self, href: str) -> str | None:
         """The address that a link of this page leads to, or None where it leads nowhere."""

@@ -1,0 +1,131 @@
+"""Items that attributes of elements describe: microdata and RDFa, as nested dictionaries.
+
+Both are given the shape of JSON-LD, so that one reader understands all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from selectolax.lexbor import LexborNode
+
+from forager.extract.product.elements import Element
+
+Item = dict[str, Any]
+# properties whose items are other products than the page's
+_OTHERS = frozenset(
+    ["isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "hasVariant",
+     "model", "isVariantOf", "itemReviewed"]
+)  # fmt: skip
+_MAX_CLIMB = 200
+_MAX_TEXT = 70_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Which attributes open an item, say its type and name a property of it."""
+
+    scope: str
+    kind: str
+    name: str
+
+
+MICRODATA = Dialect("itemscope", "itemtype", "itemprop")
+RDFA = Dialect("typeof", "typeof", "property")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Items, but for those that stand in for others, and the properties that belong to no item."""
+
+    items: tuple[Item, ...]
+    orphans: Item
+
+
+def read_annotations(elements: Iterable[Element], dialect: Dialect) -> Annotations:
+    """All items of a page. Elements come in document order, so an owner precedes its properties."""
+    scopes: dict[int, Item] = {}
+    top: list[Item] = []
+    orphans: Item = {}
+    owner_of = _owner_finder(scopes)
+    for order, node, attributes, _ in elements:
+        opened: Item | None = None
+        if dialect.scope in attributes:
+            opened = {"@type": _types(attributes.get(dialect.kind)), "@order": order}
+            if attributes.get("itemid"):
+                opened["@id"] = attributes["itemid"]
+        owner = owner_of(node)
+        if names := (attributes.get(dialect.name) or "").split():
+            value = opened if opened is not None else _value(node, attributes)
+            _add(owner if owner is not None else orphans, names, value)
+        if opened is not None:
+            scopes[node.mem_id] = opened
+            if _OTHERS.isdisjoint(names):
+                top.append(opened)
+    return Annotations(tuple(top), orphans)
+
+
+def _owner_finder(scopes: dict[int, Item]) -> Callable[[LexborNode], Item | None]:
+    known: dict[int, Item | None] = {}
+
+    def owner_of(node: LexborNode) -> Item | None:
+        path: list[int] = []
+        owner: Item | None = None
+        parent = node.parent
+        while parent is not None and len(path) < _MAX_CLIMB:
+            mem = parent.mem_id
+            if mem in scopes:
+                owner = scopes[mem]
+                break
+            if mem in known:
+                owner = known[mem]
+                break
+            path.append(mem)
+            parent = parent.parent
+        known.update(dict.fromkeys(path, owner))
+        return owner
+
+    return owner_of
+
+
+def _types(value: str | None) -> list[str]:
+    return [
+        part.rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1] for part in (value or "").split()
+    ]
+
+
+def _add(owner: Item, names: list[str], value: Any) -> None:
+    for name in names[:5]:
+        short = name.rsplit("/", 1)[-1].rsplit(":", 1)[-1]
+        if short in owner:
+            known = owner[short]
+            if isinstance(known, list):
+                known.append(value)
+            else:
+                owner[short] = [known, value]
+        else:
+            owner[short] = value
+
+
+_ADDRESSES = {"a": "href", "link": "href", "area": "href", "img": "src", "source": "src",
+              "iframe": "src", "object": "data", "time": "datetime", "data": "value",
+              "meter": "value", "input": "value"}  # fmt: skip
+
+
+def _value(node: LexborNode, attributes: Any) -> str:
+    content = attributes.get("content")
+    if content is not None:
+        return str(content)
+    tag = node.tag or ""
+    if name := _ADDRESSES.get(tag):
+        value = attributes.get(name) or attributes.get("data-src")
+        # an anchor with text is a name as often as it is an address
+        if value and tag != "a":
+            return str(value)
+        if tag == "a" and not (text := node.text(separator=" ").strip()):
+            return str(value or "")
+        elif tag == "a":
+            return text[:_MAX_TEXT]
+    return node.text(separator=" ").strip()[:_MAX_TEXT]

@@ -1,0 +1,142 @@
+"""Currencies: ISO 4217 codes, the symbols people write, and which of several a symbol means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# the active codes that goods are sold in: no funds, metals or testing codes
+ISO_CODES = frozenset(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN
+    BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS
+    GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW
+    KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD
+    NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD
+    SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES
+    VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+    """.split()
+)
+# prices in these have no decimals, so that 5.000 is five thousand
+WHOLE_CURRENCIES = frozenset(
+    ["CLP", "COP", "IDR", "ISK", "JPY", "KRW", "PYG", "VND", "HUF", "UGX", "XAF", "XOF", "IRR"]
+)
+THREE_DECIMALS = frozenset(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"])
+
+# old codes and habits that pages still use
+_ALIASES = {"RUR": "RUB", "NTD": "TWD", "RMB": "CNY", "CNH": "CNY", "UKP": "GBP", "STG": "GBP"}
+
+_SYMBOLS = {
+    "€": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "us$": "USD", "us $": "USD",
+    "u$s": "USD", "usd$": "USD", "c$": "CAD", "ca$": "CAD", "c $": "CAD", "cdn$": "CAD",
+    "a$": "AUD", "au$": "AUD", "au $": "AUD", "nz$": "NZD", "hk$": "HKD", "nt$": "TWD",
+    "nt $": "TWD", "s$": "SGD", "sg$": "SGD", "r$": "BRL", "mx$": "MXN", "mex$": "MXN",
+    "clp$": "CLP", "cop$": "COP", "ar$": "ARS", "₹": "INR", "rs.": "INR", "₽": "RUB",
+    "руб": "RUB", "руб.": "RUB", "р.": "RUB", "zł": "PLN", "zl": "PLN", "kč": "CZK", "ft": "HUF",
+    "lei": "RON", "лв": "BGN", "лв.": "BGN", "₺": "TRY", "tl": "TRY", "₪": "ILS", "₩": "KRW",
+    "원": "KRW", "円": "JPY", "元": "CNY", "฿": "THB", "บาท": "THB", "₫": "VND", "đ": "VND",
+    "rp": "IDR", "rp.": "IDR", "rm": "MYR", "₱": "PHP", "₴": "UAH", "грн": "UAH", "₸": "KZT",
+    "тг": "KZT", "ر.س": "SAR", "ر.س.": "SAR", "ريال": "SAR", "د.إ": "AED", "د.إ.": "AED",
+    "درهم": "AED", "ج.م": "EGP", "د.ك": "KWD", "fr.": "CHF", "sfr.": "CHF", "₦": "NGN",
+    "₡": "CRC", "s/": "PEN", "s/.": "PEN", "q": "GTQ", "din": "RSD", "ден": "MKD", "₾": "GEL",
+    "৳": "BDT", "₭": "LAK", "៛": "KHR", "₮": "MNT", "￦": "KRW", "＄": "$", "￥": "¥", "kr.": "kr",
+    ",-kr": "kr",
+}  # fmt: skip
+
+# symbols that several countries use, and what they mean in each of them
+_SHARED = {
+    "$": frozenset(
+        "USD CAD AUD NZD MXN CLP ARS COP SGD HKD TWD UYU DOP JMD TTD BBD BSD FJD BMD XCD".split()
+    ),
+    "¥": frozenset(["JPY", "CNY"]),
+    "kr": frozenset(["SEK", "NOK", "DKK", "ISK"]),
+    "元": frozenset(["CNY", "TWD", "HKD"]),
+    "£": frozenset(["GBP", "EGP", "GIP", "FKP"]),
+    "rs.": frozenset(["INR", "PKR", "LKR", "NPR", "MUR"]),
+    "rs": frozenset(["INR", "PKR", "LKR", "NPR", "MUR"]),
+    "lei": frozenset(["RON", "MDL"]),
+    "ريال": frozenset(["SAR", "QAR", "OMR", "YER"]),
+    "r": frozenset(["ZAR"]),
+    "р": frozenset(["RUB"]),
+    "fr": frozenset(["CHF", "XAF", "XOF"]),
+}
+
+_EURO = "ad at be cy de ee es fi fr gr hr ie it lt lu lv mc me mt nl pt si sk sm va xk bg"
+_BY_COUNTRY = {
+    **dict.fromkeys(_EURO.split(), "EUR"),
+    **dict(
+        pair.split("=")
+        for pair in (
+            "us=USD gb=GBP uk=GBP ca=CAD au=AUD nz=NZD mx=MXN cl=CLP ar=ARS co=COP sg=SGD hk=HKD"
+            " tw=TWD uy=UYU do=DOP jm=JMD tt=TTD jp=JPY cn=CNY se=SEK no=NOK dk=DKK is=ISK in=INR"
+            " pk=PKR lk=LKR np=NPR ch=CHF li=CHF pl=PLN cz=CZK hu=HUF ro=RON md=MDL tr=TRY il=ILS"
+            " kr=KRW th=THB vn=VND id=IDR my=MYR ph=PHP ua=UAH ru=RUB kz=KZT by=BYN sa=SAR ae=AED"
+            " qa=QAR om=OMR kw=KWD bh=BHD eg=EGP jo=JOD ma=MAD tn=TND za=ZAR ng=NGN ke=KES gh=GHS"
+            " br=BRL pe=PEN ec=USD bo=BOB py=PYG cr=CRC gt=GTQ pa=USD sv=USD rs=RSD mk=MKD ba=BAM"
+            " al=ALL ge=GEL am=AMD az=AZN uz=UZS bd=BDT kh=KHR la=LAK mn=MNT mu=MUR"
+        ).split()
+    ),
+}
+# languages that one country alone makes likely
+_BY_LANGUAGE = {
+    "ja": "jp", "ko": "kr", "cs": "cz", "sv": "se", "nb": "no", "nn": "no", "da": "dk", "pl": "pl",
+    "hu": "hu", "he": "il", "th": "th", "vi": "vn", "id": "id", "uk": "ua", "ru": "ru", "tr": "tr",
+    "is": "is",
+}  # fmt: skip
+# top level domains that are sold to everybody, and so say nothing about a country
+_GENERIC_CCTLD = frozenset(["co", "me", "tv", "io", "cc", "la", "ws", "fm", "am", "ai", "is", "to"])
+
+_ISO_WORD = re.compile(r"(?<![A-Za-z])([A-Z]{3})(?![A-Za-z])")
+SYMBOL_PATTERN = "|".join(
+    re.escape(symbol)
+    for symbol in sorted({*_SYMBOLS, *_SHARED} - {"q", "r", "р"}, key=len, reverse=True)
+)
+
+
+def iso_code(value: str) -> str | None:
+    """The ISO 4217 code that a machine-readable place names, if it is one."""
+    code = value.strip().upper()
+    code = _ALIASES.get(code, code)
+    return code if code in ISO_CODES else None
+
+
+def currency_of(written: str, hints: Iterable[str] = ()) -> str | None:
+    """The currency of a symbol or code. One that several countries share needs a hint."""
+    text = written.strip()
+    if code := iso_code(text):
+        return code
+    symbol = text.lower()
+    symbol = _SYMBOLS.get(symbol, symbol) if _SYMBOLS.get(symbol) in _SHARED else symbol
+    if shared := _SHARED.get(symbol):
+        likely = next((hint for hint in hints if hint in shared), None)
+        return likely or (next(iter(shared)) if len(shared) == 1 else _default(symbol))
+    return _SYMBOLS.get(symbol)
+
+
+def _default(symbol: str) -> str | None:
+    # what these mean nearly everywhere; a dollar, a yen and a crown mean nothing by themselves
+    return {"£": "GBP", "lei": "RON", "fr": "CHF"}.get(symbol)
+
+
+def code_in(text: str) -> str | None:
+    """The first ISO code that stands as a word in a text."""
+    return next((m[1] for m in _ISO_WORD.finditer(text[:200]) if m[1] in ISO_CODES), None)
+
+
+def country_hints(host: str, path: str, language: str | None) -> tuple[str, ...]:
+    """The currencies of the countries that an address and a language point to, best first."""
+    top = host.rsplit(".", 1)[-1]
+    region = (language or "").rpartition("-")[2] if "-" in (language or "") else ""
+    countries = [top if top not in _GENERIC_CCTLD else "", *_countries_in_path(path), region]
+    countries.append(_BY_LANGUAGE.get((language or "").partition("-")[0], ""))
+    found = (_BY_COUNTRY.get(country) for country in countries)
+    return tuple(dict.fromkeys(code for code in found if code))
+
+
+_PATH_COUNTRY = re.compile(r"/(?:([a-z]{2})[-_/])?([a-zA-Z]{2})(?=/)")
+
+
+def _countries_in_path(path: str) -> list[str]:
+    """/en-gb/, /gb/en/ and /uk/ at the start of a path."""
+    found = _PATH_COUNTRY.match(path)
+    return [part.lower() for part in found.groups() if part] if found else []

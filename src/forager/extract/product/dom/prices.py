@@ -1,0 +1,229 @@
+"""The price that a reader would name: scored by where it stands and what it is called."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from selectolax.lexbor import LexborNode
+
+from forager.extract.product.dom.view import View
+from forager.extract.product.elements import Element
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.price import Money, machine_amount, money_in
+
+_MAX_CANDIDATES = 600
+_MAX_TEXT = 160
+
+_CURRENT = re.compile(
+    r"(?:current|sale|selling|special|final|now|actual|our|buy|main|offer|deal|promo|discounted|display"
+    r"|product|detail|pdp|item|big|new|aktuell|actuel|attuale|prc)-?_?\w{0,12}-?_?pri[cx]e|pri[cx]e-?_?\w{0,8}"
+    r"-?_?(?:current|sale|now|final|special|new|main|value|big|discount|our)|buyingprice|pricetopay|itemprice"
+)
+_FORMER = re.compile(
+    r"\bold|old-?_?pri|was-?_?pri|pri[cx]e-?_?was|\bwas\b|regular|\blist-?_?pri|pri[cx]e-?_?list|rrp|msrp"
+    r"|strike|crossed|line-?through|before|original|\buvp\b|retail|compare|previous|former|standard-?_?pri"
+    r"|barr[eé]|ancien|tachado|normal-?_?pri|pri[cx]e-?_?(?:old|normal|regular|original|before|base)|full-?pri"
+)
+_NOT_PRICE = re.compile(
+    r"sav(?:e|ing)|discount-?_?(?:per|amount|val|rate|badge)|shipping|deliver|postage|per-?_?unit|unit-?_?pri"
+    r"|pri[cx]e-?_?(?:per|unit|range|filter|slider|label|info|alert|match|guarantee|history)|base-?_?price-?_?unit"
+    r"|instal|monthly|month|financ|credit|loyal|point|reward|coupon|voucher|\btax|\bvat\b|subtotal|cart-?_?total"
+    r"|basket|deposit|trade-?in|gift|afterpay|klarna|minimum|filter|quantity|amount-?_?(?:input|select)|lowest"
+    r"|estimat|wasprice-?label|swatch|used-?price|rent"
+)
+_FORMER_WORDS = re.compile(
+    r"(?:\bwas|\brrp|\bmsrp|list price|regular|original|instead of|\bold|\bbefore|statt|uvp|ehemals|vorher"
+    r"|au lieu de|prix (?:conseillé|barré)|anzi ?ché|invece di|listino|antes|precio (?:normal|lista|regular)"
+    r"|\bde\b|původn|pôvodn|bežn|zamiast|цена без|старая|定價|原價|市價|原价|参考価格|정가|\bpvp\b|normal|adviesprijs"
+    r"|ord\.?|v[eé]ase)\W{0,6}\w{0,12}\W{0,4}$",
+    re.IGNORECASE,
+)
+_OTHER_WORDS = re.compile(
+    r"(?:save|you save|sparen|ersparnis|économi\w*|risparmi\w*|ahorr\w*|ušetr\w*|shipping|postage|delivery"
+    r"|versand\w*|livraison|spedizione|envío|doprava|from only|per month|deposit|over|above|orders?|up to|bis zu"
+    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x)\W{0,8}(?:von|de|di|of|a|:)?\W{0,3}$",
+    re.IGNORECASE,
+)
+# after the amount: a price for a month, a share, a kilo or a number of instalments
+_PER = re.compile(
+    r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b|/?100 ?(?:g|ml)"
+    r"|off\b|discount|%|rabat|back\b|cuotas|mesi|mois|monat|shipping|postage|delivery|de (?:livraison|frais)"
+    r"|spedizione|versand|points?|pkt|reviews?|ratings?|stars?|kus(?:ov)?\b|left|x\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Candidate:
+    amount: Decimal
+    currency: str | None
+    score: float
+    former: bool
+    names: str
+    order: int
+
+
+def price_facts(view: View) -> Iterator[Fact]:
+    """The best price, what it was before, and their currency."""
+    found = _candidates(view)
+    if not any(c.score >= 2 and not c.former for c in found):
+        found += _text_candidates(view)
+    yield from _facts(found)
+
+
+def _facts(found: list[Candidate]) -> Iterator[Fact]:
+    totals = _totals([c for c in found if not c.former])
+    if not totals:
+        return
+    best = max(totals, key=lambda c: (c.score, -c.order))
+    yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), f"dom:{_label(best)}")
+    if best.currency:
+        yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, "dom:price")
+    former = [c for c in found if c.former and c.amount > best.amount and c.score > -2]
+    if former:
+        before = max(former, key=lambda c: (c.score, -c.order))
+        yield Fact(
+            FieldName.LIST_PRICE, before.amount, _confidence(before.score), f"dom:{_label(before)}"
+        )
+
+
+def _totals(found: list[Candidate]) -> list[Candidate]:
+    """The best candidate of each amount, a little better for every time it is repeated."""
+    best: dict[Decimal, Candidate] = {}
+    counts: Counter[Decimal] = Counter()
+    for each in found:
+        if each.score <= 0 or not each.amount:
+            continue
+        counts[each.amount] += 1
+        if each.amount not in best or best[each.amount].score < each.score:
+            best[each.amount] = each
+    for amount, each in best.items():
+        each.score += min(0.9, 0.3 * (counts[amount] - 1))
+    return list(best.values())
+
+
+def _confidence(score: float) -> float:
+    return round(max(0.2, min(0.8, 0.3 + 0.07 * score)), 3)
+
+
+def _label(candidate: Candidate) -> str:
+    return candidate.names.split()[0][:60] if candidate.names.split() else "text"
+
+
+# --- elements that are named after prices -----------------------------------------------------
+
+
+def _candidates(view: View) -> list[Candidate]:
+    elements = view.elements.prices[:_MAX_CANDIDATES]
+    repeats = Counter(e.names for e in elements)
+    found: list[Candidate] = []
+    for element in elements:
+        found.extend(_candidates_of(element, view, repeats[element.names]))
+    return found
+
+
+def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candidate]:
+    node = element.node
+    if node.tag in ("script", "style", "meta", "input", "select", "option", "form", "body", "link"):
+        return
+    text = _short_text(node)
+    if text is None:
+        return
+    moneys = [m for m in money_in(text, view.page.currency_hints) if m.amount]
+    if not moneys:
+        return
+    base = _score_of_place(element, view, repeats)
+    if base is None:
+        return
+    several = len({m.amount for m in moneys}) > 1
+    for money in moneys[:4]:
+        yield from _judged(money, text, element, base - (1.0 if several else 0.0), view)
+
+
+def _short_text(node: LexborNode) -> str | None:
+    text = node.text(separator=" ")
+    if len(text) > 4000:
+        return None
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_TEXT and any(map(str.isdigit, text)) else None
+
+
+def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
+    around = view.surroundings.of(element.node)
+    score = 1.0
+    score -= 6.0 if around.elsewhere else 0.0
+    score -= 2.0 if around.tile else 0.0
+    score -= 2.0 if around.hidden else 0.0
+    score -= 2.0 if around.linked else 0.0
+    score -= 1.5 if repeats > 5 else 0.0
+    names = element.names
+    score += 1.5 if _CURRENT.search(names) else 0.0
+    score -= 3.0 if _NOT_PRICE.search(names) else 0.0
+    score += _nearness(element, view)
+    return score if score > -4 else None
+
+
+def _nearness(element: Element, view: View) -> float:
+    score = 0.0
+    if view.heading is not None:
+        score += max(0.0, 2.5 - view.distance(element) / 120)
+    if view.buy_button is not None:
+        score += max(0.0, 1.5 - abs(element.order - view.buy_button.element.order) / 80)
+    return score
+
+
+def _judged(
+    money: Money, text: str, element: Element, base: float, view: View
+) -> Iterator[Candidate]:
+    before, after = text[max(0, money.start - 40) : money.start], text[money.end : money.end + 30]
+    if _PER.match(after) or _OTHER_WORDS.search(before):
+        return
+    former = (
+        view.surroundings.of(element.node).struck
+        or bool(_FORMER.search(element.names))
+        or bool(_FORMER_WORDS.search(before))
+    )
+    score = base + (1.5 if money.symbol else -0.5) + (0.5 if len(text) < 25 else -0.3)
+    yield Candidate(money.amount, money.currency, score, former, element.names, element.order)
+
+
+# --- any text, where no element was named after a price ---------------------------------------
+
+_MAX_TEXTS = 30_000
+
+
+def _text_candidates(view: View) -> list[Candidate]:
+    body = view.page.tree.body
+    if body is None:
+        return []
+    found: list[Candidate] = []
+    order = 0
+    for seen, node in enumerate(body.traverse(include_text=True)):
+        if node.tag != "-text":
+            order += 1
+            continue
+        if seen > _MAX_TEXTS or len(found) > 200:
+            break
+        text = node.text()
+        if text and any(map(str.isdigit, text)) and len(text) < 400:
+            found.extend(_in_text(" ".join(text.split()), node, order, view))
+    return found
+
+
+def _in_text(text: str, node: LexborNode, order: int, view: View) -> Iterator[Candidate]:
+    parent = node.parent
+    if parent is None or parent.tag in ("script", "style", "option", "noscript", "textarea"):
+        return
+    moneys = [m for m in money_in(text[:_MAX_TEXT], view.page.currency_hints) if m.amount]
+    if not any(m.symbol for m in moneys):
+        return
+    names = (parent.attributes.get("class") or "").lower()
+    element = Element(order, parent, parent.attributes, names)
+    base = _score_of_place(element, view, 0)
+    for money in moneys if base is not None else ():
+        if money.symbol and base is not None:
+            yield from _judged(money, text, element, base - 1.0, view)

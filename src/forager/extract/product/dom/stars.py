@@ -1,0 +1,39 @@
+"""How buyers rate the product, where the page only shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forager.extract.product.dom.view import View
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.rating import count_of, rating_of
+
+_STARS = re.compile(
+    r"(\d(?:[.,]\d{1,2})?)\s{0,3}(?:/|out of|von|sur|su|de|av|van|z|из|of)\s{0,3}(5|10)(?!\d)|(\d[.,]\d)\s{0,2}(?:stars?|sterne)",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"(\d[\d.,\u00a0 ]{0,10})\s{0,3}(?:customer |global |verified )?(?:reviews?|ratings?|bewertungen|rezensionen"
+    r"|avis|évaluations|recensioni|voti|reseñas|opiniones|valoraciones|hodnoten|recenz|opinii|отзыв|оценок|beoordelingen)",
+    re.IGNORECASE,
+)
+
+
+def star_facts(view: View) -> Iterator[Fact]:
+    rated = counted = False
+    for element in view.elements.ratings[:120]:
+        if view.distance(element) > 600 or view.surroundings.of(element.node).elsewhere:
+            continue
+        text = element.attributes.get("title") or element.attributes.get("aria-label") or ""
+        text = " ".join(f"{text} {element.node.text(separator=' ')[:400]}".split())[:200]
+        stars = _STARS.search(text)
+        if not rated and stars and (value := rating_of(stars[1] or stars[3], stars[2])):
+            rated = True
+            yield Fact(FieldName.RATING, value, 0.5, "dom:rating")
+        count = _COUNT.search(text)
+        if not counted and count and (number := count_of(count[1])):
+            counted = True
+            yield Fact(FieldName.REVIEW_COUNT, number, 0.5, "dom:rating")
+        if rated and counted:
+            return

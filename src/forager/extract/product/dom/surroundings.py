@@ -1,0 +1,108 @@
+"""Where an element stands: in the middle of the page, or among things that are not its product."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborNode
+
+_MAX_CLIMB = 60
+
+
+class Surroundings(NamedTuple):
+    """What the ancestors of an element are; each only gets worse on the way down."""
+
+    elsewhere: bool = False  # other products, the site's frame, other people's words
+    tile: bool = False  # something of which there are many, or a box over the page
+    hidden: bool = False
+    struck: bool = False
+    linked: bool = False
+
+
+_ROOT = Surroundings()
+_ELSEWHERE = re.compile(
+    r"relat(?:ed|ion)|recommend|similar|up-?sell|cross-?_?sell|also-?_?(?:bought|like|view|see|consider)"
+    r"|sponsor|recent(?:ly)?-?_?(?:view|visit)|viewed|together|accessor(?:y|ies)|suggest|alternativ"
+    r"|mini-?_?(?:cart|basket|bag)|cart-?_?(?:drawer|summary|modal|popup)|\bfooter|site-?header|\bnav\b"
+    r"|navbar|mega-?menu|\bcompare|comparison|competitor|you-?_?may|bestsell|best-?_?sell|trending"
+    r"|reviews?-?(?:list|section|content|body)|cookie|newsletter|shipping-?(?:calc|table)|\bads?\b"
+    r"|facet|other-?_?(?:product|item|seller|offer)|more-?_?(?:from|like|product|item)|cross-?links"
+    r"|popular|bundle|frequently|\bsims\b|day-?deal|dealofday|wishlist|subscribe"
+)
+_TILE = re.compile(
+    r"carousel|slider|swiper|product-?_?(?:list|card|tile|grid|thumb|box)|(?:item|goods)-?_?(?:list|card)"
+    r"|\bcard\b|\btile\b|modal|popup|pop-?up|overlay|lightbox|tooltip|drawer|\bgrid\b|sidebar|teaser"
+    r"|promo|banner|\bmenu|shelf|search-?_?result|finance|instal?ment|financ|sticky|warrant|protection"
+)
+_HIDDEN = re.compile(r"(?:^|[\s_-])(?:hidden|hide|invisible|d-none|visually-hidden)(?:$|\s)")
+_HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
+_STRUCK_TAGS = frozenset(["s", "del", "strike"])
+_ELSEWHERE_TAGS = frozenset(["footer", "nav", "header", "noscript", "template"])
+
+
+@lru_cache(maxsize=16_384)
+def _named(names: str) -> tuple[bool, bool, bool]:
+    lower = names.lower()
+    return (
+        bool(_ELSEWHERE.search(lower)),
+        bool(_TILE.search(lower)),
+        bool(_HIDDEN.search(lower)),
+    )
+
+
+class Map:
+    """Remembers the surroundings of ancestors, which many elements share."""
+
+    def __init__(self, headings: list[LexborNode]) -> None:
+        self._known: dict[int, Surroundings] = {}
+        # what holds the heading is the product's place, whatever its author called it
+        self._central = {each.mem_id for node in headings for each in _ancestors(node)}
+
+    def of(self, node: LexborNode) -> Surroundings:
+        path: list[LexborNode] = []
+        current: LexborNode | None = node
+        found = _ROOT
+        while current is not None and len(path) < _MAX_CLIMB:
+            known = self._known.get(current.mem_id)
+            if known is not None:
+                found = known
+                break
+            path.append(current)
+            current = current.parent
+        for each in reversed(path):
+            found = self._step(each, found)
+            self._known[each.mem_id] = found
+        return found
+
+    def _step(self, node: LexborNode, above: Surroundings) -> Surroundings:
+        attributes = node.attributes
+        tag = node.tag or ""
+        if not attributes and tag not in _STRUCK_TAGS and tag not in _ELSEWHERE_TAGS:
+            return above
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400]
+        elsewhere, tile, hidden = _named(names) if names != " " else (False, False, False)
+        if node.mem_id in self._central:
+            elsewhere = tile = hidden = False
+        elif tag in _ELSEWHERE_TAGS:
+            elsewhere = True
+        style = attributes.get("style")
+        if "hidden" in attributes or (style and _HIDDEN_STYLE.search(style[:300].lower())):
+            hidden = True
+        return Surroundings(
+            above.elsewhere or elsewhere,
+            above.tile or tile,
+            above.hidden or hidden,
+            above.struck or tag in _STRUCK_TAGS or bool(style and "line-through" in style),
+            above.linked or (tag == "a" and len(attributes.get("href") or "") > 2),
+        )
+
+
+def _ancestors(node: LexborNode) -> list[LexborNode]:
+    found: list[LexborNode] = [node]
+    parent = node.parent
+    while parent is not None and len(found) < _MAX_CLIMB:
+        found.append(parent)
+        parent = parent.parent
+    return found

@@ -1,0 +1,87 @@
+"""JSON-LD as shops write it: with comments, stray commas and entities."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from forager.extract.product.page import ProductPage
+
+Item = dict[str, Any]
+_MAX_SCRIPT = 2_000_000
+_MAX_ITEMS = 400
+_MAX_DEPTH = 8
+
+_WRAPPING = re.compile(r"^\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/)+\s*")
+_TRAILING = re.compile(r"(?:-->|//\s?\]\]>|\]\]>|/\*\s?\]\]>\s?\*/|;)+$")
+# what is not closed reaches to the end: a pattern that failed there would start again at every mark
+_STRING = r"(\"(?:[^\"\\]|\\.)*+(?:\"|\Z))"
+_COMMENT = re.compile(rf"{_STRING}|/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+_STRAY_COMMA = re.compile(rf"{_STRING}|,(?=\s{{0,200}}[}}\]])", re.DOTALL)
+
+
+def read_json_ld(page: ProductPage) -> list[Item]:
+    """All items of all JSON-LD scripts, the containers before what they contain."""
+    items: list[Item] = []
+    for element in page.elements.scripts:
+        if "ld+json" in (element.attributes.get("type") or "").lower():
+            for item in _items(lenient_json(element.node.text()), 0):
+                items.append(item)
+                if len(items) >= _MAX_ITEMS:
+                    return items
+    return items
+
+
+def lenient_json(text: str) -> Any:
+    """The value of a JSON text with the mistakes that browsers' scripts get away with, or None."""
+    if not text or len(text) > _MAX_SCRIPT:
+        return None
+    for attempt in (_as_it_is, _unwrapped, _mended, _unescaped):
+        try:
+            return attempt(text)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _as_it_is(text: str) -> Any:
+    return orjson.loads(text)
+
+
+def _unwrapped(text: str) -> Any:
+    return json.loads(_strip(text), strict=False)
+
+
+def _mended(text: str) -> Any:
+    bare = _COMMENT.sub(lambda m: m[1] or "", _strip(text))
+    value, _ = json.JSONDecoder(strict=False).raw_decode(
+        _STRAY_COMMA.sub(lambda m: m[1] or "", bare).lstrip()
+    )
+    return value
+
+
+def _unescaped(text: str) -> Any:
+    return _mended(html.unescape(text)) if "&quot;" in text or "&#34;" in text else _mended("")
+
+
+def _strip(text: str) -> str:
+    text = _WRAPPING.sub("", text).rstrip()
+    return text[:-40] + _TRAILING.sub("", text[-40:])
+
+
+def _items(value: Any, depth: int) -> Iterator[Item]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for each in value[:_MAX_ITEMS]:
+            yield from _items(each, depth + 1)
+    elif isinstance(value, dict):
+        yield value
+        for name in ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item"):
+            if name in value:
+                yield from _items(value[name], depth + 1)

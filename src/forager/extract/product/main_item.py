@@ -1,0 +1,65 @@
+"""Which of the items on a page is the product that the page is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forager.extract.product.page import ProductPage
+from forager.extract.product.schema import PRODUCT_TYPES, SOLD_TYPES, Item, text_of, types_of
+from forager.extract.product.wording import alike, line_of
+
+_MANY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MainItem:
+    """The item, how sure the choice is, and how many others could have been it."""
+
+    item: Item
+    sureness: float
+    rivals: int
+
+
+def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
+    """The best item, or None where a page lists products and is about none of them."""
+    candidates = [item for item in items if is_sold(item)]
+    if not candidates:
+        return None
+    scored = [(_score(item, page), -i, item) for i, item in enumerate(candidates)]
+    score, _, best = max(scored, key=lambda each: each[:2])
+    products = sum(1 for item in candidates if types_of(item) & PRODUCT_TYPES)
+    rivals = max(0, products - 1)
+    if rivals >= _MANY and score < 4:
+        return None
+    return MainItem(best, 1.0 if score >= 4 or not rivals else 0.8, rivals)
+
+
+def is_sold(item: Item) -> bool:
+    types = types_of(item)
+    if types & PRODUCT_TYPES:
+        return True
+    return bool(types & SOLD_TYPES or any(t.endswith("event") for t in types)) and "offers" in item
+
+
+def _score(item: Item, page: ProductPage) -> float:
+    types = types_of(item)
+    score = 3.0 if types & PRODUCT_TYPES else 1.0
+    score += 1.0 if item.get("offers") else 0.0
+    score += 0.5 if "productgroup" in types else 0.0
+    name = line_of(text_of(item.get("name")), 500)
+    score += 2.0 * max((alike(name, title) for title in page.titles), default=0.0)
+    return score + (2.0 if _is_page(item, page) else 0.0)
+
+
+def _is_page(item: Item, page: ProductPage) -> bool:
+    return any(_same(item.get(name), page) for name in ("url", "@id", "mainEntityOfPage"))
+
+
+def _same(value: Any, page: ProductPage) -> bool:
+    url = text_of(value)
+    if not isinstance(url, str) or not 1 < len(url) < 2000:
+        return False
+    address = page.absolute(url)
+    return address is not None and address.partition("?")[0] in page.addresses

@@ -1,0 +1,131 @@
+"""What `<meta>` elements say: OpenGraph, its product words, Twitter's labels, and older habits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from forager.extract.product.availability import term_of
+from forager.extract.product.currency import currency_of
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.gtin import gtin_of
+from forager.extract.product.images import gallery
+from forager.extract.product.page import ProductPage
+from forager.extract.product.price import machine_amount, money_in
+from forager.extract.product.rating import count_of, rating_of
+from forager.extract.product.wording import (
+    brand_of,
+    category_of,
+    description_of,
+    name_of,
+    sku_of,
+)
+
+_MAX_META = 400
+Reader = Callable[[str], Any]
+
+# what a name is about, how far it is believed, and how it is read; the first value of a field wins
+_NAMES: dict[str, tuple[FieldName, float, Reader]] = {
+    "og:title": (FieldName.NAME, 0.6, name_of),
+    "twitter:title": (FieldName.NAME, 0.5, name_of),
+    "sailthru.title": (FieldName.NAME, 0.5, name_of),
+    "og:description": (FieldName.DESCRIPTION, 0.5, description_of),
+    "twitter:description": (FieldName.DESCRIPTION, 0.4, description_of),
+    "description": (FieldName.DESCRIPTION, 0.3, description_of),
+    "product:availability": (FieldName.AVAILABILITY, 0.8, term_of),
+    "og:availability": (FieldName.AVAILABILITY, 0.8, term_of),
+    "availability": (FieldName.AVAILABILITY, 0.6, term_of),
+    "product:brand": (FieldName.BRAND, 0.8, brand_of),
+    "og:brand": (FieldName.BRAND, 0.8, brand_of),
+    "brand": (FieldName.BRAND, 0.5, brand_of),
+    "product:category": (FieldName.CATEGORY, 0.5, category_of),
+    "product:retailer_item_id": (FieldName.SKU, 0.8, sku_of),
+    "product:retailer_part_no": (FieldName.SKU, 0.6, sku_of),
+    "product:sku": (FieldName.SKU, 0.8, sku_of),
+    "og:sku": (FieldName.SKU, 0.8, sku_of),
+    "sku": (FieldName.SKU, 0.7, sku_of),
+    "product:ean": (FieldName.GTIN, 0.85, gtin_of),
+    "product:gtin": (FieldName.GTIN, 0.85, gtin_of),
+    "product:upc": (FieldName.GTIN, 0.85, gtin_of),
+    "product:isbn": (FieldName.GTIN, 0.85, gtin_of),
+    "og:upc": (FieldName.GTIN, 0.8, gtin_of),
+    "og:ean": (FieldName.GTIN, 0.8, gtin_of),
+    "og:isbn": (FieldName.GTIN, 0.8, gtin_of),
+    "book:isbn": (FieldName.GTIN, 0.8, gtin_of),
+    "og:rating": (FieldName.RATING, 0.6, rating_of),
+    "og:rating_count": (FieldName.REVIEW_COUNT, 0.6, count_of),
+}
+_CURRENCIES = ("product:sale_price:currency", "product:price:currency", "og:price:currency",
+               "price:currency", "currency", "pricecurrency")  # fmt: skip
+_PRICES = (("product:sale_price:amount", 0.85), ("product:price:amount", 0.85),
+           ("og:price:amount", 0.8), ("og:price", 0.7), ("price", 0.6), ("product:price", 0.7),
+           ("sailthru.price", 0.6), ("price:amount", 0.7))  # fmt: skip
+_LIST_PRICES = ("product:original_price:amount", "og:price:standard_amount")
+_IMAGES = ("og:image", "og:image:secure_url", "og:image:url", "twitter:image", "twitter:image:src")
+
+
+def meta_facts(page: ProductPage) -> Iterator[Fact]:
+    metas = _by_name(page)
+    for name, (field, trust, read) in _NAMES.items():
+        value = next((v for text in metas.get(name, ())[:3] if (v := read(text))), None)
+        if value is not None:
+            yield Fact(field, value, trust, _origin(name))
+    yield from _price_facts(metas, page)
+    yield from _label_facts(metas, page)
+    addresses = (page.absolute(url) for name in _IMAGES for url in metas.get(name, ()))
+    if images := gallery((url, None) for url in addresses if url):
+        yield Fact(FieldName.IMAGES, images, 0.55, "opengraph:og:image")
+
+
+def page_type(page: ProductPage) -> str:
+    """What OpenGraph calls the page: product, article, website..."""
+    return next(iter(_by_name(page).get("og:type", ())), "").lower()
+
+
+def _by_name(page: ProductPage) -> dict[str, list[str]]:
+    metas: dict[str, list[str]] = {}
+    for element in page.elements.metas[:_MAX_META]:
+        name = element.attributes.get("property") or element.attributes.get("name")
+        if name and (content := element.attributes.get("content")):
+            metas.setdefault(name.strip().lower(), []).append(content)
+    return metas
+
+
+def _origin(name: str) -> str:
+    shared = name.startswith(("og:", "product:", "book:"))
+    return f"opengraph:{name}" if shared else f"meta:{name}"
+
+
+def _price_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fact]:
+    currency = None
+    for name in _CURRENCIES:
+        if currency := currency_of(next(iter(metas.get(name, ())), ""), page.currency_hints):
+            yield Fact(FieldName.CURRENCY, currency, 0.8, _origin(name))
+            break
+    found = None
+    for name, trust in _PRICES:
+        amount = machine_amount(next(iter(metas.get(name, ())), None), currency)
+        if amount and found is None:
+            found = amount
+            yield Fact(FieldName.PRICE, amount, trust, _origin(name))
+        elif amount and found and amount > found and name == "product:price:amount":
+            yield Fact(FieldName.LIST_PRICE, amount, 0.75, _origin(name))
+    for name in _LIST_PRICES:
+        if amount := machine_amount(next(iter(metas.get(name, ())), None), currency):
+            yield Fact(FieldName.LIST_PRICE, amount, 0.75, _origin(name))
+
+
+def _label_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fact]:
+    """Twitter cards put any label beside any value."""
+    for number in ("1", "2"):
+        label = next(iter(metas.get(f"twitter:label{number}", ())), "").strip().lower()
+        value = next(iter(metas.get(f"twitter:data{number}", ())), "")
+        origin = f"meta:twitter:data{number}"
+        if "price" in label and (money := next(money_in(value[:100], page.currency_hints), None)):
+            yield Fact(FieldName.PRICE, money.amount, 0.7, origin)
+            if money.currency:
+                yield Fact(FieldName.CURRENCY, money.currency, 0.6, origin)
+        elif "avail" in label and (term := term_of(value)):
+            yield Fact(FieldName.AVAILABILITY, term, 0.7, origin)
+        elif "brand" in label and (brand := brand_of(value)):
+            yield Fact(FieldName.BRAND, brand, 0.7, origin)

@@ -1,0 +1,127 @@
+"""Amounts of money as people and machines write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from forager.extract.product.currency import (
+    SYMBOL_PATTERN,
+    THREE_DECIMALS,
+    WHOLE_CURRENCIES,
+    currency_of,
+    iso_code,
+)
+
+# what the products' column can hold
+MAX_PRICE = Decimal(10) ** 10
+_BLANK = " \u00a0\u202f\u2009"
+_GROUPED = (
+    rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)(?:[.,]\d{{1,2}}(?!\d))?"
+)
+_INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d{1,2}(?!\d))?"
+# a number in small type after the whole part is the cents: "12 99"
+_PLAIN = rf"\d{{1,9}}(?:[{_BLANK}]?[.,][{_BLANK}]?\d{{1,4}}(?!\d)|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
+_NUMBER = rf"(?:{_GROUPED}|{_INDIAN}|{_PLAIN})"
+_CODE = r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])"
+_SIGN = rf"(?:{SYMBOL_PATTERN}|{_CODE})"
+_MONEY = re.compile(
+    rf"(?P<before>{_SIGN})?[{_BLANK}:]{{0,3}}(?<![\d.,])(?P<amount>{_NUMBER})"
+    rf"(?:[.,][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
+    re.IGNORECASE,
+)
+_MACHINE = re.compile(r"[+]?\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """An amount where a text says it; `symbol` is what was written beside it."""
+
+    amount: Decimal
+    symbol: str | None
+    currency: str | None
+    start: int
+    end: int
+
+
+def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
+    """Every amount in a text, with and without a currency, as a reader sees them."""
+    hints = tuple(hints)
+    for found in _MONEY.finditer(text):
+        symbol, currency = _currency_beside(found, hints)
+        amount = amount_of(found["amount"], currency)
+        if amount is not None:
+            yield Money(amount, symbol, currency, found.start(), found.end())
+
+
+def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
+    for written in (found["before"], found["after"]):
+        if written and (len(written) != 3 or not written.isalpha() or iso_code(written)):
+            return written, currency_of(written, hints)
+    return None, None
+
+
+def amount_of(written: str, currency: str | None = None) -> Decimal | None:
+    """A number with the separators of any country; None for nothing, and for too much."""
+    text = "".join(written.replace("’", "'").split())
+    parts = re.split(r"[\s\u00a0\u202f\u2009]", written.strip())
+    if len(parts) == 2 and len(parts[1]) == 2 and all(map(str.isdecimal, parts)):
+        text = f"{parts[0]}.{parts[1]}"  # the cents were in small type
+    return _bounded(_plain_number(text.replace("'", ""), currency))
+
+
+def _plain_number(text: str, currency: str | None) -> str:
+    last = max(text.rfind("."), text.rfind(","))
+    if last < 0:
+        return text
+    whole, fraction = text[:last], text[last + 1 :]
+    if _is_grouping(text, whole, fraction, currency):
+        return re.sub(r"[.,]", "", text)
+    return re.sub(r"[.,]", "", whole) + "." + fraction
+
+
+def _is_grouping(text: str, whole: str, fraction: str, currency: str | None) -> bool:
+    if len(fraction) != 3:
+        return False
+    mark = text[len(whole)]
+    if mark in whole:
+        return True
+    other = "," if mark == "." else "."
+    if other in whole or whole in ("", "0"):
+        return False
+    return currency not in THREE_DECIMALS or len(whole) > 3
+
+
+def _bounded(number: str) -> Decimal | None:
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and 0 <= value < MAX_PRICE else None
+
+
+def machine_amount(value: Any, currency: str | None = None) -> Decimal | None:
+    """The amount of a machine-readable place: a dot is the decimal point, unless it cannot be."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return _bounded(str(value))
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if _MACHINE.fullmatch(text):
+        if currency in WHOLE_CURRENCIES and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text):
+            return _bounded(text.replace(".", ""))
+        return _bounded(text)
+    first = next(money_in(text[:200]), None)
+    return first.amount if first else None
+
+
+def plain(amount: Decimal) -> str:
+    """The shortest plain spelling, with two decimals where there are any."""
+    text = format(amount.normalize(), "f")
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction.ljust(2, '0')}" if fraction else whole
