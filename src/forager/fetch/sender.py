@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from forager.errors import SlowDown, WorkFailed
@@ -23,12 +24,23 @@ class Sender:
     budgets: Budgets
     proxies: ProxyPool | None = None
 
-    async def send(self, request: Request, robots_delay: float | None) -> Response:
-        """Wait for a slot and fetch; each proxy has slots of its own at each host."""
+    async def send(
+        self,
+        request: Request,
+        robots_delay: float | None,
+        *,
+        on_pick: Callable[[int], None] | None = None,
+    ) -> Response:
+        """Wait for a slot and fetch; each proxy has slots of its own at each host.
+
+        `on_pick` hears the id of every proxy that is about to be tried.
+        """
         if self.proxies is None:
             return await self._send(request, robots_delay, None)
 
         async def send(picked: PickedProxy) -> Response:
+            if on_pick is not None:
+                on_pick(picked.id)
             return await self._send(replace(request, proxy=picked.spec), robots_delay, picked.id)
 
         return await through_pool(self.proxies, request.url, send)
