@@ -1,0 +1,262 @@
+"""SQL of success rates: how many pages of a domain each version of a parser could read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+# one number in two keys: the second is the domain's
+_ALERT_LOCK = 0x50415253
+
+
+@dataclass(frozen=True, slots=True)
+class ParseCount:
+    """Pages of one domain that one version of one parser has read just now."""
+
+    domain_id: int
+    parser: str
+    version: str
+    role: str
+    pages: int
+    good: int
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRate:
+    """A domain's newest pages, and those of the week before them."""
+
+    domain_id: int
+    domain: str
+    recent_pages: int
+    recent_good: int
+    earlier_pages: int
+    earlier_good: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRate:
+    """How a version does at a domain: among its newest pages, and in the last seven days."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_good: int
+    week_pages: int
+    week_good: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParserRate:
+    """How a version does over all domains."""
+
+    parser: str
+    version: str
+    recent_pages: int
+    recent_good: int
+    week_pages: int
+    week_good: int
+
+
+_TODAY: LiteralString = "(now() AT TIME ZONE 'UTC')::date"
+_FIRST_DAY: LiteralString = f"{_TODAY} - 6"
+
+
+async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> None:
+    """Add to today's numbers; no two counts may be about the same."""
+    # in one order, so that two workers wait for each other and never in a circle
+    await connection.execute(
+        f"""
+        INSERT INTO parse_rates AS r (domain_id, parser, parser_version, role, day, pages, good)
+        SELECT c.domain_id, c.parser, c.version, c.role, {_TODAY}, c.pages, c.good
+          FROM unnest(
+                   %s::bigint[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[]
+               ) AS c (domain_id, parser, version, role, pages, good)
+         ORDER BY c.domain_id, c.parser, c.version, c.role
+            ON CONFLICT (domain_id, parser, parser_version, role, day) DO UPDATE
+           SET pages = r.pages + excluded.pages, good = r.good + excluded.good
+        """,
+        (
+            [count.domain_id for count in counts],
+            [count.parser for count in counts],
+            [count.version for count in counts],
+            [count.role for count in counts],
+            [count.pages for count in counts],
+            [count.good for count in counts],
+        ),
+    )
+
+
+async def select_domain_rates(
+    connection: Connection, domain_ids: Sequence[int], *, recent: int, good: Sequence[str]
+) -> list[DomainRate]:
+    """What the active versions made of the newest pages, and of the week without those."""
+    cursor = connection.cursor(row_factory=class_row(DomainRate))
+    await cursor.execute(
+        f"""
+        SELECT d.id AS domain_id, d.domain_name AS domain,
+               n.pages AS recent_pages, n.good AS recent_good,
+               greatest(w.pages - n.week_pages, 0) AS earlier_pages,
+               greatest(w.good - n.week_good, 0) AS earlier_good
+          FROM domains d
+         CROSS JOIN LATERAL (
+               SELECT count(*)::int AS pages,
+                      count(*) FILTER (WHERE x.good)::int AS good,
+                      count(*) FILTER (WHERE x.this_week)::int AS week_pages,
+                      count(*) FILTER (WHERE x.good AND x.this_week)::int AS week_good
+                 FROM (
+                      SELECT e.outcome = ANY(%(good)s) AS good,
+                             (e.created_at AT TIME ZONE 'UTC')::date >= {_FIRST_DAY} AS this_week
+                        FROM extractions e
+                       WHERE e.domain_id = d.id AND e.role = 'active'
+                       ORDER BY e.id DESC
+                       LIMIT %(recent)s
+                      ) AS x
+               ) AS n
+         CROSS JOIN LATERAL (
+               SELECT coalesce(sum(r.pages), 0)::int AS pages,
+                      coalesce(sum(r.good), 0)::int AS good
+                 FROM parse_rates r
+                WHERE r.domain_id = d.id AND r.role = 'active' AND r.day >= {_FIRST_DAY}
+               ) AS w
+         WHERE d.id = ANY(%(domain_ids)s)
+         ORDER BY d.id
+        """,
+        {"domain_ids": list(domain_ids), "recent": recent, "good": list(good)},
+    )
+    return await cursor.fetchall()
+
+
+async def hold_alert(connection: Connection, domain_id: int) -> bool:
+    """Until this transaction ends, nobody else gives an alert for the domain."""
+    cursor = await connection.execute(
+        "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
+    )
+    row = await cursor.fetchone()
+    return bool(row and row[0])
+
+
+async def has_event_since(
+    connection: Connection, kind: str, domain_id: int, age: timedelta
+) -> bool:
+    cursor = await connection.execute(
+        """
+        SELECT FROM catalog_events
+         WHERE kind = %s AND domain_id = %s AND occurred_at > now() - %s
+         LIMIT 1
+        """,
+        (kind, domain_id, age),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_version_rates(
+    connection: Connection,
+    *,
+    domain: str | None,
+    after: tuple[str, str, str, str] | None,
+    limit: int,
+    recent: int,
+    good: Sequence[str],
+) -> list[VersionRate]:
+    """Versions that read pages of a domain in the last seven days, by domain."""
+    cursor = connection.cursor(row_factory=class_row(VersionRate))
+    await cursor.execute(
+        f"""
+        WITH week AS MATERIALIZED (
+            SELECT d.id, d.domain_name AS domain, r.parser, r.parser_version AS version, r.role,
+                   sum(r.pages)::int AS week_pages, sum(r.good)::int AS week_good
+              FROM parse_rates r
+              JOIN domains d ON d.id = r.domain_id
+             WHERE r.day >= {_FIRST_DAY}
+               AND d.domain_name = coalesce(%(domain)s, d.domain_name)
+               AND (d.domain_name, r.parser, r.parser_version, r.role)
+                   > (%(a)s::text, %(b)s::text, %(c)s::text, %(d)s::text)
+             GROUP BY d.id, r.parser, r.parser_version, r.role
+             ORDER BY d.domain_name, r.parser, r.parser_version, r.role
+             LIMIT %(limit)s
+        )
+        SELECT w.domain, w.parser, w.version, w.role,
+               n.pages AS recent_pages, n.good AS recent_good, w.week_pages, w.week_good
+          FROM week w
+         CROSS JOIN LATERAL (
+               SELECT count(*)::int AS pages,
+                      count(*) FILTER (WHERE x.outcome = ANY(%(good)s))::int AS good
+                 FROM (
+                      SELECT e.parser, e.parser_version, e.outcome
+                        FROM extractions e
+                       WHERE e.domain_id = w.id AND e.role = w.role
+                       ORDER BY e.id DESC
+                       LIMIT %(recent)s
+                      ) AS x
+                WHERE x.parser = w.parser AND x.parser_version = w.version
+               ) AS n
+         ORDER BY w.domain, w.parser, w.version, w.role
+        """,
+        {
+            "domain": domain,
+            **dict(zip("abcd", after or ("", "", "", ""), strict=True)),
+            "limit": limit,
+            "recent": recent,
+            "good": list(good),
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def select_parser_rates(
+    connection: Connection,
+    versions: Sequence[tuple[str, str]],
+    *,
+    recent: int,
+    good: Sequence[str],
+) -> list[ParserRate]:
+    """How these versions do over all domains, whether they count or are tried beside another."""
+    cursor = connection.cursor(row_factory=class_row(ParserRate))
+    await cursor.execute(
+        f"""
+        SELECT v.parser, v.version, n.pages AS recent_pages, n.good AS recent_good,
+               w.pages AS week_pages, w.good AS week_good
+          FROM unnest(%(parsers)s::text[], %(versions)s::text[]) AS v (parser, version)
+         CROSS JOIN LATERAL (
+               SELECT count(*)::int AS pages,
+                      count(*) FILTER (WHERE x.outcome = ANY(%(good)s))::int AS good
+                 FROM (
+                      SELECT e.outcome
+                        FROM extractions e
+                       WHERE e.parser = v.parser AND e.parser_version = v.version
+                       ORDER BY e.id DESC
+                       LIMIT %(recent)s
+                      ) AS x
+               ) AS n
+         CROSS JOIN LATERAL (
+               SELECT coalesce(sum(r.pages), 0)::int AS pages,
+                      coalesce(sum(r.good), 0)::int AS good
+                 FROM parse_rates r
+                WHERE r.parser = v.parser AND r.parser_version = v.version
+                  AND r.day >= {_FIRST_DAY}
+               ) AS w
+        """,
+        {
+            "parsers": [parser for parser, _ in versions],
+            "versions": [version for _, version in versions],
+            "recent": recent,
+            "good": list(good),
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def delete_old_rates(connection: Connection, *, days: float) -> int:
+    """Forget the numbers of days past their age: a row for each domain, version and day."""
+    cursor = await connection.execute(
+        f"DELETE FROM parse_rates WHERE day < {_TODAY} - ceil(%s::float8)::int", (days,)
+    )
+    return cursor.rowcount

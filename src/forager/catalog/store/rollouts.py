@@ -1,0 +1,73 @@
+"""SQL of roll-outs: which versions of parsers count, and which are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What was decided about one parser."""
+
+    parser: str
+    active_version: str
+    previous_version: str | None = None
+    canary_version: str | None = None
+    canary_share: float | None = None
+    updated_at: datetime | None = None
+
+
+_COLUMNS: LiteralString = """
+    parser, active_version, previous_version, canary_version, canary_share, updated_at
+"""
+
+
+async def select_rollouts(connection: Connection) -> list[Rollout]:
+    cursor = connection.cursor(row_factory=class_row(Rollout))
+    await cursor.execute(f"SELECT {_COLUMNS} FROM parser_rollouts ORDER BY parser")
+    return await cursor.fetchall()
+
+
+async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
+    """The decision so far, which nobody else changes until this transaction ends."""
+    cursor = connection.cursor(row_factory=class_row(Rollout))
+    # of a parser without a row, too: two people may decide for the first time at once
+    await cursor.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('parser_rollouts ' || %s, 0))", (parser,)
+    )
+    await cursor.execute(f"SELECT {_COLUMNS} FROM parser_rollouts WHERE parser = %s", (parser,))
+    return await cursor.fetchone()
+
+
+async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
+    cursor = connection.cursor(row_factory=class_row(Rollout))
+    await cursor.execute(
+        f"""
+        INSERT INTO parser_rollouts
+               (parser, active_version, previous_version, canary_version, canary_share)
+        VALUES (%s, %s, %s, %s, %s)
+            ON CONFLICT (parser) DO UPDATE
+           SET active_version = excluded.active_version,
+               previous_version = excluded.previous_version,
+               canary_version = excluded.canary_version,
+               canary_share = excluded.canary_share,
+               updated_at = now()
+        RETURNING {_COLUMNS}
+        """,
+        (
+            rollout.parser,
+            rollout.active_version,
+            rollout.previous_version,
+            rollout.canary_version,
+            rollout.canary_share,
+        ),
+    )
+    stored = await cursor.fetchone()
+    assert stored is not None
+    return stored
