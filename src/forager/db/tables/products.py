@@ -187,6 +187,12 @@ class Image(Base):
         Index("images_url_key", "product_id", "url_hash", unique=True),
         Index("images_file_idx", "content_hash"),
         Index(
+            "images_known_idx",
+            "url_hash",
+            "fetched_at",
+            postgresql_where=text("status = 'stored'"),
+        ),
+        Index(
             "images_pending_idx",
             "next_attempt_at",
             "id",
@@ -214,13 +220,15 @@ class Image(Base):
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default=text("0"))
     # also how long whoever took it may work on it
     next_attempt_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    etag: Mapped[str | None]
-    last_modified: Mapped[str | None]
+    fetched_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
 
 class ImageFile(Base):
-    """An image file, stored once however many products show it."""
+    """An image file, stored once however many products show it.
+
+    The row comes before the file, and goes after it.
+    """
 
     __tablename__ = "image_files"
 
@@ -231,6 +239,9 @@ class ImageFile(Base):
     height: Mapped[int]
     file_size: Mapped[int]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    # when somebody last meant to refer to it; a file is not deleted for a while after that
+    touched_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    going_at: Mapped[datetime | None]
 
 
 class CatalogEvent(Base):
@@ -267,6 +278,9 @@ class Webhook(Base):
     allow_private: Mapped[bool] = mapped_column(server_default=text("false"))
     is_active: Mapped[bool] = mapped_column(server_default=text("true"))
     disabled_reason: Mapped[str | None]
+    # in a row; while there are any it rests, and is then tried with one message
+    failures: Mapped[int] = mapped_column(server_default=text("0"))
+    rests_until: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
@@ -279,11 +293,16 @@ class OutboxMessage(Base):
         Index(
             "outbox_unsent_idx",
             "topic",
+            "target_id",
             "next_attempt_at",
             "id",
             postgresql_where=text("sent_at IS NULL AND given_up_at IS NULL"),
         ),
-        Index("outbox_sent_idx", "sent_at", postgresql_where=text("sent_at IS NOT NULL")),
+        Index(
+            "outbox_done_idx",
+            text("coalesce(sent_at, given_up_at)"),
+            postgresql_where=text("coalesce(sent_at, given_up_at) IS NOT NULL"),
+        ),
         Index("outbox_target_idx", "topic", "target_id", "id"),
         {"postgresql_with": {"fillfactor": "70"}},
     )

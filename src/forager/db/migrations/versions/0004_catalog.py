@@ -78,7 +78,7 @@ CREATE INDEX crawl_tasks_next_crawl_idx
     ON crawl_tasks (next_crawl_at) WHERE status = 'completed';
 CREATE INDEX crawl_tasks_pending_idx
     ON crawl_tasks (domain_id, priority, scheduled_at, popularity DESC, id)
-    WHERE status = 'pending';
+    WHERE status = 'pending' AND hold IS NULL;
 CREATE INDEX crawl_tasks_queued_idx
     ON crawl_tasks (priority, scheduled_at, popularity DESC, id) WHERE status = 'queued';
 CREATE INDEX crawl_tasks_segment_idx ON crawl_tasks (segment) WHERE segment IS NOT NULL;
@@ -242,8 +242,7 @@ CREATE TABLE images (
     problem text,
     attempts smallint NOT NULL DEFAULT 0,
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
-    etag text,
-    last_modified text,
+    fetched_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT images_image_type_check
         CHECK (image_type IN ('primary', 'gallery', 'thumbnail')),
@@ -251,6 +250,7 @@ CREATE TABLE images (
         CHECK (status IN ('pending', 'stored', 'refused', 'failed'))
 ) WITH (fillfactor = 80);
 CREATE INDEX images_file_idx ON images (content_hash);
+CREATE INDEX images_known_idx ON images (url_hash, fetched_at) WHERE status = 'stored';
 CREATE INDEX images_pending_idx ON images (next_attempt_at, id) WHERE status = 'pending';
 CREATE INDEX images_product_idx ON images (product_id, position);
 CREATE UNIQUE INDEX images_url_key ON images (product_id, url_hash);
@@ -262,7 +262,9 @@ CREATE TABLE image_files (
     width integer NOT NULL,
     height integer NOT NULL,
     file_size integer NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    touched_at timestamptz NOT NULL DEFAULT now(),
+    going_at timestamptz
 );
 """
 
@@ -343,6 +345,8 @@ CREATE TABLE webhooks (
     allow_private boolean NOT NULL DEFAULT false,
     is_active boolean NOT NULL DEFAULT true,
     disabled_reason text,
+    failures integer NOT NULL DEFAULT 0,
+    rests_until timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
 );
@@ -360,10 +364,13 @@ CREATE TABLE outbox (
     sent_at timestamptz,
     given_up_at timestamptz
 ) WITH (fillfactor = 70);
-CREATE INDEX outbox_sent_idx ON outbox (sent_at) WHERE sent_at IS NOT NULL;
+CREATE INDEX outbox_done_idx
+    ON outbox ((coalesce(sent_at, given_up_at)))
+    WHERE coalesce(sent_at, given_up_at) IS NOT NULL;
 CREATE INDEX outbox_target_idx ON outbox (topic, target_id, id);
 CREATE INDEX outbox_unsent_idx
-    ON outbox (topic, next_attempt_at, id) WHERE sent_at IS NULL AND given_up_at IS NULL;
+    ON outbox (topic, target_id, next_attempt_at, id)
+    WHERE sent_at IS NULL AND given_up_at IS NULL;
 """
 
 
