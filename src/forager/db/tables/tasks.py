@@ -59,7 +59,8 @@ class CrawlTask(Base):
             "scheduled_at",
             text("popularity DESC"),
             "id",
-            postgresql_where=text("status = 'pending'"),
+            # held ones are not in the scheduler's way, however many there are
+            postgresql_where=text("status = 'pending' AND hold IS NULL"),
         ),
         Index(
             "crawl_tasks_queued_idx",
