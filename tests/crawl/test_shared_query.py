@@ -50,7 +50,7 @@ async def test_an_error_reaches_all_that_share_the_query_and_nobody_else() -> No
     table.open.set()
     query = SharedQuery(table.ask)
     answers = await asyncio.gather(query.find(1), query.find(2), return_exceptions=True)
-    assert answers == [table.trouble, table.trouble]
+    assert set(answers) == {table.trouble}
     table.trouble = None
     assert await query.find(1) == "row 1"
 

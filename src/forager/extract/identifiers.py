@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 MAX_IDENTIFIERS = 1_000  # of one section
 MAX_LENGTH = 100
@@ -24,47 +23,69 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE,
 )
+# what every identifier has, and few other words
+_SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|[a-z0-9][A-Z]|\(\)")
 _LINK_TARGET = re.compile(r"\]\([^)\s]*\)|https?://[^\s)>\]]+")
 _PARTS = re.compile(r"\.|::|->|#")
 _PUNCTUATION = ".,;:!?`*\"'"
 _MAX_WORD = 200  # characters of a word that is remembered
+_MAX_KNOWN = 131_072
 _MAX_READ = 1_000  # of one that is looked at: what has no blanks for longer is no text
 
 
 def identifier_lexemes(markdown: str) -> list[str]:
     """Identifiers in lower case, each once, in order; a dotted one is followed by its last part."""
-    text = _LINK_TARGET.sub("]", markdown[:_MAX_TEXT]).replace("\\_", "_")
+    text = markdown[:_MAX_TEXT]
+    if "](" in text or "://" in text:
+        text = _LINK_TARGET.sub("]", text)
+    words = dict.fromkeys(text.replace("\\_", "_").split())
     found: dict[str, None] = {}
-    for word in dict.fromkeys(text.split()):
-        bare = word.strip(_PUNCTUATION)
-        if bare.isalpha() and bare[1:].islower():  # a word of prose, as most are
-            continue
-        lexemes = _remembered(word) if len(word) <= _MAX_WORD else _lexemes_of(word[:_MAX_READ])
-        if lexemes:
-            found.update(dict.fromkeys(lexemes))
-            if len(found) >= MAX_IDENTIFIERS:
-                break
+    for lexemes in filter(None, map(_known.__getitem__, words)):
+        found.update(dict.fromkeys(lexemes))
+        if len(found) >= MAX_IDENTIFIERS:
+            break
     return list(found)[:MAX_IDENTIFIERS]
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """The lexemes of every word met so far: a site's pages repeat their words."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        lexemes = _lexemes_of(word[:_MAX_READ])
+        if len(word) <= _MAX_WORD:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[word] = lexemes
+        return lexemes
+
+
+_known = _Known()
 
 
 def _lexemes_of(word: str) -> tuple[str, ...]:
     """The lexemes of all identifiers in what stands between two blanks."""
-    return tuple(
-        lexeme
-        for match in _IDENTIFIER.finditer(word)
-        for lexeme in _lexemes(match[0].lower().rstrip("-."))
-    )
+    bare = word.strip(_PUNCTUATION)
+    if bare.isalpha() and bare[1:].islower():  # a word of prose, as most are
+        return ()
+    if _SIGN.search(word) is None:
+        return ()
+    found: list[str] = []
+    for identifier in _IDENTIFIER.findall(word):
+        _add(found, identifier.lower().rstrip("-."))
+    return tuple(found)
 
 
-# a site's pages repeat their words
-_remembered = lru_cache(maxsize=32_768)(_lexemes_of)
-
-
-def _lexemes(identifier: str) -> list[str]:
-    if not 2 <= len(identifier) <= MAX_LENGTH or not any(map(str.isalpha, identifier)):
-        return []
+def _add(found: list[str], identifier: str) -> None:
+    if not 2 <= len(identifier) <= MAX_LENGTH or not _has_letter(identifier):
+        return
     parts = _PARTS.split(identifier)
-    if len(parts) > 1 and max(map(len, parts)) == 1:  # e.g, i.e, U.S
-        return []
-    last = parts[-1]
-    return [identifier, last] if len(parts) > 1 and len(last) > 1 else [identifier]
+    if len(parts) == 1:
+        found.append(identifier)
+    elif max(map(len, parts)) > 1:  # not e.g, i.e, U.S
+        found.append(identifier)
+        if len(parts[-1]) > 1:
+            found.append(parts[-1])
+
+
+def _has_letter(identifier: str) -> bool:
+    return identifier.islower() or any(map(str.isalpha, identifier))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from functools import lru_cache
 from typing import NamedTuple
 
 from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
@@ -40,12 +39,28 @@ class Tag(NamedTuple):
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
+_MAX_KNOWN = 16_384
 _MAX_CLASSES = 400
 
 
 def read_tags(raws: list[str]) -> list[Tag]:
     """Tags between `<` and `>` as lexbor serialises them: quoted, escaped, lower-case names."""
-    return [_remembered(raw) if len(raw) <= MAX_REMEMBERED else _parse(raw) for raw in raws]
+    return list(map(_known.__getitem__, raws))
+
+
+class _Known(dict[str, Tag]):
+    """A page repeats few tags many times, and so do the pages of one site."""
+
+    def __missing__(self, raw: str) -> Tag:
+        tag = _parse(raw)
+        if len(raw) <= MAX_REMEMBERED:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[raw] = tag
+        return tag
+
+
+_known = _Known()
 
 
 def _parse(raw: str) -> Tag:
@@ -79,10 +94,6 @@ def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
 
 RAW_TEXT = names("script style iframe noembed noframes xmp plaintext listing")
 _NOTED = HEADINGS | {"table"}
-
-
-# a page repeats few tags many times, and so do the pages of one site
-_remembered = lru_cache(maxsize=8192)(_parse)
 
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
