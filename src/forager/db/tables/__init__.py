@@ -1,5 +1,6 @@
 """The tables as SQLAlchemy models: what migrations are compared with. Queries live in store.py."""
 
+from forager.db.tables.access import ApiKey, IdempotencyKey, OwnerQuota
 from forager.db.tables.base import Base
 from forager.db.tables.crawl import ArchiveSegment, FrontierEntry, VisitedUrl
 from forager.db.tables.documents import (
@@ -28,6 +29,7 @@ from forager.db.tables.products import (
 from forager.db.tables.tasks import CrawlTask, DeadLetter, ErrorLog, TaskAttempt, TaskControl
 
 __all__ = [
+    "ApiKey",
     "ArchiveSegment",
     "Base",
     "CatalogEvent",
@@ -43,11 +45,13 @@ __all__ = [
     "FrontierEntry",
     "Generation",
     "GenerationDocument",
+    "IdempotencyKey",
     "Image",
     "ImageFile",
     "JobEvent",
     "LinkSet",
     "OutboxMessage",
+    "OwnerQuota",
     "ParseRate",
     "ParserRollout",
     "PriceChange",

@@ -52,6 +52,13 @@ class VisitedUrl(Base):
             "content_hash",
             postgresql_where=text(PAGE_WITH_CONTENT),
         ),
+        # few, and what people look for first
+        Index(
+            "crawl_visited_failed_idx",
+            "job_id",
+            "url_hash",
+            postgresql_where=text("outcome = 'failed'"),
+        ),
         # who refers to a segment that is to be deleted
         Index(
             "crawl_visited_segment_idx",
