@@ -22,6 +22,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 # a parser was written by somebody who looked at the shop
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
+_SILENT = frozenset(["script", "style", "noscript", "template"])
 # a product's name is `product_name` here: `name` is the parser's own
 FIELD_METHODS = {
     "product_name" if field is FieldName.NAME else field.value: field for field in FieldName
@@ -110,6 +111,11 @@ class SiteParser:
             if callable(method := getattr(self, name, None)):
                 yield field, method
 
+    @property
+    def currency_hints(self) -> tuple[str, ...]:
+        """What a `$` means here; a parser that knows its shop may know better than the page."""
+        return self.page.currency_hints
+
     # --- what most methods need ------------------------------------------------------------------
 
     def nodes(self, *selectors: str) -> Iterator[LexborNode]:
@@ -120,8 +126,7 @@ class SiteParser:
     def texts(self, *selectors: str) -> Iterator[str]:
         """The texts of the elements, in one line each, without the empty ones."""
         for node in self.nodes(*selectors):
-            text = " ".join(node.text(separator=" ")[:_MAX_TEXT].split())
-            if text:
+            if text := visible_text(node):
                 yield text
 
     def text(self, *selectors: str) -> str | None:
@@ -134,15 +139,29 @@ class SiteParser:
         return next((value.strip() for value in values if value and value.strip()), None)
 
     def money(self, *selectors: str) -> Money | None:
-        """The first amount in the texts of the elements, with its currency where one is shown."""
+        """The first amount in the texts of the elements; in one text, those with a currency first."""
         for text in self.texts(*selectors):
-            if found := next(money_in(text[:200], self.page.currency_hints), None):
-                return found
+            amounts = list(money_in(text[:200], self.currency_hints))
+            if amounts:
+                return next((money for money in amounts if money.currency), amounts[0])
         return None
 
     def amount(self, *selectors: str) -> Decimal | None:
         found = self.money(*selectors)
         return found.amount if found else None
+
+
+def visible_text(node: LexborNode) -> str:
+    """The text of an element in one line, without its scripts and styles."""
+    pieces: list[str] = []
+    length = 0
+    for inner in node.traverse(include_text=True):
+        if inner.is_text_node and (inner.parent is None or inner.parent.tag not in _SILENT):
+            pieces.append(inner.text_content or "")
+            length += len(pieces[-1])
+            if length > _MAX_TEXT:
+                break
+    return " ".join(" ".join(pieces)[:_MAX_TEXT].split())
 
 
 def _check(parser: Any) -> None:
