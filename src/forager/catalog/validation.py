@@ -1,0 +1,241 @@
+"""What a product's fields must be like. What fails is marked, and its value kept out or held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from forager.extract.product.currency import ISO_CODES
+from forager.extract.product.gtin import gtin_of
+from forager.extract.product.record import Availability, Product, ProductImage
+from forager.extract.softerror import soft_error
+from forager.extract.text import clip, collapse, storable
+
+# how much a page must look like the page of a product that says neither its price nor its SKU
+MIN_CONFIDENCE = 0.3
+# numeric(14,4) holds no more
+MAX_AMOUNT = Decimal("9999999999.9999")
+# what is less is nothing when it is stored
+_SMALLEST = Decimal("0.0001")
+MAX_COUNT = 2**63 - 1
+# what a value is quoted with at most
+_QUOTED = 80
+
+
+class Severity(StrEnum):
+    """What becomes of a value that breaks a rule."""
+
+    # impossible: the value is not taken
+    ERROR = "error"
+    # implausible: the value is not taken before a later visit has seen it again
+    DOUBT = "doubt"
+    # odd: the product is marked, and nothing more follows
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value that waits for a later visit to see it again. `page` is where it was seen first."""
+
+    value: str | None
+    page: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One rule that one field breaks, in words."""
+
+    field: str
+    rule: str
+    message: str
+    severity: Severity
+    held: Held | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A product without its impossible values, and what was wrong with it."""
+
+    product: Product
+    problems: tuple[Problem, ...] = ()
+    # why this is no product at all, if it is none
+    incomplete: str | None = None
+
+
+def check(product: Product) -> Checked:
+    """Hold every field against its rules. Never fails, whatever a parser has made up."""
+    problems: list[Problem] = []
+    for field, rule in _RULES:
+        value = getattr(product, field)
+        if value is None:
+            continue
+        kept, problem = rule(value)
+        if problem is not None:
+            problems.append(problem)
+        if kept is not value:
+            product = replace(product, **{field: kept})
+    images, refused = _check_images(product.images)
+    product, crossed = _check_list_price(replace(product, images=images))
+    problems += [*refused, *crossed]
+    incomplete, about_name = _check_name(product)
+    return Checked(product, (*about_name, *problems), incomplete)
+
+
+# --- single fields: the value to keep, and what is wrong with the one that was found -----------
+
+_Verdict = tuple[Any, Problem | None]
+
+
+def _amount(field: str) -> Callable[[object], _Verdict]:
+    def rule(value: object) -> _Verdict:
+        if not isinstance(value, Decimal) or not value.is_finite():
+            return None, _error(field, "format", f"{_quote(value)} is not an amount")
+        if value < _SMALLEST:
+            return None, _error(field, "positive", f"{_quote(value)} is not above zero")
+        if value > MAX_AMOUNT:
+            return None, _error(field, "size", f"{_quote(value)} is too large to be an amount")
+        return value, None
+
+    return rule
+
+
+def _currency(value: object) -> _Verdict:
+    if isinstance(value, str) and value in ISO_CODES:
+        return value, None
+    return None, _error("currency", "known", f"{_quote(value)} is no ISO 4217 currency in use")
+
+
+def _availability(value: object) -> _Verdict:
+    if isinstance(value, str) and value in set(Availability):
+        return Availability(value), None
+    return None, _error("availability", "known", f"{_quote(value)} is not an availability")
+
+
+def _rating(value: object) -> _Verdict:
+    if isinstance(value, Decimal) and value.is_finite() and 0 <= value <= 5:
+        return value, None
+    return None, _error("rating", "range", f"{_quote(value)} is not between 0 and 5")
+
+
+def _review_count(value: object) -> _Verdict:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
+        return value, None
+    return None, _error("review_count", "range", f"{_quote(value)} is not a number of reviews")
+
+
+def _gtin(value: object) -> _Verdict:
+    kept = gtin_of(value)
+    if kept is not None:
+        return kept, None
+    return None, _warning("gtin", "check_digit", f"{_quote(value)} is not a GTIN")
+
+
+_RULES: tuple[tuple[str, Callable[[object], _Verdict]], ...] = (
+    ("price", _amount("price")),
+    ("list_price", _amount("list_price")),
+    ("currency", _currency),
+    ("availability", _availability),
+    ("rating", _rating),
+    ("review_count", _review_count),
+    ("gtin", _gtin),
+)
+
+
+# --- fields beside each other --------------------------------------------------------------------
+
+
+def _check_list_price(product: Product) -> tuple[Product, list[Problem]]:
+    price, list_price = product.price, product.list_price
+    if price is None or list_price is None or list_price >= price:
+        return product, []
+    message = f"the list price {_quote(list_price)} is below the price {_quote(price)}"
+    return replace(product, list_price=None), [_warning("list_price", "order", message)]
+
+
+def _check_images(
+    images: tuple[ProductImage, ...],
+) -> tuple[tuple[ProductImage, ...], list[Problem]]:
+    good = tuple(image for image in images if _is_web_address(image.url))
+    bad = len(images) - len(good)
+    if not bad:
+        return images, []
+    first = next(image.url for image in images if not _is_web_address(image.url))
+    others = f" and {bad - 1} more" if bad > 1 else ""
+    return good, [_warning("images", "address", f"{_quote(first)}{others}: not a web address")]
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+# --- whether it is a product at all -------------------------------------------------------------
+
+# what stands where a name should when a shop has sent somebody away; the whole of the name
+_BLOCKED = re.compile(
+    r"robot check|bot (?:check|verification|detection)|captcha|are you (?:a )?(?:robot|human)\??"
+    r"|access (?:to this page (?:has been )?)?(?:is )?(?:denied|blocked|forbidden)"
+    r"|(?:error )?(?:401|403|429|500|502|503|504)\b.{0,60}"
+    r"|forbidden|unauthorized|too many requests|bad gateway|internal server error"
+    r"|service (?:temporarily )?unavailable|gateway time-?out"
+    r"|just a moment\W*|one moment,? please\W*|please wait\W*|checking your browser.{0,60}"
+    r"|attention required\W*(?:cloudflare)?|pardon our interruption\W*|ddos-guard"
+    r"|(?:please )?verify(?:ing)? (?:that )?you(?: are|'re) (?:a )?human.{0,40}"
+    r"|human verification|security (?:check|verification).{0,40}|request (?:blocked|rejected)\W*"
+    r"|(?:sorry, )?you have been blocked\W*|sorry! something went wrong!?|unusual traffic.{0,60}"
+    r"|(?:site )?(?:under|down for) (?:maintenance|construction)\W*",
+    re.IGNORECASE,
+)
+_TITLE_PARTS = re.compile(r"\s+[-|:\u2013\u2014]\s+")
+
+
+def is_turned_away(name: str) -> bool:
+    """Whether a name is the title of a page that refuses, blocks or was not found."""
+    name = name.replace("\u2019", "'").strip()
+    parts = (name, *_TITLE_PARTS.split(name))
+    blocked = any(_BLOCKED.fullmatch(part.strip()) for part in parts)
+    return blocked or soft_error(name, (), 0) is not None
+
+
+def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
+    """Why there is no product on the page, and what to mark."""
+    name = collapse(storable(product.name)) if isinstance(product.name, str) else ""
+    known_otherwise = product.price is not None or bool(product.sku)
+    if not name:
+        message = "the page has no name of a product"
+        return message, [_error("name", "required", message)]
+    if is_turned_away(name[:1000]):
+        message = f"the page calls itself {_quote(name)}: it refuses, or is an error page"
+        if not known_otherwise:
+            return message, [_error("name", "page_title", message)]
+        return None, [_warning("name", "page_title", message)]
+    if not known_otherwise and product.confidence < MIN_CONFIDENCE:
+        message = (
+            f"the page says neither price nor SKU, and hardly looks like a product's "
+            f"({product.confidence:.2f})"
+        )
+        return message, [_error("name", "confidence", message)]
+    return None, []
+
+
+def _error(field: str, rule: str, message: str) -> Problem:
+    return Problem(field, rule, message, Severity.ERROR)
+
+
+def _warning(field: str, rule: str, message: str) -> Problem:
+    return Problem(field, rule, message, Severity.WARNING)
+
+
+def _quote(value: object) -> str:
+    """A value as a message may show it: short, and fit to be stored."""
+    shown = str(value) if isinstance(value, str | Decimal) else repr(value)[: _QUOTED * 4]
+    text, cut = clip(collapse(storable(shown[: _QUOTED * 4])), _QUOTED)
+    return f"{text}…" if cut else text
