@@ -15,9 +15,9 @@ from forager.cli.words import counted, distance, long_time, on_one_line, short_t
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
-    from forager.cli.job_report import JobReport
     from forager.jobs.job import Job, JobEvent
     from forager.jobs.queue import Queue
+    from forager.jobs.report import JobReport
 
 app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
 
@@ -117,15 +117,16 @@ def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool)
 @app.command()
 def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Show everything about one job."""
-    from forager.cli.job_report import report_on
     from forager.db.database import open_database
     from forager.jobs.queue import Queue
+    from forager.jobs.report import job_report
 
     settings = flags_of(context).load()
 
     async def ask() -> JobReport:
         async with open_database(settings, name="forager cli") as database:
-            return await report_on(database, Queue(database, settings), job_id)
+            queue = Queue(database, settings)
+            return await job_report(database, queue, await queue.resolve(job_id))
 
     report = run(ask())
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-AT_ONCE = 10
 
 app = typer.Typer(
     name="proxies",
@@ -224,20 +222,14 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
 ) -> list[tuple[PickedProxy, ProbeResult]]:
-    from forager.fetch.proxy_probe import probe
-
-    turn = asyncio.Semaphore(AT_ONCE)
-
-    async def test_one(proxy: PickedProxy) -> tuple[PickedProxy, ProbeResult]:
-        async with turn:
-            result = await probe(proxy, options, url)
-        if result.ok and await proxies.recovered(proxy.id):
-            note(f"proxy {proxy.id} has recovered and is used again")
-        return proxy, result
+    from forager.fetch.proxy_trial import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
-    opened = [await proxies.open(proxy_id) for proxy_id in ids]
-    return await asyncio.gather(*map(test_one, opened))
+    trials = await try_proxies(proxies, ids, options, url)
+    for trial in trials:
+        if trial.has_recovered:
+            note(f"proxy {trial.proxy.id} has recovered and is used again")
+    return [(trial.proxy, trial.result) for trial in trials]
 
 
 def _proxy_id(text: str) -> int:

@@ -49,9 +49,14 @@ class Explanation:
 
 
 async def explain(
-    database: Database, queue: Queue, url: str, *, job_id: UUID | None = None
+    database: Database,
+    queue: Queue,
+    url: str,
+    *,
+    job_id: UUID | None = None,
+    user_id: UUID | None = None,
 ) -> Explanation:
-    """Look a URL up in one crawl, or in the latest one that knows it."""
+    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
     given = url if "://" in url else f"https://{url}"
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
@@ -60,7 +65,7 @@ async def explain(
         jobs = (
             [job_id]
             if job_id
-            else await store.select_recent_crawls(connection, limit=RECENT_CRAWLS)
+            else await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
         )
         key = url_key(normalised)
         fates = await store.select_settled(connection, jobs, key)

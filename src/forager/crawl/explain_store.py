@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
@@ -31,13 +32,19 @@ class Fate:
     not_before: datetime | None
 
 
-async def select_recent_crawls(connection: Connection, *, limit: int) -> list[UUID]:
+async def select_recent_crawls(
+    connection: Connection, user_id: UUID | None, *, limit: int
+) -> list[UUID]:
+    of_user: LiteralString = "AND user_id = %(user_id)s" if user_id is not None else ""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
-        """
-        SELECT id FROM crawl_jobs WHERE kind = 'crawl' ORDER BY created_at DESC, id DESC LIMIT %s
+        f"""
+        SELECT id FROM crawl_jobs
+         WHERE kind = 'crawl' {of_user}
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
         """,
-        (limit,),
+        {"user_id": user_id, "limit": limit},
     )
     return await cursor.fetchall()
 

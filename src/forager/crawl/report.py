@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,9 @@ from forager.crawl import store
 from forager.crawl.ledger import Ledger
 from forager.crawl.state import ledger_from
 from forager.db.database import Database
+from forager.jobs import store as job_store
 from forager.jobs.job import Job
+from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 
 
@@ -26,6 +29,18 @@ class CrawlReport:
     @property
     def pages_per_second(self) -> float:
         return self.ledger.pages / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the average pace of the job so far; None if there is none, or nothing is left."""
+        if self.job.status is not Status.PROCESSING or self.seconds <= 0:
+            return None
+        pace = self.ledger.processed / self.seconds
+        left = self.ledger.pending
+        max_pages = self.job.payload.get("max_pages")
+        if isinstance(max_pages, int):
+            left = min(left, max(0, max_pages - self.ledger.pages))
+        return left / pace if pace > 0 else None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -49,6 +64,18 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
     job = await queue.get(job_id)
     async with database.connection() as connection:
         row = await store.select_state(connection, job_id)
-    if row is None:
+    return _report(job, row)
+
+
+async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:
+    """The reports of several crawls in two statements; jobs that are gone are left out."""
+    async with database.connection() as connection:
+        jobs = await job_store.select_jobs_by_id(connection, job_ids)
+        states = await store.select_states(connection, job_ids)
+    return {job.id: _report(job, states.get(job.id)) for job in jobs}
+
+
+def _report(job: Job, state: dict[str, Any] | None) -> CrawlReport:
+    if state is None:
         return CrawlReport(job, Ledger(), 0.0, 0)
-    return CrawlReport(job, ledger_from(row), row["seconds"], row["current_depth"])
+    return CrawlReport(job, ledger_from(state), state["seconds"], state["current_depth"])

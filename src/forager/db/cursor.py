@@ -22,14 +22,32 @@ class Page(Generic[Row]):
 
 
 def encode_cursor(at: datetime, row_id: UUID) -> str:
-    return base64.urlsafe_b64encode(f"{at.isoformat()} {row_id}".encode()).decode()
+    return encode_cursor_text(at, str(row_id))
 
 
 def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
+    at, row_id = decode_cursor_text(cursor)
+    try:
+        return at, UUID(row_id)
+    except ValueError:
+        raise _not_ours() from None
+
+
+def encode_cursor_text(at: datetime, row_id: str) -> str:
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {row_id}".encode()).decode()
+
+
+def decode_cursor_text(cursor: str) -> tuple[datetime, str]:
     try:
         at, row_id = base64.urlsafe_b64decode(cursor.encode()).decode().split(" ")
-        return datetime.fromisoformat(at), UUID(row_id)
+        if "\0" in row_id:
+            raise ValueError(row_id)
+        return datetime.fromisoformat(at), row_id
     except ValueError:
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise _not_ours() from None
+
+
+def _not_ours() -> InvalidInput:
+    return InvalidInput(
+        "the cursor is not one that a list gave", hint="Start again without a cursor."
+    )

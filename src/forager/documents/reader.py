@@ -77,19 +77,41 @@ async def list_documents(
     return _page(rows, place.generation_id, limit)
 
 
-async def read_page(database: Database, url: str, *, source_id: str | None = None) -> ReadPage:
-    """A published page by its URL; without a source, the copy that was fetched last."""
+async def read_page(
+    database: Database,
+    url: str,
+    *,
+    source_id: str | None = None,
+    user_id: UUID | None = None,
+) -> ReadPage:
+    """A published page by its URL; without a source, the copy that was fetched last.
+
+    With an owner, only what is in one of that owner's sources.
+    """
     normalised = normalise(url if "://" in url else f"https://{url}")
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} is not a page's URL: {normalised.value}")
     async with database.connection() as connection:
-        found = await store.select_published_documents(connection, url_key(normalised), source_id)
+        found = await store.select_published_documents(
+            connection, url_key(normalised), source_id, user_id
+        )
         if not found:
             raise NotFound(
                 f"there is no page {normalised}" + (f" in {source_id}" if source_id else ""),
                 hint="`forager search` finds pages by what is in them.",
             )
         # documents are immutable: these sections belong to the page whatever is published now
+        return ReadPage(found[0], await store.select_sections(connection, found[0].id))
+
+
+async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
+    """A published page of a source by its path; of several, the first that was stored."""
+    found = (await list_documents(database, source_id, path=path, limit=1)).items
+    if not found or found[0].path != path:
+        raise NotFound(
+            f"{source_id} has no page at {path}", hint="A path begins with a slash: /docs/intro"
+        )
+    async with database.connection() as connection:
         return ReadPage(found[0], await store.select_sections(connection, found[0].id))
 
 

@@ -121,16 +121,16 @@ class Queue:
                 connection, job_id, after=after, limit=_checked_limit(limit)
             )
 
-    async def counts(self) -> dict[Status, int]:
-        """Jobs by state; states without jobs count zero."""
+    async def counts(self, *, user_id: UUID | None = None) -> dict[Status, int]:
+        """Jobs by state, of one owner or of all; states without jobs count zero."""
         async with self._database.connection() as connection:
-            counted = dict(await store.count_jobs(connection))
+            counted = dict(await store.count_jobs(connection, user_id))
         return {status: counted.get(status, 0) for status in Status}
 
-    async def pending_work(self) -> list[StateCount]:
+    async def pending_work(self, *, user_id: UUID | None = None) -> list[StateCount]:
         """What is left to do, by state: running, waiting and paused jobs apart."""
         async with self._database.connection() as connection:
-            return await store.sum_pending_work(connection)
+            return await store.sum_pending_work(connection, user_id)
 
     async def pause(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
         """Hold a job. A running one commits what it has and leaves; until then it is pausing."""

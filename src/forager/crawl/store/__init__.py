@@ -25,6 +25,7 @@ from forager.crawl.store.state import (
     purge,
     select_orphaned_jobs,
     select_state,
+    select_states,
     update_progress,
     update_state,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "select_pointers",
     "select_retries",
     "select_state",
+    "select_states",
     "select_url_of_content",
     "update_progress",
     "update_state",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import scalar_row
+from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
@@ -62,19 +63,24 @@ async def update_progress(connection: Connection, job_id: UUID, percentage: int)
 
 
 async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
-    cursor = await connection.execute(
+    return (await select_states(connection, [job_id])).get(job_id)
+
+
+async def select_states(
+    connection: Connection, job_ids: Sequence[UUID]
+) -> dict[UUID, dict[str, Any]]:
+    """Where these crawls stand; those that have not begun are left out."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(
         """
-        SELECT discovered, fetched, unchanged, duplicate, failed, excluded, total_pending,
+        SELECT job_id, discovered, fetched, unchanged, duplicate, failed, excluded, total_pending,
                current_depth, reasons, bytes_fetched, seconds, next_seq, checkpoint
           FROM crawl_states
-         WHERE job_id = %s AND discovered IS NOT NULL
+         WHERE job_id = ANY(%s) AND discovered IS NOT NULL
         """,
-        (job_id,),
+        (list(job_ids),),
     )
-    row = await cursor.fetchone()
-    if row is None or cursor.description is None:
-        return None
-    return dict(zip((column.name for column in cursor.description), row, strict=True))
+    return {row["job_id"]: row for row in await cursor.fetchall()}
 
 
 async def select_orphaned_jobs(connection: Connection) -> list[UUID]:

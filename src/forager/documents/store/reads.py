@@ -183,10 +183,11 @@ async def select_documents(
 
 
 async def select_published_documents(
-    connection: Connection, url_hash: bytes, source_id: str | None
+    connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
 ) -> list[DocumentRow]:
     """A URL in every source that has it published; a few rows at most."""
     of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
     cursor = connection.cursor(row_factory=class_row(DocumentRow))
     await cursor.execute(
         f"""
@@ -196,11 +197,11 @@ async def select_published_documents(
           JOIN generation_documents m
             ON m.generation_id = s.published_generation AND m.url_hash = %(url_hash)s
           JOIN documents d ON d.id = m.document_id
-         WHERE s.deleted_at IS NULL {of_source}
+         WHERE s.deleted_at IS NULL {of_source} {of_user}
          ORDER BY m.fetched_at DESC
          LIMIT 100
         """,
-        {"url_hash": url_hash, "source": source_id},
+        {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
     return await cursor.fetchall()
 

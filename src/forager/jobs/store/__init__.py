@@ -19,9 +19,12 @@ from forager.jobs.store.reads import (
     count_jobs,
     select_active_job_of_source,
     select_events,
+    select_events_of_many,
     select_job,
     select_jobs,
+    select_jobs_by_id,
     select_jobs_by_prefix,
+    select_last_events,
     sum_pending_work,
 )
 from forager.jobs.store.rows import CHANNEL, COLUMNS
@@ -43,11 +46,14 @@ __all__ = [
     "select_active_job_of_source",
     "select_checkpoint",
     "select_events",
+    "select_events_of_many",
     "select_held",
     "select_held_by",
     "select_job",
     "select_jobs",
+    "select_jobs_by_id",
     "select_jobs_by_prefix",
+    "select_last_events",
     "select_stale",
     "sum_pending_work",
 ]

@@ -91,21 +91,68 @@ async def select_events(
     return await cursor.fetchall()
 
 
-async def count_jobs(connection: Connection) -> list[tuple[Status, int]]:
-    cursor = await connection.execute("SELECT status, count(*) FROM crawl_jobs GROUP BY status")
+async def select_last_events(connection: Connection, job_id: UUID, limit: int) -> list[JobEvent]:
+    """A job's latest history, oldest first."""
+    cursor = connection.cursor(row_factory=class_row(JobEvent))
+    await cursor.execute(
+        """
+        SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
+          FROM job_events
+         WHERE job_id = %s
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (job_id, limit),
+    )
+    return (await cursor.fetchall())[::-1]
+
+
+async def select_events_of_many(
+    connection: Connection, job_ids: Sequence[UUID], *, after: int, limit: int
+) -> list[JobEvent]:
+    """What has happened to any of these jobs since an event, oldest first."""
+    cursor = connection.cursor(row_factory=class_row(JobEvent))
+    await cursor.execute(
+        """
+        SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
+          FROM job_events
+         WHERE job_id = ANY(%s) AND id > %s
+         ORDER BY id
+         LIMIT %s
+        """,
+        (list(job_ids), after, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:
+    cursor = job_cursor(connection)
+    await cursor.execute(f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = ANY(%s)", (list(job_ids),))
+    return await cursor.fetchall()
+
+
+async def count_jobs(
+    connection: Connection, user_id: UUID | None = None
+) -> list[tuple[Status, int]]:
+    of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
+    cursor = await connection.execute(
+        f"SELECT status, count(*) FROM crawl_jobs {of_user} GROUP BY status", {"user_id": user_id}
+    )
     return [(Status(status), count) for status, count in await cursor.fetchall()]
 
 
-async def sum_pending_work(connection: Connection) -> list[StateCount]:
+async def sum_pending_work(connection: Connection, user_id: UUID | None = None) -> list[StateCount]:
     """Jobs that are not finished, and the work their last commits left to do."""
+    of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id else ""
     cursor = await connection.execute(
-        """
+        f"""
         SELECT j.status, count(*), coalesce(sum(s.total_pending), 0)::bigint, min(j.created_at)
           FROM crawl_jobs j
           LEFT JOIN crawl_states s ON s.job_id = j.id
-         WHERE j.status IN ('pending', 'processing', 'paused')
+         WHERE j.status IN ('pending', 'processing', 'paused') {of_user}
          GROUP BY j.status
          ORDER BY j.status
-        """
+        """,
+        {"user_id": user_id},
     )
     return [StateCount(Status(row[0]), *row[1:]) for row in await cursor.fetchall()]

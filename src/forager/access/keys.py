@@ -1,0 +1,134 @@
+"""Keys: made, looked at, revoked, and recognised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from forager.access import store
+from forager.access.caller import Caller
+from forager.access.errors import Unauthorised
+from forager.access.key import ApiKey, KeyState, new_credentials, parse_credentials
+from forager.access.scope import Scope
+from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.errors import InvalidInput, NotFound
+
+MAX_LIST = 1000
+MAX_NAME = 200
+LONGEST_LIFE = 10 * 366 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class MadeKey:
+    """A new key; `text` is its only copy."""
+
+    key: ApiKey
+    text: str = field(repr=False)
+
+
+async def create_key(
+    database: Database,
+    name: str,
+    *,
+    scope: Scope = Scope.OPERATE,
+    user_id: UUID | None = None,
+    expires_in: float | None = None,
+) -> MadeKey:
+    """Make a key. Without an owner it gets a new one, who has nothing yet."""
+    credentials = new_credentials()
+    async with database.connection() as connection:
+        key = await store.insert_key(
+            connection,
+            key_id=credentials.id,
+            secret_hash=credentials.secret_hash,
+            name=_checked_name(name),
+            user_id=user_id or new_id(),
+            scope=scope,
+            expires_in=_checked_life(expires_in),
+        )
+    return MadeKey(key, credentials.text)
+
+
+async def list_keys(
+    database: Database, *, cursor: str | None = None, limit: int = 50
+) -> Page[ApiKey]:
+    """Keys, newest first, those that no longer work included."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    before = decode_cursor_text(cursor) if cursor else None
+    async with database.connection() as connection:
+        found = await store.select_keys(connection, before=before, limit=limit + 1)
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1]
+    return Page(found[:limit], encode_cursor_text(last.created_at, last.id))
+
+
+async def get_key(database: Database, key_id: str) -> ApiKey:
+    async with database.connection() as connection:
+        found = await store.select_key(connection, public_id(key_id))
+    if found is None:
+        raise _no_such_key(key_id)
+    return found
+
+
+async def revoke_key(database: Database, key_id: str) -> ApiKey:
+    """End a key at once and for good; revoking it again changes nothing."""
+    async with database.connection() as connection:
+        found = await store.revoke_key(connection, public_id(key_id))
+    if found is None:
+        raise _no_such_key(key_id)
+    return found
+
+
+async def any_key(database: Database) -> bool:
+    """Whether a key was ever made; those that were revoked count, so that nothing opens again."""
+    async with database.connection() as connection:
+        return await store.any_key(connection)
+
+
+async def authenticate(database: Database, text: str) -> Caller:
+    """Who holds this key. What is wrong with a key is said only to who has the whole of it."""
+    credentials = parse_credentials(text)
+    if credentials is None:
+        raise Unauthorised("this is not an API key", hint=_SEND)
+    async with database.connection() as connection:
+        found = await store.find_key(connection, credentials.id)
+    if found is None or not credentials.proves(found.secret_hash):
+        raise Unauthorised("there is no such API key", hint=_SEND)
+    if found.key.state is not KeyState.ACTIVE:
+        raise Unauthorised(
+            f"this API key is {found.key.state}",
+            hint="Make another with `forager keys create NAME`.",
+        )
+    return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
+
+
+_SEND = "Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key."
+
+
+def public_id(text: str) -> str:
+    """The id of a key, also from its whole text."""
+    credentials = parse_credentials(text)
+    return text if credentials is None else credentials.id
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+        raise InvalidInput(f"a name has 1 to {MAX_NAME} printable characters")
+    return name
+
+
+def _checked_life(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds <= LONGEST_LIFE:
+        raise InvalidInput("a key lives from one second to ten years, or without an end")
+    return seconds
+
+
+def _no_such_key(key_id: str) -> NotFound:
+    # a mistyped key may be nearly the right one: its secret is not repeated
+    shown = key_id if len(key_id) <= 12 else f"{key_id[:12]}…"
+    return NotFound(f"there is no key {shown}", hint="`forager keys list` shows those there are.")

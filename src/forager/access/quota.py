@@ -1,0 +1,30 @@
+"""How much an owner may use; None means no limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    active_jobs: int | None = None
+    pages_per_job: int | None = None
+    pages_per_day: int | None = None
+    requests_per_minute: int | None = None
+
+    @property
+    def limits_jobs(self) -> bool:
+        """Whether anything must be counted before a job is accepted."""
+        return self.active_jobs is not None or self.pages_per_day is not None
+
+
+NO_QUOTA = Quota()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an owner has in use, and when the day that is counted ends (in UTC)."""
+
+    active_jobs: int
+    pages_today: int
+    seconds_left_today: float

@@ -1,0 +1,101 @@
+"""What each owner may use, and whether there is room for one more job."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from forager.access import store
+from forager.access.caller import Caller
+from forager.access.errors import QuotaExceeded
+from forager.access.quota import NO_QUOTA, Quota, Usage
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput, NotAllowed
+
+# how soon a job may have ended, so that there is room for another
+JOB_PATIENCE = 30.0
+LARGEST = 2**31 - 1
+LARGEST_PAGES = 2**63 - 1
+
+
+async def get_quota(database: Database, user_id: UUID) -> Quota:
+    async with database.connection() as connection:
+        return await store.select_quota(connection, user_id) or NO_QUOTA
+
+
+async def get_usage(database: Database, user_id: UUID) -> Usage:
+    async with database.connection() as connection:
+        return await store.select_usage(connection, user_id)
+
+
+async def set_quota(database: Database, user_id: UUID, quota: Quota) -> Quota:
+    """Set all limits of an owner; those that are None are lifted."""
+    async with database.connection() as connection:
+        await store.upsert_quota(connection, user_id, _checked(quota))
+    return quota
+
+
+async def admit_job(
+    connection: Connection, caller: Caller, source_id: str, max_pages: int | None
+) -> int | None:
+    """How many pages a new job of this source may fetch; raises if there is no room for it.
+
+    Part of the transaction that adds the job: owners with a limit are counted one request at a
+    time, so that two requests cannot share the last place.
+    """
+    await _check_owner(connection, caller, source_id)
+    limits = [max_pages, caller.quota.pages_per_job]
+    if caller.user_id is not None and caller.quota.limits_jobs:
+        await store.lock_owner(connection, caller.user_id)
+        usage = await store.select_usage(connection, caller.user_id)
+        limits.append(_room(caller.quota, usage))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def taken(source_id: str) -> NotAllowed:
+    """The names of sources are shared by all owners: one of them has it."""
+    return NotAllowed(
+        f"the name {source_id} is taken by a source of somebody else",
+        hint="Give yours another name in the field `source`.",
+    )
+
+
+async def _check_owner(connection: Connection, caller: Caller, source_id: str) -> None:
+    if caller.is_admin:
+        return
+    owner = await store.select_source_owner(connection, source_id)
+    if owner is not None and not caller.sees(owner[0]):
+        raise taken(source_id)
+
+
+def _room(quota: Quota, usage: Usage) -> int | None:
+    """The pages that are left for today."""
+    if quota.active_jobs is not None and usage.active_jobs >= quota.active_jobs:
+        raise QuotaExceeded(
+            f"{usage.active_jobs} of {quota.active_jobs} active jobs are in use",
+            retry_after=JOB_PATIENCE,
+            hint="Wait for one to end, or cancel one.",
+        )
+    if quota.pages_per_day is None:
+        return None
+    left = quota.pages_per_day - usage.pages_today
+    if left <= 0:
+        raise QuotaExceeded(
+            f"the {quota.pages_per_day} pages of today are used up or promised to running jobs",
+            retry_after=usage.seconds_left_today,
+            hint="The day ends at midnight UTC; a running job gives back what it does not need.",
+        )
+    return left
+
+
+def _checked(quota: Quota) -> Quota:
+    rules = {
+        "active_jobs": (0, LARGEST),
+        "pages_per_job": (1, LARGEST_PAGES),
+        "pages_per_day": (0, LARGEST_PAGES),
+        "requests_per_minute": (1, LARGEST),
+    }
+    for name, (least, most) in rules.items():
+        value = getattr(quota, name)
+        if value is not None and not least <= value <= most:
+            raise InvalidInput(f"{name} must be from {least} to {most}, not {value}")
+    return quota
