@@ -139,7 +139,7 @@ class SiteParser:
         return next((value.strip() for value in values if value and value.strip()), None)
 
     def money(self, *selectors: str) -> Money | None:
-        """The first amount in the texts of the elements; in one text, those with a currency first."""
+        """The first text with an amount; within it, an amount with a currency comes first."""
         for text in self.texts(*selectors):
             amounts = list(money_in(text[:200], self.currency_hints))
             if amounts:

@@ -1,11 +1,14 @@
-"""Where parsers come from: entry points of installed packages, and modules named in settings."""
+"""Where parsers come from: entry points of installed packages, modules and files in settings."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +40,21 @@ def installed_plugins() -> Iterator[Plugin | BrokenPlugin]:
 
 
 def named_plugins(modules: Iterable[str]) -> Iterator[Plugin | BrokenPlugin]:
+    """The parsers of modules; a name that ends with `.py` is a file."""
     for name in modules:
-        yield from _plugins_of(name, lambda name=name: importlib.import_module(name))
+        yield from _plugins_of(name, partial(_import, name))
+
+
+def _import(name: str) -> ModuleType:
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    path = Path(name)
+    spec = spec_from_file_location(f"forager_parser_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _origin(entry: EntryPoint) -> str:
