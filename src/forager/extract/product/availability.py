@@ -49,7 +49,8 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
     ),
     (
         Availability.OUT_OF_STOCK,
-        r"out[ -]of[ -]stock|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
+        r"cannot be (?:purchased|ordered|bought)|nie je možné (?:\w+ )?(?:kúpiť|objednať)"
+        r"|nelze (?:\w+ )?(?:zakoupit|koupit|objednat)|nicht bestellbar|out[ -]of[ -]stock|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
         r"|(?:temporarily|currently|momentarily) (?:unavailable|out)|\boos\b|no stock\b|0 in stock"
         r"|check back (?:soon|later)|notify me when|email me when|(?<!not )\bsold\b(?! by| in| as| on|"
         r" and| at| to| with| for| per| \d)|back in stock (?:soon|alert|notif)"
@@ -99,13 +100,14 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
         r"|còn hàng|tersedia|มีสินค้า",
     ),
 )  # fmt: skip
-_PATTERNS = tuple((meaning, re.compile(words, re.IGNORECASE)) for meaning, words in _WORDS)
+_PATTERNS = tuple((meaning, re.compile(words)) for meaning, words in _WORDS)
 _MAX_WORDS = 300
 
 
 def words_of(text: str) -> Availability | None:
     """What a short text of a shop says about availability, in the languages known here."""
-    short = text[:_MAX_WORDS]
+    # the patterns are in lower case: ignoring case would cost them ten times as much
+    short = text[:_MAX_WORDS].lower()
     return next((meaning for meaning, words in _PATTERNS if words.search(short)), None)
 
 

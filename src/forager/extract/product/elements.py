@@ -44,25 +44,25 @@ class Elements:
     inputs: list[Element] = field(default_factory=list)
     images: list[Element] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
-    count: int = 0
 
 
 def collect_elements(tree: LexborHTMLParser) -> Elements:
     """One walk for all readers: every query of its own would walk the whole tree again."""
     found = Elements()
-    order = 0
+    lists = {tag: getattr(found, name) for tag, name in _LISTS.items()}
     for order, node in enumerate(tree.css("*")):
         attributes = node.attributes
-        tag = node.tag
-        lists = _LISTS.get(tag or "")
-        if not attributes and lists is None:
+        kept = lists.get(node.tag)
+        if kept is not None and len(kept) < _MAX_KEPT:
+            kept.append(Element(order, node, attributes, ""))
+        if not attributes:
             continue
-        element = Element(order, node, attributes, "")
-        if lists is not None:
-            _keep(getattr(found, lists), element)
-        _collect_annotations(found, element, attributes)
-        _collect_named(found, element, attributes)
-    found.count = order
+        # most elements end here, so the questions before it are the cheapest there are
+        kinds = _kinds_of(names) if (names := attributes.get("class")) else ()
+        if "id" in attributes:
+            kinds = _kinds_of_id(attributes["id"] or "", kinds)
+        if kinds or not _TELLING.isdisjoint(attributes):
+            _collect(found, Element(order, node, attributes, ""), kinds)
     return found
 
 
@@ -74,21 +74,67 @@ _LISTS = {
     "input": "inputs",
     "img": "images",
 }
+_SKU_ATTRIBUTES = frozenset(
+    ["data-sku", "data-product-id", "data-productid", "data-product_id", "data-item-id", "data-pid",
+     "data-product-sku"]
+)  # fmt: skip
+_JSON_ATTRIBUTES = frozenset(
+    ["data-product", "data-product_variations", "data-product-json", "data-props", "data-item"]
+)
+_TEST_NAMES = (
+    "data-testid",
+    "data-test",
+    "data-test-id",
+    "data-automation",
+    "data-qa",
+    "data-auto",
+)
+_TELLING = frozenset(
+    ["itemprop", "itemscope", "typeof", "property", "rel", "role", *_SKU_ATTRIBUTES,
+     *_JSON_ATTRIBUTES, *_TEST_NAMES]
+)  # fmt: skip
 
 
-def _collect_annotations(found: Elements, element: Element, attributes: Attributes) -> None:
+def _collect(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+    attributes = element.attributes
     if "itemprop" in attributes or "itemscope" in attributes:
         _keep(found.microdata, element)
     if "typeof" in attributes or ("property" in attributes and element.node.tag != "meta"):
         _keep(found.rdfa, element)
-    elif "rel" in attributes and attributes["rel"] == "canonical" and attributes.get("href"):
+    if attributes.get("rel") == "canonical" and attributes.get("href"):
         found.canonicals.append(attributes["href"] or "")
+    if attributes.get("role") == "button":
+        _keep(found.buttons, element)
+    if not _JSON_ATTRIBUTES.isdisjoint(attributes):
+        _collect_json(found, attributes)
+    _collect_named(found, element, kinds)
+
+
+def _collect_json(found: Elements, attributes: Attributes) -> None:
+    for name in _JSON_ATTRIBUTES:
+        value = attributes.get(name)
+        if value and value[0] in "{[" and len(found.json_attributes) < 20:
+            found.json_attributes.append(value)
+
+
+def _collect_named(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+    attributes = element.attributes
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+    for name in _TEST_NAMES:
+        if value := attributes.get(name):
+            names = f"{names} {value}"
+            kinds = (*kinds, *(kind for kind in _kinds_of(value) if kind not in kinds))
+    if "skus" not in kinds and not _SKU_ATTRIBUTES.isdisjoint(attributes):
+        kinds = (*kinds, "skus")
+    named = element._replace(names=names[:400].lower()) if kinds else element
+    for kind in kinds:
+        _keep(getattr(found, kind), named)
 
 
 # names that authors give to classes, in the languages of their shops
 _KINDS = (
     ("prices", r"pri[cx]e|\bprix|preis|precio|prezzo|pre[cç]o|\bprijs|\bcena|\bpris\b|amount|harga"
-               r"|fiyat|kaina|\bcost\b|buynow|\bars\b|tarif"),
+               r"|fiyat|kaina|\bcost\b|buynow|tarif"),
     ("stocks", r"stock|avail|inventory|sold-?_?out|dispon|\blager|dostupn|sklad|out-of|unavailab"),
     ("skus", r"sku|(?:product|item|article|art|prod)[-_]?(?:id|code|no|nr|num|ref)|referen|\bmodel"),
     ("crumbs", r"crumb"),
@@ -97,50 +143,27 @@ _KINDS = (
 )  # fmt: skip
 _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))
 _EACH_KIND = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
-_NAMED_BY = ("class", "id", "data-testid", "data-test", "data-test-id", "data-automation", "data-qa",
-             "data-role", "data-price-type", "data-auto")  # fmt: skip
-_JSON_ATTRIBUTES = ("data-product", "data-product_variations", "data-product-json", "data-props",
-                    "data-analytics", "data-gtm", "data-item", "data-pdp")  # fmt: skip
-_SKU_ATTRIBUTES = frozenset(["data-sku", "data-product-id", "data-productid", "data-product_id",
-                             "data-item-id", "data-product-sku", "data-pid"])  # fmt: skip
 
 
-def _collect_named(found: Elements, element: Element, attributes: Attributes) -> None:
-    if len(attributes) == 1 and "class" in attributes:
-        names = attributes["class"] or ""
-        kinds = _kinds_of(names) if len(names) < 400 else ()
-    else:
-        names, kinds = _names_and_kinds(found, attributes)
-        if not _SKU_ATTRIBUTES.isdisjoint(attributes) and "skus" not in kinds:
-            kinds = (*kinds, "skus")
-        if attributes.get("role") == "button" or element.node.tag == "a" and "cart" in names:
-            kinds = (*kinds, "buttons")
-    if kinds:
-        named = element._replace(names=names.lower())
-        for kind in kinds:
-            _keep(getattr(found, kind), named)
-
-
-def _names_and_kinds(found: Elements, attributes: Attributes) -> tuple[str, tuple[str, ...]]:
-    parts = []
-    for name, value in attributes.items():
-        if not value:
-            continue
-        if name in _NAMED_BY:
-            parts.append(value[:200])
-        elif name in _JSON_ATTRIBUTES and value[:1] in "{[" and len(found.json_attributes) < 20:
-            found.json_attributes.append(value)
-    names = " ".join(parts)
-    return names, _kinds_of(names) if names else ()
-
-
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=65_536)
 def _kinds_of(names: str) -> tuple[str, ...]:
     """Classes repeat within a page and over the pages of a shop."""
-    lower = names.lower()
+    lower = names[:300].lower()
     if not _ANY_KIND.search(lower):
         return ()
     return tuple(kind for kind, pattern in _EACH_KIND if pattern.search(lower))
+
+
+# identifiers do not repeat, so remembering them would only push out what does
+_ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product-?_?id")
+
+
+def _kinds_of_id(identifier: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    lower = identifier[:100].lower()
+    if not _ANY_ID.search(lower):
+        return kinds
+    also = (kind for kind, pattern in _EACH_KIND if kind not in kinds and pattern.search(lower))
+    return (*kinds, *also)
 
 
 def _keep(kept: list[Element], element: Element) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from forager.extract.product.address import address_facts
 from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
 from forager.extract.product.dom.crumbs import crumb_facts, trim
-from forager.extract.product.dom.labels import gtin_facts, label_facts, visible_sku_facts
+from forager.extract.product.dom.labels import label_facts, line_facts
 from forager.extract.product.dom.pictures import picture_facts
 from forager.extract.product.dom.prices import price_facts
 from forager.extract.product.dom.stars import star_facts
@@ -21,6 +21,7 @@ from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
 from forager.extract.product.record import Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
+from forager.extract.product.script.state import state_facts
 from forager.extract.product.wording import category_of, name_of
 
 
@@ -31,9 +32,20 @@ def extract_product(page: ProductPage, overrides: Iterable[Fact] = ()) -> Produc
 
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     """What every place of the page claims about its product."""
-    facts = [*_structured_facts(page), *meta_facts(page), *_visible_facts(page)]
-    facts.extend(address_facts(page))
+    facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
+    view = View(page)
+    facts.extend(_visible_facts(view))
+    if not (_known(FieldName.PRICE, facts, 0.6) and _known(FieldName.SKU, facts, 0.6)):
+        facts.extend(state_facts(page, facts))
+    if not _known(FieldName.IMAGES, facts, 0.5):
+        facts.extend(picture_facts(view))
+    if not (_known(FieldName.SKU, facts, 0.6) and _known(FieldName.BRAND, facts, 0.5)):
+        facts.extend(line_facts(view))
     return tuple(facts)
+
+
+def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
+    return any(fact.field is field and fact.confidence >= confidence for fact in facts)
 
 
 def _structured_facts(page: ProductPage) -> Iterator[Fact]:
@@ -79,15 +91,8 @@ def _adopted(orphans: Item) -> Item:
     return item
 
 
-def _visible_facts(page: ProductPage) -> Iterator[Fact]:
-    view = View(page)
+def _visible_facts(view: View) -> Iterator[Fact]:
     if view.heading is not None and (name := name_of(view.heading.node.text(separator=" "))):
         yield Fact(FieldName.NAME, name, 0.65, "dom:h1")
-    yield from price_facts(view)
-    yield from stock_facts(view)
-    yield from label_facts(view)
-    yield from crumb_facts(view)
-    yield from star_facts(view)
-    yield from picture_facts(view)
-    yield from visible_sku_facts(view)
-    yield from gtin_facts(view)
+    for read in (price_facts, stock_facts, label_facts, crumb_facts, star_facts):
+        yield from read(view)

@@ -36,7 +36,8 @@ def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     known = list(facts)
     chosen = {name: claim for name in FieldName if (claim := choose(name, known))}
     _settle_price(chosen, known)
-    _infer_availability(chosen)
+    _settle_availability(chosen, known)
+    _doubt_price(chosen)
     evidence = {
         str(name): Evidence(round(claim.confidence, 3), claim.origin)
         for name, claim in chosen.items()
@@ -113,11 +114,37 @@ def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
 
 # what is offered at a price can be bought, as far as anybody says
 _INFERRED = 0.35
+_SEEN = 0.85
+_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 
 
-def _infer_availability(chosen: dict[FieldName, Claim]) -> None:
+def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+    """What a reader clearly sees beats the data of the page, which shops forget to change."""
     price = chosen.get(FieldName.PRICE)
-    if FieldName.AVAILABILITY not in chosen and price is not None and price.confidence >= 0.5:
+    known = chosen.get(FieldName.AVAILABILITY)
+    if known is not None and _PARSER in known.places:
+        return
+    for claim in claims_for(FieldName.AVAILABILITY, facts):
+        if claim.value in _GONE and "dom" in claim.places and claim.confidence >= _SEEN:
+            chosen[FieldName.AVAILABILITY] = claim
+            return
+    if known is None and price is not None and price.confidence >= 0.5:
         chosen[FieldName.AVAILABILITY] = Claim(
             Availability.IN_STOCK, _INFERRED, f"inferred:{price.origin}", frozenset()
         )
+
+
+_UNSURE_PRICE = 0.5
+
+
+def _doubt_price(chosen: dict[FieldName, Claim]) -> None:
+    """Where nothing can be bought, a price of unclear place is another product's."""
+    price, stock = chosen.get(FieldName.PRICE), chosen.get(FieldName.AVAILABILITY)
+    if price is None or stock is None or stock.value not in _GONE:
+        return
+    if price.confidence < _UNSURE_PRICE and price.places == {"dom"}:
+        del chosen[FieldName.PRICE]
+        for name in (FieldName.LIST_PRICE, FieldName.CURRENCY):
+            claim = chosen.get(name)
+            if claim is not None and claim.places == {"dom"}:
+                del chosen[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -72,6 +73,7 @@ def meta_facts(page: ProductPage) -> Iterator[Fact]:
             yield Fact(field, value, trust, _origin(name))
     yield from _price_facts(metas, page)
     yield from _label_facts(metas, page)
+    yield from _described_facts(metas, page)
     addresses = (page.absolute(url) for name in _IMAGES for url in metas.get(name, ()))
     if images := gallery((url, None) for url in addresses if url):
         yield Fact(FieldName.IMAGES, images, 0.55, "opengraph:og:image")
@@ -113,6 +115,25 @@ def _price_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fac
     for name in _LIST_PRICES:
         if amount := machine_amount(next(iter(metas.get(name, ())), None), currency):
             yield Fact(FieldName.LIST_PRICE, amount, 0.75, _origin(name))
+
+
+def _described_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fact]:
+    """A price in the words that are meant for search results and shared links."""
+    for name, trust in (("og:title", 0.5), ("og:description", 0.4), ("description", 0.4)):
+        text = next(iter(metas.get(name, ())), "")[:300]
+        money = next(
+            (m for m in money_in(text, page.currency_hints) if m.symbol and m.amount), None
+        )
+        if money is not None and not _BEYOND.search(text[max(0, money.start - 30) : money.start]):
+            yield Fact(FieldName.PRICE, money.amount, trust, _origin(name))
+            return
+
+
+# "free delivery over £50", "save $20", "$10 off"
+_BEYOND = re.compile(
+    r"over|above|orders?|save|from|ab|dès|desde|delivery|shipping|versand|livraison|spedizione|envío",
+    re.IGNORECASE,
+)
 
 
 def _label_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fact]:

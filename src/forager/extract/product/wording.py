@@ -40,21 +40,27 @@ def name_of(value: Any) -> str | None:
 
 
 _BRAND_PREFIX = re.compile(
-    r"^(?:brand|marke|marque|marca|značka|merk|märke|visit the|by|von|de la marque"
-    r"|manufacturer|hersteller|výrobce|výrobca|fabricant|produttore|fabricante)\s*[:：]\s*"
-    r"|^visit the\s+",
+    r"^(?:brand|marke|marque|marca|značka|merk|märke|manufacturer|hersteller|výrobce|výrobca|by|von"
+    r"|fabricant|produttore|fabricante|producent|бренд|производитель|ブランド|メーカー|品牌|브랜드"
+    r"|العلامة التجارية)\s*[:：]\s*",
     re.IGNORECASE,
 )
-_BRAND_SUFFIX = re.compile(r"\s+(?:store|shop)$", re.IGNORECASE)
+# links to the shop of a brand inside a larger shop
+_BRAND_SHOP = re.compile(
+    r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)|bezoek de"
+    r"|zobacz sklep|shop all|view all|see all|more from|mehr von|tous les produits)\s+(.{1,80}?)"
+    r"(?:[ -](?:store|shop|winkel|products?|items?))?",
+    re.IGNORECASE,
+)
 
 
 def brand_of(value: Any) -> str | None:
     text = line_of(value, MAX_BRAND)
     if not text or text.lower() in _NOTHING or text.startswith(("http://", "https://")):
         return None
-    if _BRAND_PREFIX.match(text):
-        text = _BRAND_SUFFIX.sub("", _BRAND_PREFIX.sub("", text))
-    return text or None
+    text = _BRAND_PREFIX.sub("", text)
+    shop = _BRAND_SHOP.fullmatch(text)
+    return (shop[1] if shop else text) or None
 
 
 _SKU_PREFIX = re.compile(

@@ -23,8 +23,14 @@ _SKU_LABEL = (
     r"|Артикул|Код (?:товара|товару)|Арт\.?|Varenummer|Varenr\.?|Art\.? ?nr\.?|Tuotenumero|Ürün Kodu|Stok Kodu"
     r"|商品(?:番号|コード|編號|编号|代碼)|品番|型番|型號|貨號|货号|상품(?:번호|코드)|모델명|رقم المنتج|رمز المنتج)"
 )
-_SKU_TEXT = re.compile(
-    rf"(?<!\w){_SKU_LABEL}\s{{0,3}}[:#：.№]?\s{{0,3}}[:#：]?\s{{0,3}}(?P<code>[\w][\w\-./]{{2,40}})"
+_CODE = r"(?P<code>[\w][\w\-./]{2,40})"
+_SKU_TEXT = re.compile(rf"(?<!\w){_SKU_LABEL}\s{{0,3}}[:#：.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}")
+# at the start of a line, the code behind it or in the next line
+_SKU_LINE = re.compile(rf"{_SKU_LABEL}\s{{0,3}}[.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}?$")
+_GTIN_LINE = re.compile(
+    r"(?:EAN|GTIN|UPC|ISBN|Barcode)(?:-?1[0-4]|-?8)?(?:[ -]?(?:code|number|kód))?\s{0,3}[:：]?\s{0,5}"
+    r"(?P<code>\d[\d\- ]{6,16}[\dXx])?(?!\d)",
+    re.IGNORECASE,
 )
 _ID_ATTRIBUTES = (
     ("data-sku", 0.62), ("data-product-sku", 0.62), ("data-product-id", 0.5), ("data-productid", 0.5),
@@ -95,35 +101,47 @@ def _far(element: Element, view: View) -> float:
     return 0.15 if view.distance(element) > 1500 else 0.0
 
 
-def visible_sku_facts(view: View) -> Iterator[Fact]:
-    """Labels anywhere in the text: costs a walk, so it is asked only where nothing else is known."""
-    body = view.page.tree.body
-    text = body.text(separator="\n")[:400_000] if body is not None else ""
-    found = _SKU_TEXT.search(text) if text else None
-    for found in _SKU_TEXT.finditer(text):
-        code = found["code"].rstrip(".-/")
-        if _is_code(code) and sum(map(str.isdigit, code)) >= 3:
+def line_facts(view: View) -> Iterator[Fact]:
+    """Labels in any short line of the text, for what nothing better has said."""
+    named_sku = named_gtin = named_brand = False
+    for line, following in view.labelled_lines:
+        if not named_sku and (code := _labelled_sku(line, following)):
+            named_sku = True
             yield Fact(FieldName.SKU, code, 0.58, "dom:label")
-            if gtin := gtin_of(code):
-                yield Fact(FieldName.GTIN, gtin, 0.5, "dom:label")
-            return
+        if not named_gtin and (gtin := _labelled_gtin(line, following)):
+            named_gtin = True
+            yield Fact(FieldName.GTIN, gtin, 0.6, "dom:label")
+        if not named_brand and (brand := _labelled_brand(line, following)):
+            named_brand = True
+            yield Fact(FieldName.BRAND, brand, 0.55, "dom:label")
 
 
-_GTIN_TEXT = re.compile(
-    r"(?:\bEAN|\bGTIN|\bUPC|\bISBN|\bBarcode|\bEAN-?Code)(?:-?1[0-4])?(?: ?(?:code|number|kód))?\s{0,3}[:：]?\s{0,5}"
-    r"(?P<code>\d[\d\- ]{6,16}[\dXx])(?!\d)",
-    re.IGNORECASE,
+_BRAND_LINE = re.compile(
+    r"(?:Brand|Marke|Marque|Marca|Značka|Merk|Märke|Varumärke|Manufacturer|Hersteller|Výrobce|Výrobca|Márka"
+    r"|Marka|Fabricant|Produttore|Fabricante|Producent|Бренд|Производитель|ブランド|メーカー|品牌|브랜드|제조사)"
+    r"(?:\s(?:name|Name))?\s{0,3}(?P<mark>[:：]?)\s{0,3}(?P<value>.{0,60})"
 )
 
 
-def gtin_facts(view: View) -> Iterator[Fact]:
-    """The first trade number that the text of the page gives a name to."""
-    body = view.page.tree.body
-    text = body.text(separator=" ")[:400_000] if body is not None else ""
-    for found in _GTIN_TEXT.finditer(text):
-        if gtin := gtin_of(found["code"]):
-            yield Fact(FieldName.GTIN, gtin, 0.6, "dom:label")
-            return
+def _labelled_brand(line: str, following: str) -> str | None:
+    found = _BRAND_LINE.fullmatch(line)
+    if found is None or (found["value"] and not found["mark"]):
+        return None
+    brand = brand_of(found["value"] or following)
+    return brand if brand and len(brand) < 40 and not brand.endswith((":", ".", "?")) else None
+
+
+def _labelled_sku(line: str, following: str) -> str | None:
+    found = _SKU_LINE.match(line)
+    if found is None:
+        return None
+    code = (found["code"] or following).strip().rstrip(".-/")
+    return code if _is_code(code) and sum(map(str.isdigit, code)) >= 3 else None
+
+
+def _labelled_gtin(line: str, following: str) -> str | None:
+    found = _GTIN_LINE.match(line)
+    return gtin_of(found["code"] or following) if found else None
 
 
 def _brand_facts(view: View) -> Iterator[Fact]:

@@ -17,6 +17,7 @@ from forager.extract.product.price import Money, machine_amount, money_in
 
 _MAX_CANDIDATES = 600
 _MAX_TEXT = 160
+_DIGIT = re.compile(r"\d")
 
 _CURRENT = re.compile(
     r"(?:current|sale|selling|special|final|now|actual|our|buy|main|offer|deal|promo|discounted|display"
@@ -149,7 +150,7 @@ def _short_text(node: LexborNode) -> str | None:
     if len(text) > 4000:
         return None
     text = " ".join(text.split())
-    return text if len(text) <= _MAX_TEXT and any(map(str.isdigit, text)) else None
+    return text if len(text) <= _MAX_TEXT and _DIGIT.search(text) else None
 
 
 def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
@@ -194,6 +195,10 @@ def _judged(
 # --- any text, where no element was named after a price ---------------------------------------
 
 _MAX_TEXTS = 30_000
+_NUMBER_ALONE = re.compile(r"\s*\d[\d.,'’\s]{0,15}\s*(?:[.,][-–—]{1,2})?\s*")
+_LOUD_STYLE = re.compile(r"bold|(?:[2-9]\d|1[89])\s?p[xt]|[2-9](?:\.\d+)?r?em")
+_LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
+_SILENT_TAGS = frozenset(["script", "style", "option", "noscript", "textarea", "title"])
 
 
 def _text_candidates(view: View) -> list[Candidate]:
@@ -201,29 +206,49 @@ def _text_candidates(view: View) -> list[Candidate]:
     if body is None:
         return []
     found: list[Candidate] = []
+    start = view.heading.order if view.heading else 0
     order = 0
-    for seen, node in enumerate(body.traverse(include_text=True)):
+    for node in body.traverse(include_text=True):
         if node.tag != "-text":
             order += 1
             continue
-        if seen > _MAX_TEXTS or len(found) > 200:
+        if order > start + _MAX_TEXTS or len(found) > 200:
             break
         text = node.text()
-        if text and any(map(str.isdigit, text)) and len(text) < 400:
+        if 0 < len(text) < 400 and _DIGIT.search(text):
             found.extend(_in_text(" ".join(text.split()), node, order, view))
     return found
 
 
 def _in_text(text: str, node: LexborNode, order: int, view: View) -> Iterator[Candidate]:
     parent = node.parent
-    if parent is None or parent.tag in ("script", "style", "option", "noscript", "textarea"):
+    if parent is None or parent.tag in _SILENT_TAGS:
         return
+    if _NUMBER_ALONE.fullmatch(text):
+        # its currency may stand in the element beside it
+        text = _text_around(parent, text)
     moneys = [m for m in money_in(text[:_MAX_TEXT], view.page.currency_hints) if m.amount]
     if not any(m.symbol for m in moneys):
         return
     names = (parent.attributes.get("class") or "").lower()
     element = Element(order, parent, parent.attributes, names)
     base = _score_of_place(element, view, 0)
-    for money in moneys if base is not None else ():
-        if money.symbol and base is not None:
+    if base is None:
+        return
+    base += 0.7 if _is_loud(parent) else 0.0
+    for money in moneys:
+        if money.symbol:
             yield from _judged(money, text, element, base - 1.0, view)
+
+
+def _text_around(node: LexborNode, text: str) -> str:
+    above = node.parent
+    around = " ".join(above.text(separator=" ")[:300].split()) if above is not None else ""
+    at = around.find(text)
+    return around[max(0, at - 40) : at + len(text) + 8] if 0 <= at and len(around) < 120 else text
+
+
+def _is_loud(node: LexborNode) -> bool:
+    if node.tag in _LOUD_TAGS:
+        return True
+    return bool(_LOUD_STYLE.search((node.attributes.get("style") or "")[:200]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from forager.extract.product.availability import words_of
@@ -13,11 +12,9 @@ from forager.extract.product.record import Availability
 
 _MAX_TEXT = 140
 _NEAR = 900
+_BOTH = 0.2
+_NO_WORDS = frozenset(["script", "style", "input", "option", "select", "meta", "link", "form"])
 _GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
-# names that say it by themselves, where the element has no words
-_OUT_NAMES = re.compile(
-    r"(?:^|[\s_-])(?:out-?_?of-?_?stock|sold-?_?out|soldout|unavailable)(?:$|[\s_-])"
-)
 
 
 def stock_facts(view: View) -> Iterator[Fact]:
@@ -33,11 +30,18 @@ def _word_facts(view: View) -> Iterator[Fact]:
             meaning, confidence = said
             best[meaning] = max(best.get(meaning, 0.0), confidence)
     for meaning, confidence in best.items():
+        if meaning in _GONE and not _can_be_bought(view):
+            # words and button agree, whatever the data of the page still says
+            confidence += _BOTH
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
 
 
+def _can_be_bought(view: View) -> bool:
+    return view.buy_button is not None and view.buy_button.enabled
+
+
 def _said(element: Element, view: View) -> tuple[Availability, float] | None:
-    if element.node.tag in ("script", "style", "input", "option", "select", "meta", "link", "form"):
+    if element.node.tag in _NO_WORDS:
         return None
     text = " ".join(element.node.text(separator=" ")[:2000].split())
     if not text or len(text) > _MAX_TEXT:
@@ -48,27 +52,28 @@ def _said(element: Element, view: View) -> tuple[Availability, float] | None:
     around = view.surroundings.of(element.node)
     if around.elsewhere or around.hidden or around.linked:
         return None
-    confidence = 0.75 if len(text) < 60 else 0.6
+    confidence = 0.75 if len(text) < 80 else 0.6
     if view.distance(element) > _NEAR:
         confidence -= 0.25
     return meaning, confidence - (0.2 if around.tile else 0.0)
 
 
 def _button_facts(view: View) -> Iterator[Fact]:
-    for element in (*view.elements.buttons[:200],):
+    if _says_gone(view):
+        yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.7, "dom:button")
+    elif _can_be_bought(view) and view.buy_button is not None:
+        near = view.distance(view.buy_button.element) < 2 * _NEAR
+        confidence = 0.55 if near else 0.4
+        yield Fact(FieldName.AVAILABILITY, Availability.IN_STOCK, confidence, "dom:button")
+
+
+def _says_gone(view: View) -> bool:
+    """A button near the heading that says that there is nothing to buy."""
+    for element in view.elements.buttons[:200]:
         text = control_text(element)
         if text and len(text) < 50 and words_of(text) in _GONE:
             around = view.surroundings.of(element.node)
-            if (
-                not (around.elsewhere or around.tile or around.hidden)
-                and view.distance(element) < _NEAR
-            ):
-                yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.7, "dom:button")
-                return
-    button = view.buy_button
-    if button is not None:
-        near = view.distance(button.element) < 2 * _NEAR
-        if button.enabled:
-            yield Fact(
-                FieldName.AVAILABILITY, Availability.IN_STOCK, 0.55 if near else 0.4, "dom:button"
-            )
+            near = view.distance(element) < _NEAR
+            if near and not (around.elsewhere or around.tile or around.hidden):
+                return True
+    return False

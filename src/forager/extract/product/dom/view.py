@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from selectolax.lexbor import LexborNode
 
@@ -14,7 +15,7 @@ from forager.extract.product.page import ProductPage
 
 _BUY = re.compile(
     r"add (?:\w+ )?to (?:\w+ )?(?:cart|basket|bag|trolley|order)|buy (?:it )?now|buy this|\bbuy\b|^order now"
-    r"|purchase|add to my|place (?:bid|order)|in den (?:warenkorb|einkaufswagen)|jetzt kaufen|kaufen"
+    r"|purchase|add to my|place (?:bid|order)|in den (?:warenkorb|einkaufswagen)|jetzt kaufen|\bkaufen"
     r"|ajouter (?:au|à mon|à la) |acheter|aggiungi al|acquista|añadir (?:al|a la)|agregar al?|comprar"
     r"|adicionar ao|in (?:de |mijn )?winkel(?:wagen|mand)|bestellen|lägg (?:i|till)|köp\b|kjøp|legg i|læg i"
     r"|køb\b|lisää ostos|osta\b|do košík[ua]|vložiť|přidat do|kúpiť|koupit|do koszyka|kup teraz|kosárba"
@@ -26,6 +27,9 @@ _BUY = re.compile(
 _BUY_NAMES = re.compile(
     r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy|atc\b"
 )
+
+
+_MAX_TEXT = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,14 @@ class View:
         return BuyButton(
             best, any(not _disabled(e) for e in found if e.order >= start) or not _disabled(best)
         )
+
+    @cached_property
+    def labelled_lines(self) -> list[tuple[str, str]]:
+        """The short lines of the text, each with the line after it."""
+        body = self.page.tree.body
+        text = body.text(separator="\n")[:_MAX_TEXT] if body is not None else ""
+        lines = [line for raw in text.split("\n") if len(raw) < 100 and (line := raw.strip())]
+        return list(pairwise((*lines, "")))
 
     def _controls(self) -> list[Element]:
         inputs = [e for e in self.elements.inputs if (e.attributes.get("type") or "").lower() in

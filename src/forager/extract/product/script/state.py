@@ -1,0 +1,209 @@
+"""Objects in a page's scripts that describe the very product that the page is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from forager.extract.product.availability import term_of
+from forager.extract.product.currency import currency_of
+from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.gtin import gtin_of
+from forager.extract.product.page import ProductPage
+from forager.extract.product.price import machine_amount
+from forager.extract.product.record import Availability, Variant
+from forager.extract.product.script.blobs import blobs_of
+from forager.extract.product.wording import alike, brand_of, name_of, sku_of
+
+_MAX_VISITED = 12_000
+_MAX_CHILDREN = 400
+_MAX_VARIANTS = 200
+_ACCEPTED = 2.5
+
+_NAMES = ("name", "title", "productname", "producttitle", "displayname", "itemname", "goodsname",
+          "dealname", "productdisplayname", "shortname", "description1")  # fmt: skip
+_PRICES = ("saleprice", "specialprice", "currentprice", "finalprice", "sellingprice", "offerprice",
+           "discountprice", "discountedprice", "nowprice", "promoprice", "activeprice",
+           "productprice", "price", "priceamount", "pricevalue", "itemprice", "unitprice",
+           "prices", "pricing", "priceinfo", "buynowprice", "minprice", "lowprice")  # fmt: skip
+_LIST_PRICES = ("listprice", "regularprice", "originalprice", "wasprice", "oldprice", "msrp", "rrp",
+                "compareatprice", "strikeprice", "retailprice", "fullprice", "pricebefore",
+                "basepriceoriginal", "normalprice")  # fmt: skip
+_CURRENCIES = ("currency", "currencycode", "pricecurrency", "currencyiso", "productcurrency")
+_STOCKS = ("availability", "instock", "isinstock", "isavailable", "stockstatus", "available",
+           "availabilitystatus", "availabilitystatusdisplay", "purchasable", "isbuyable")  # fmt: skip
+_SOLD_OUT = ("soldout", "issoldout", "outofstock", "isoutofstock", "isoos")
+_SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("itemnumber", 0.85), ("skucode", 0.9),
+         ("articlenumber", 0.85), ("productcode", 0.85), ("asin", 0.95), ("productid", 0.8),
+         ("itemid", 0.78), ("prodid", 0.75), ("partnumber", 0.75), ("code", 0.65),
+         ("id", 0.72))  # fmt: skip
+_BRANDS = ("brand", "brandname", "productbrand", "manufacturer", "manufacturername", "vendor")
+_GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
+_PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw", "sales",
+          "min", "default", "selling", "gross", "discounted", "list", "regular")  # fmt: skip
+_INTERESTING = frozenset((*_PRICES, *_CURRENCIES, *(name for name, _ in _SKUS), "variants"))
+_NOT_KEY = re.compile(r"[\W_]+")
+
+Lowered = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    keys: Lowered
+    score: float
+
+
+def state_facts(page: ProductPage, known: Iterable[Fact]) -> Iterator[Fact]:
+    """The facts of the object that is most surely the page's product."""
+    skus = frozenset(str(fact.value) for fact in known if fact.field is FieldName.SKU)
+    best: _Found | None = None
+    for blob in blobs_of(page):
+        for keys in _objects(blob):
+            score = _score(keys, page, skus)
+            if score >= _ACCEPTED and (best is None or score > best.score):
+                best = _Found(keys, score)
+    if best is not None:
+        yield from _facts(best, page)
+
+
+def _objects(blob: Any) -> Iterator[Lowered]:
+    waiting = [blob]
+    for visited, value in enumerate(waiting):
+        if visited > _MAX_VISITED:
+            return
+        if isinstance(value, dict):
+            children = list(value.values())[:_MAX_CHILDREN]
+            keys = {
+                _NOT_KEY.sub("", str(k)).lower(): v for k, v in list(value.items())[:_MAX_CHILDREN]
+            }
+            if not _INTERESTING.isdisjoint(keys):
+                yield keys
+        elif isinstance(value, list):
+            children = value[:_MAX_CHILDREN]
+        else:
+            continue
+        waiting.extend(child for child in children if isinstance(child, dict | list))
+
+
+def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:
+    """Names and codes that the page knows as its own say which object is meant."""
+    name = next((n for key in _NAMES if (n := name_of(keys.get(key)))), None)
+    score = 0.0
+    if name and len(name) > 3:
+        likeness = max((alike(name, title) for title in page.titles), default=0.0)
+        score += 2.5 * likeness if likeness >= 0.75 else -2.0
+    codes = [str(keys[key]) for key, _ in _SKUS if isinstance(keys.get(key), str | int)]
+    if any(len(code) > 3 and (code in skus or code in page.url) for code in codes):
+        score += 2.0
+    score += 1.0 if any(key in keys for key in _PRICES) else 0.0
+    score += 0.3 if codes else 0.0
+    score += 0.2 if any(key in keys for key in _BRANDS) else 0.0
+    return score
+
+
+def _facts(found: _Found, page: ProductPage) -> Iterator[Fact]:
+    keys = found.keys
+    trust = min(0.78, 0.5 + 0.05 * found.score)
+    origin = "script:state"
+    currency = _currency(keys, page)
+    prices = _price_pair(keys, currency)
+    if prices[0]:
+        yield Fact(FieldName.PRICE, prices[0], trust, origin)
+        if currency:
+            yield Fact(FieldName.CURRENCY, currency, trust, origin)
+    if prices[0] and prices[1] and prices[1] > prices[0]:
+        yield Fact(FieldName.LIST_PRICE, prices[1], trust, origin)
+    for key, share in _SKUS:
+        if code := sku_of(keys.get(key)):
+            yield Fact(FieldName.SKU, code, trust * share, f"{origin}.{key}")
+    yield from _other_facts(keys, trust, origin)
+
+
+def _other_facts(keys: Lowered, trust: float, origin: str) -> Iterator[Fact]:
+    if name := next((n for key in _NAMES if (n := name_of(keys.get(key)))), None):
+        yield Fact(FieldName.NAME, name, trust * 0.8, origin)
+    if brand := next((b for key in _BRANDS if (b := brand_of(_named(keys.get(key))))), None):
+        yield Fact(FieldName.BRAND, brand, trust * 0.95, origin)
+    if gtin := next((g for key in _GTINS if (g := gtin_of(_first(keys.get(key))))), None):
+        yield Fact(FieldName.GTIN, gtin, trust, origin)
+    if availability := _availability(keys):
+        yield Fact(FieldName.AVAILABILITY, availability, trust * 0.85, origin)
+    variants = _variants(keys)
+    if len(variants) > 1:
+        yield Fact(FieldName.VARIANTS, variants, trust, origin)
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _named(value: Any) -> Any:
+    value = _first(value)
+    return value.get("name") or value.get("label") if isinstance(value, dict) else value
+
+
+def _currency(keys: Lowered, page: ProductPage) -> str | None:
+    for source in (keys, *(v for k in _PRICES if isinstance(v := _first(keys.get(k)), dict))):
+        for name, value in source.items():
+            if str(name).lower().replace("_", "") in _CURRENCIES and isinstance(value, str):
+                return currency_of(value, page.currency_hints)
+    return None
+
+
+def _price_pair(keys: Lowered, currency: str | None) -> tuple[Decimal | None, Decimal | None]:
+    """The price and the price before; of several the lower is paid and the higher was."""
+    found = [a for key in _PRICES if (a := _amount(keys.get(key), currency))]
+    before = [a for key in _LIST_PRICES if (a := _amount(keys.get(key), currency))]
+    if not found:
+        found = [v.price for v in _variants(keys)[:1] if v.price]
+    if not found:
+        return None, None
+    paid = found[0] if keys.get("saleprice") or len(found) == 1 else min(found[:3])
+    higher = [a for a in (*before, *found) if a > paid]
+    paid, former = paid, min(higher, default=None)
+    if "compareatprice" in keys and isinstance(_first(keys.get("price")), int):
+        # a theme of Shopify counts in cents
+        return paid / 100, former / 100 if former else None
+    return paid, former
+
+
+def _amount(value: Any, currency: str | None, depth: int = 0) -> Decimal | None:
+    value = _first(value)
+    if isinstance(value, dict) and depth < 3:
+        lowered = {_NOT_KEY.sub("", str(k)).lower(): v for k, v in list(value.items())[:60]}
+        for part in (*_PRICES, *_PARTS):
+            if part in lowered and (amount := _amount(lowered[part], currency, depth + 1)):
+                return amount / 100 if part == "centamount" else amount
+        return None
+    amount = machine_amount(value, currency)
+    return amount or None
+
+
+def _availability(keys: Lowered) -> Availability | None:
+    for key in _SOLD_OUT:
+        if isinstance(keys.get(key), bool):
+            return Availability.OUT_OF_STOCK if keys[key] else Availability.IN_STOCK
+    return next((a for key in _STOCKS if (a := term_of(_named(keys.get(key))))), None)
+
+
+def _variants(keys: Lowered) -> tuple[Variant, ...]:
+    listed = keys.get("variants")
+    if not isinstance(listed, list):
+        return ()
+    found = (_variant(each) for each in listed[:_MAX_VARIANTS] if isinstance(each, dict))
+    return tuple(dict.fromkeys(each for each in found if each != Variant()))
+
+
+def _variant(item: dict[str, Any]) -> Variant:
+    keys = {_NOT_KEY.sub("", str(k)).lower(): v for k, v in list(item.items())[:60]}
+    price, _ = _price_pair({**keys, "variants": None}, None)
+    return Variant(
+        sku=next((c for key, _ in _SKUS if (c := sku_of(keys.get(key)))), None),
+        name=next((n for key in _NAMES if (n := name_of(keys.get(key)))), None),
+        price=price,
+        availability=_availability(keys),
+        gtin=next((g for key in _GTINS if (g := gtin_of(_first(keys.get(key))))), None),
+    )
