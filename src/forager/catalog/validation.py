@@ -179,13 +179,16 @@ def _is_web_address(url: str) -> bool:
 
 # --- whether it is a product at all -------------------------------------------------------------
 
+_STATUS_WORDS = (
+    r"forbidden|unauthorized|too many requests|bad gateway|internal server error"
+    r"|service (?:temporarily )?unavailable|gateway time-?out|access denied"
+)
 # what stands where a name should when a shop has sent somebody away; the whole of the name
 _BLOCKED = re.compile(
     r"robot check|bot (?:check|verification|detection)|captcha|are you (?:a )?(?:robot|human)\??"
     r"|access (?:to this page (?:has been )?)?(?:is )?(?:denied|blocked|forbidden)"
-    r"|(?:error )?(?:401|403|429|500|502|503|504)\b.{0,60}"
-    r"|forbidden|unauthorized|too many requests|bad gateway|internal server error"
-    r"|service (?:temporarily )?unavailable|gateway time-?out"
+    rf"|(?:(?:http )?(?:error )?(?:4|5)\d\d\W{{1,3}})?(?:{_STATUS_WORDS})\W*"
+    r"|(?:http )?error (?:4|5)\d\d"
     r"|just a moment\W*|one moment,? please\W*|please wait\W*|checking your browser.{0,60}"
     r"|attention required\W*(?:cloudflare)?|pardon our interruption\W*|ddos-guard"
     r"|(?:please )?verify(?:ing)? (?:that )?you(?: are|'re) (?:a )?human.{0,40}"

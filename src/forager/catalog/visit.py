@@ -28,6 +28,7 @@ KEPT_LIST = 20
 _ORIGIN_LENGTH = 200
 _ERROR_LENGTH = 2_000
 _URL_LENGTH = 20_000
+_NAME_LENGTH = 100
 
 
 class Outcome(StrEnum):
@@ -110,6 +111,14 @@ class Visit:
 
 def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
     """A page held against the rules of its fields, as if nothing were known of the product."""
+    page = replace(
+        page,
+        url=line(page.url, _URL_LENGTH) or "",
+        final_url=line(page.final_url, _URL_LENGTH),
+        parser=line(page.parser, _NAME_LENGTH) or "",
+        version=line(page.version, _NAME_LENGTH) or "",
+        language=line(page.language, 16),
+    )
     checked = check(page.product) if page.product is not None else Checked(Product())
     return Visit(page, checked, domain_currency).seen_after(Past())
 
@@ -122,24 +131,27 @@ def row_of(visit: Visit) -> ProductRow:
     page, product = visit.page, visit.checked.product
     assert visit.judged is not None
     content = content_of(product, visit.judged.offer)
-    final = line(page.final_url, _URL_LENGTH)
     config = configuration_of(page.language)
     return ProductRow(
         task_id=page.task_id,
         domain_id=page.domain_id,
-        url=line(page.url, _URL_LENGTH) or "",
+        url=page.url,
         url_hash=page.url_hash,
         content=content,
         content_hash=content_hash(content),
         evidence=evidence_json(product),
         problems=problems_json(visit.problems),
-        metadata=_json({} if final in (None, page.url) else {"final_url": final}),
-        parser=line(page.parser, 100) or "",
-        version=line(page.version, 100) or "",
-        language=line(page.language, 16),
+        metadata=_json(_metadata(page)),
+        parser=page.parser,
+        version=page.version,
+        language=page.language,
         config=config,
         marks="\n".join(marks_of(config, content.sku, content.gtin)),
     )
+
+
+def _metadata(page: ReadPage) -> dict[str, str]:
+    return {} if page.final_url in (None, page.url) else {"final_url": page.final_url}
 
 
 def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
@@ -150,9 +162,9 @@ def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
         task_id=page.task_id,
         product_id=product_id,
         domain_id=page.domain_id,
-        url=line(page.url, _URL_LENGTH) or "",
-        parser=line(page.parser, 100) or "",
-        parser_version=line(page.version, 100) or "",
+        url=page.url,
+        parser=page.parser,
+        parser_version=page.version,
         role=page.role,
         outcome=visit.outcome.value,
         confidence=page.product.confidence if page.product is not None else None,
