@@ -71,7 +71,7 @@ async def list_events(
             domain_id=None if domain is None else await domain_id_of(connection, domain),
             product_id=product_id,
             since=since,
-            before=_row_id(cursor),
+            before=row_id(cursor),
             limit=limit + 1,
         )
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
@@ -110,7 +110,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _row_id(cursor: str | None) -> int | None:
+def row_id(cursor: str | None) -> int | None:
+    """The id that the cursor of a list stands for."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):

@@ -54,6 +54,8 @@ COMMANDS = {
     "sources": "sources:app",
     "domains": "domains:app",
     "proxies": "proxies:app",
+    "events": "events:app",
+    "webhooks": "webhooks:app",
     "archive": "archive:app",
     "db": "db:app",
     "config": "config:app",

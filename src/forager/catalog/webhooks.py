@@ -1,0 +1,211 @@
+"""Webhooks: addresses that hear of events. Command line and API call these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import ada_url
+
+from forager.catalog import signing
+from forager.catalog.events import checked_kind, domain_id_of, row_id
+from forager.catalog.store import outbox
+from forager.catalog.store import webhooks as store
+from forager.catalog.store.events import WEBHOOKS
+from forager.catalog.store.webhooks import Delivery, Webhook
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import GiveUp, InvalidInput, NotAllowed, NotFound
+from forager.fetch.guard import GuardPolicy
+from forager.secrets import Vault
+
+MAX_LIST = 1000
+MAX_URL = 2000
+SHORTEST_SECRET = 16
+LONGEST_SECRET = 200
+# what a secret is sealed for: one of another table does not open here
+CONTEXT = "webhook secret"
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NewWebhook:
+    """Kinds and a domain narrow what is told; without them, all is."""
+
+    url: str
+    kinds: tuple[str, ...] = ()
+    domain: str | None = None
+    secret: str | None = None
+    allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A webhook with its secret, which is shown this once."""
+
+    webhook: Webhook
+    secret: str
+
+
+class Webhooks:
+    """What people and programs can do with webhooks."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+
+    async def add(self, new: NewWebhook) -> Issued:
+        """A webhook and its secret; a secret is made where none is given."""
+        url = checked_url(new.url, allow_private=new.allow_private)
+        kinds = sorted({checked_kind(kind).value for kind in new.kinds})
+        secret = _checked_secret(new.secret)
+        sealed = self._vault.seal(secret, CONTEXT)
+        async with self._database.transaction() as connection:
+            domain_id = None if new.domain is None else await domain_id_of(connection, new.domain)
+            webhook_id = await store.insert_webhook(
+                connection,
+                url=url,
+                secret=sealed,
+                kinds=kinds,
+                domain_id=domain_id,
+                allow_private=new.allow_private,
+            )
+            if webhook_id is None:
+                raise NotAllowed(
+                    f"there is a webhook for {url} already",
+                    hint="`forager webhooks list` shows it; remove it first to change it.",
+                )
+            return Issued(await _existing(connection, webhook_id), secret)
+
+    async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
+        _check_limit(limit)
+        async with self._database.connection() as connection:
+            found = await store.select_webhooks(
+                connection, after=row_id(cursor) or 0, limit=limit + 1
+            )
+        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def get(self, webhook_id: int) -> Webhook:
+        async with self._database.connection() as connection:
+            return await _existing(connection, webhook_id)
+
+    async def remove(self, webhook_id: int) -> Webhook:
+        """Forget a webhook, and all messages to it."""
+        async with self._database.transaction() as connection:
+            webhook = await _existing(connection, webhook_id)
+            await store.delete_webhook(connection, webhook_id)
+            await outbox.delete_target(connection, WEBHOOKS, webhook_id)
+            return webhook
+
+    async def enable(self, webhook_id: int) -> Webhook:
+        """Tell it of events again, and at once of those that still wait."""
+        return await self._set_active(webhook_id, True, None)
+
+    async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
+        """Tell it of nothing. What waits is kept for three days; what happens now is not told."""
+        return await self._set_active(webhook_id, False, (reason or "by hand")[:1000])
+
+    async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
+        """A new secret, from the next message on."""
+        new = _checked_secret(secret)
+        sealed = self._vault.seal(new, CONTEXT)
+        async with self._database.transaction() as connection:
+            await store.set_secret(connection, webhook_id, sealed)
+            return Issued(await _existing(connection, webhook_id), new)
+
+    async def deliveries(
+        self,
+        webhook_id: int,
+        *,
+        state: DeliveryState | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[Delivery]:
+        """Messages to a webhook, newest first."""
+        _check_limit(limit)
+        async with self._database.connection() as connection:
+            await _existing(connection, webhook_id)
+            found = await store.select_deliveries(
+                connection,
+                webhook_id,
+                state=None if state is None else state.value,
+                before=row_id(cursor),
+                limit=limit + 1,
+            )
+        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
+        """Send at once, and with all attempts before it, what failed or waits; how many."""
+        async with self._database.transaction() as connection:
+            webhook = await _existing(connection, webhook_id)
+            if not webhook.is_active:
+                raise NotAllowed(
+                    f"webhook {webhook_id} is disabled: {webhook.disabled_reason}",
+                    hint=f"Enable it first: forager webhooks enable {webhook_id}",
+                )
+            await store.forget_failures(connection, webhook_id)
+            return await outbox.renew(connection, WEBHOOKS, webhook_id, ids=message_ids)
+
+    async def _set_active(self, webhook_id: int, active: bool, reason: str | None) -> Webhook:
+        async with self._database.transaction() as connection:
+            await store.set_active(connection, webhook_id, active, reason)
+            return await _existing(connection, webhook_id)
+
+
+def checked_url(text: str, *, allow_private: bool) -> str:
+    """The URL as it is stored; names are judged again whenever something is sent."""
+    hint = "Give a full address, for example https://example.com/hooks/prices"
+    try:
+        parts = ada_url.parse_url(text.strip())
+    except ValueError:
+        raise InvalidInput(f"{text[:200]!r} is not a URL", hint=hint) from None
+    if parts["protocol"] not in ("http:", "https:") or len(parts["href"]) > MAX_URL:
+        raise InvalidInput(f"{text[:200]!r} cannot be a webhook's URL", hint=hint)
+    if parts["username"] or parts["password"]:
+        raise InvalidInput(
+            "a webhook's URL must not hold a user or a password: it is shown in lists",
+            hint="Let the receiver check the signature instead.",
+        )
+    try:
+        GuardPolicy(allow_private=allow_private).check_literal(parts["hostname"])
+    except GiveUp:
+        raise NotAllowed(
+            f"{parts['hostname']} is a private address",
+            hint="Give --allow-private if events may be sent there.",
+        ) from None
+    return str(parts["href"]).partition("#")[0]
+
+
+def no_such_webhook(webhook_id: int) -> NotFound:
+    return NotFound(
+        f"there is no webhook {webhook_id}", hint="`forager webhooks list` shows those there are."
+    )
+
+
+async def _existing(connection: Connection, webhook_id: int) -> Webhook:
+    webhook = await store.select_webhook(connection, webhook_id)
+    if webhook is None:
+        raise no_such_webhook(webhook_id)
+    return webhook
+
+
+def _checked_secret(given: str | None) -> str:
+    if given is None:
+        return signing.new_secret()
+    if not (SHORTEST_SECRET <= len(given) <= LONGEST_SECRET and given.isascii()):
+        raise InvalidInput(
+            f"a secret has from {SHORTEST_SECRET} to {LONGEST_SECRET} ASCII characters",
+            hint="Without one, a good one is made.",
+        )
+    return given
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")

@@ -1,0 +1,64 @@
+"""`forager events`: what happened to products and domains."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from forager.cli.options import AsJson, Limit
+from forager.cli.output import note, show_page
+from forager.cli.webhooks import Cursor, say_more, with_database
+
+app = typer.Typer(
+    name="events",
+    help="What happened to products and domains, as webhooks are told it.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def events() -> None:
+    """What happened to products and domains, as webhooks are told it."""
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    kind: Annotated[
+        str | None, typer.Option(help="Only this kind, such as product.price_changed.")
+    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    product: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only events from this local time on.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List events, newest first."""
+    from forager.catalog.events import list_events
+    from forager.cli.webhook_views import show_events
+
+    page = with_database(
+        context,
+        lambda database, _: list_events(
+            database,
+            kind=kind,
+            domain=domain,
+            product_id=product,
+            since=None if since is None else since.astimezone(),
+            cursor=cursor,
+            limit=limit,
+        ),
+    )
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    if not page.items:
+        return note("There are no such events.")
+    show_events(page.items)
+    return say_more(page.next_cursor)

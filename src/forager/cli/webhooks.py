@@ -1,0 +1,261 @@
+"""`forager webhooks`: who hears of events, and what was sent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from forager.cli.asking import confirm
+from forager.cli.failures import FAILED
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, plain, say, show_json, show_page
+from forager.cli.running import run
+from forager.cli.words import counted
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.catalog.store.webhooks import Webhook
+    from forager.catalog.webhooks import Issued, Webhooks
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+Answer = TypeVar("Answer")
+
+app = typer.Typer(
+    name="webhooks",
+    help="Addresses that are told when products change, and what was sent to them.",
+    no_args_is_help=True,
+)
+
+MAX_SECRET = 1000
+
+
+class State(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+WebhookId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="A webhook.")]
+Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the secret that messages are signed with; - reads standard input."
+        " Without it, a new one is made and shown once.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where events are posted to.")],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
+    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    ] = False,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell an address of events from now on. Its secret is shown once, and stored encrypted."""
+    from forager.catalog.webhooks import NewWebhook
+
+    new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private)
+    issued = with_webhooks(context, lambda webhooks: webhooks.add(new))
+    return _show_issued(issued, "added", as_json)
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List webhooks and how they do."""
+    from forager.cli import webhook_views as views
+
+    page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    if not page.items:
+        return note("There are no webhooks. `forager webhooks add URL` adds one.")
+    views.show_webhooks(page.items)
+    return say_more(page.next_cursor)
+
+
+@app.command()
+def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Show one webhook."""
+    from forager.cli import webhook_views as views
+
+    found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
+    return show_json(found) if as_json else views.show_webhook(found)
+
+
+@app.command()
+def remove(
+    context: typer.Context, webhook: WebhookId, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Forget a webhook, and the messages that wait for it."""
+
+    async def ask(webhooks: Webhooks) -> Webhook:
+        found = await webhooks.get(webhook)
+        confirm(f"Remove {found.url} with {counted(found.waiting, 'waiting message')}?", yes=yes)
+        return await webhooks.remove(webhook)
+
+    found = with_webhooks(context, ask)
+    return show_json(found) if as_json else say(f"removed webhook {found.id}: {found.url}")
+
+
+@app.command()
+def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Tell a webhook of events again, and at once of those that still wait."""
+    found = with_webhooks(context, lambda webhooks: webhooks.enable(webhook))
+    return show_json(found) if as_json else say(f"enabled webhook {found.id}: {found.url}")
+
+
+@app.command()
+def disable(
+    context: typer.Context,
+    webhook: WebhookId,
+    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell a webhook of nothing until it is enabled again."""
+    found = with_webhooks(context, lambda webhooks: webhooks.disable(webhook, reason))
+    return show_json(found) if as_json else say(f"disabled webhook {found.id}: {found.url}")
+
+
+@app.command("rotate-secret")
+def rotate_secret(
+    context: typer.Context,
+    webhook: WebhookId,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign with a new secret from the next message on."""
+    secret = _secret(secret_file)
+    issued = with_webhooks(context, lambda webhooks: webhooks.rotate_secret(webhook, secret))
+    return _show_issued(issued, "new secret of", as_json)
+
+
+@app.command("test")
+def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Send a test message now, and say what was answered."""
+    from forager.catalog.delivery import send_test
+
+    posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
+    if as_json:
+        show_json({"taken": posted.taken, **plain(posted)})
+    else:
+        what = "taken" if posted.error is None else f"not taken: {posted.error}"
+        say(f"{what} ({posted.seconds * 1000:.0f} ms)")
+    if not posted.taken:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def deliveries(
+    context: typer.Context,
+    webhook: WebhookId,
+    state: Annotated[
+        State | None, typer.Option(help="Only messages in this state.", show_default=False)
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages to a webhook, newest first: sent, waiting or failed."""
+    from forager.catalog.webhooks import DeliveryState
+    from forager.cli import webhook_views as views
+
+    wanted = None if state is None else DeliveryState(state.value)
+    page = with_webhooks(
+        context,
+        lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
+    )
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    if not page.items:
+        return note("There are no such messages.")
+    views.show_deliveries(page.items)
+    return say_more(page.next_cursor)
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    webhook: WebhookId,
+    messages: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="[MESSAGE]...", help="Only these messages.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send again what failed, and at once what waits."""
+    done = with_webhooks(context, lambda webhooks: webhooks.retry(webhook, messages or None))
+    if as_json:
+        return show_json({"webhook_id": webhook, "messages": done})
+    return say(f"{counted(done, 'message')} will be sent to webhook {webhook}")
+
+
+def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[Answer]]) -> Answer:
+    """The answer to one question about webhooks."""
+    from forager.catalog.webhooks import Webhooks
+    from forager.secrets import Vault
+
+    return with_database(
+        context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
+    )
+
+
+def with_database(
+    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
+) -> Answer:
+    """The answer to one question to the configured database."""
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(database, settings)
+
+    return run(answer())
+
+
+def say_more(cursor: str | None) -> None:
+    if cursor is not None:
+        note(f"There are more: --cursor {cursor}")
+
+
+def _secret(file: Path | None) -> str | None:
+    """From a file: what is given on a command line, everybody on the machine can read."""
+    if file is None:
+        return None
+    try:
+        stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+        with stream:
+            return stream.read(MAX_SECRET).decode("ascii").strip()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
+    if as_json:
+        return show_json({**plain(issued.webhook), "secret": issued.secret})
+    say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
+    say(f"secret: {issued.secret}")
+    return note("It is not shown again. Receivers check signatures with it.")

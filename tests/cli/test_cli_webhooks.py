@@ -1,0 +1,218 @@
+"""`forager webhooks` and `forager events`, as people and programs use them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from forager.catalog.delivery import Deliverer
+from forager.catalog.events import EventKind, NewEvent, record_events
+from forager.cli import events, webhooks
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.db.database import Database
+from forager.settings import load_settings
+
+root = typer.Typer()
+root.add_typer(webhooks.app, name="webhooks")
+root.add_typer(events.app, name="events")
+
+# what no command but `add` and `rotate-secret` may print
+SECRETS: list[str] = []
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "debug")
+    monkeypatch.chdir(tmp_path)
+    SECRETS.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str, given: bytes = b"") -> Answered:
+    with CliRunner().isolation(given) as (out, err, _):
+        try:
+            code = root([*arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        answered = Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+    for secret in SECRETS:
+        assert secret not in answered.out + answered.err
+    return answered
+
+
+def add(url: str = "https://hooks.example/prices", *options: str) -> Any:
+    found = forager("webhooks", "add", url, *options, "--json").json
+    SECRETS.append(found["secret"])
+    return found
+
+
+class Handler(BaseHTTPRequestHandler):
+    status = 200
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def happen(database_url: str, number: int = 1) -> None:
+    async def record() -> None:
+        async with Database(database_url) as database, database.transaction() as connection:
+            event = NewEvent(EventKind.PRICE_CHANGED, None, None, {"old": "10", "new": "9"})
+            await record_events(connection, [event] * number)
+
+    asyncio.run(record())
+
+
+def deliver(database_url: str) -> int:
+    async def run() -> int:
+        async with Database(database_url) as database:
+            return await Deliverer(database, load_settings()).run_once()
+
+    return asyncio.run(run())
+
+
+def test_a_webhook_is_added_and_its_secret_shown_once() -> None:
+    answered = forager("webhooks", "add", "https://hooks.example/", "--kind", "product.added")
+    assert answered.code == 0
+    secret = answered.out.splitlines()[1].removeprefix("secret: ")
+    assert secret.startswith("fgs_")
+    SECRETS.append(secret)
+
+    assert "product.added" in forager("webhooks", "list").out
+    shown = forager("webhooks", "show", "1", "--json").json
+    assert shown["url"] == "https://hooks.example/"
+    assert "secret" not in shown
+    assert "active" in forager("webhooks", "show", "1").out
+    assert forager("webhooks", "list", "--json").json["next_cursor"] is None
+
+
+def test_a_secret_can_be_given_in_a_file_or_a_pipe(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("a secret from a file\n")
+    assert add(*("https://a.example/", "--secret-file", str(file)))["secret"] == (
+        "a secret from a file"
+    )
+    rotated = forager(
+        "webhooks", "rotate-secret", "1", "--secret-file", "-", "--json", given=b"another, piped!!"
+    )
+    assert rotated.json["secret"] == "another, piped!!"
+    missing = forager("webhooks", "rotate-secret", "1", "--secret-file", "nowhere")
+    assert missing.code == 2
+    assert "cannot be read" in missing.err
+    odd = forager("webhooks", "rotate-secret", "1", "--secret-file", "-", given=b"\xff" * 20)
+    assert odd.code == 2
+
+
+def test_what_cannot_be_added_says_why() -> None:
+    for arguments, words in {
+        ("nonsense",): "not a URL",
+        ("http://127.0.0.1/",): "--allow-private",
+        ("https://a.example/", "--kind", "product.eaten"): "product.price_changed",
+        ("https://a.example/", "--domain", "nowhere.example"): "no domain",
+    }.items():
+        refused = forager("webhooks", "add", *arguments)
+        assert refused.code in (2, 4)
+        assert words in refused.err
+    assert "There are no webhooks" in forager("webhooks", "list").err
+    assert forager("webhooks", "show", "7").code == 2
+
+
+def test_webhooks_are_disabled_enabled_and_removed() -> None:
+    add()
+    assert forager("webhooks", "disable", "1", "--reason", "moving").code == 0
+    assert "disabled: moving" in forager("webhooks", "list").out
+    assert forager("webhooks", "enable", "1", "--json").json["is_active"] is True
+    unsure = forager("webhooks", "remove", "1")
+    assert unsure.code == 2
+    assert "--yes" in unsure.err
+    assert forager("webhooks", "remove", "1", "--yes").code == 0
+    assert forager("webhooks", "list", "--json").json["items"] == []
+
+
+def test_a_test_message_says_what_was_answered(
+    receiver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(receiver, "--allow-private")
+    assert forager("webhooks", "test", "1").out.startswith("taken (")
+    monkeypatch.setattr(Handler, "status", 500)
+    refused = forager("webhooks", "test", "1", "--json")
+    assert refused.code == 1
+    assert refused.json["status"] == 500
+    assert refused.json["taken"] is False
+
+
+def test_deliveries_are_listed_and_retried(
+    receiver: str, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(receiver, "--allow-private")
+    assert "no such messages" in forager("webhooks", "deliveries", "1").err
+    happen(database_url, 2)
+    monkeypatch.setattr(Handler, "status", 500)
+    assert deliver(database_url) == 0
+    assert "failing" in forager("webhooks", "list").out
+    assert "answered 500" in forager("webhooks", "deliveries", "1").out
+
+    monkeypatch.setattr(Handler, "status", 200)
+    assert forager("webhooks", "retry", "1", "--json").json["messages"] == 2
+    assert deliver(database_url) == 2
+    sent = forager("webhooks", "deliveries", "1", "--state", "sent", "--limit", "1")
+    assert "product.price_changed" in sent.out
+    assert "--cursor" in sent.err
+    assert forager("webhooks", "retry", "1").out.startswith("0 messages")
+
+
+def test_events_are_listed(database_url: str) -> None:
+    assert "no such events" in forager("events", "list").err
+    happen(database_url, 3)
+    listed = forager("events", "list", "--limit", "2", "--json").json
+    assert len(listed["items"]) == 2
+    rest = forager("events", "list", "--cursor", listed["next_cursor"], "--json").json
+    assert [event["id"] for event in rest["items"]] == [1]
+    table = forager("events", "list", "--kind", "product.price_changed")
+    assert '"new":"9"' in table.out
+    assert forager("events", "list", "--since", "2000-01-01", "--json").json["items"] != []
+    assert forager("events", "list", "--kind", "product.eaten").code == 2
