@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-scheduler bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -43,6 +43,9 @@ bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory
 
 bench-search: $(READY) ## Measure search over a million sections (several minutes)
 	@$(BIN)/python -m benchmarks.bench_search
+
+bench-scheduler: $(READY) ## Measure a tick of the scheduler over a million tasks
+	@$(BIN)/python -m benchmarks.bench_scheduler
 
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory

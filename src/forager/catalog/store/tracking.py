@@ -1,0 +1,155 @@
+"""SQL of tracking: the domains of hosts, and rows for URLs that are new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from psycopg.rows import scalar_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A row to insert; None: the default, and no change where the URL is tracked already."""
+
+    domain_id: int
+    url: str
+    url_hash: bytes
+    priority: int | None
+    every: timedelta | None
+    popularity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The row that covers a host."""
+
+    id: int
+    allow_private: bool
+
+
+async def select_now(connection: Connection) -> datetime:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT now()")
+    now = await cursor.fetchone()
+    assert isinstance(now, datetime)
+    return now
+
+
+async def select_covers(connection: Connection, names: Sequence[str]) -> dict[str, Cover]:
+    """Of these names, those that have a row."""
+    cursor = await connection.execute(
+        "SELECT domain_name, id, allow_private FROM domains WHERE domain_name = ANY(%s)",
+        (list(names),),
+    )
+    return {row[0]: Cover(row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> None:
+    """Rows for these names and base URLs, in one order for everybody who inserts."""
+    names = sorted(domains)
+    await connection.execute(
+        """
+        INSERT INTO domains (domain_name, base_url)
+        SELECT * FROM unnest(%s::text[], %s::text[])
+        ON CONFLICT (domain_name) DO NOTHING
+        """,
+        (names, [domains[name] for name in names]),
+    )
+
+
+async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> None:
+    await connection.execute(
+        """
+        UPDATE domains
+           SET allow_private = true, updated_at = now()
+         WHERE id = ANY(%s) AND NOT allow_private
+        """,
+        (list(domain_ids),),
+    )
+
+
+async def insert_tasks(
+    connection: Connection,
+    tasks: Sequence[NewTask],
+    *,
+    due: datetime | None,
+    default_priority: int,
+    max_retries: int,
+    found_by: str,
+) -> int:
+    """Rows for the URLs that have none, due then or now; how many. The order avoids deadlocks."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
+                                 scheduled_at, max_retries, found_by)
+        SELECT domain_id, url, url_hash, coalesce(priority, %(default_priority)s), every,
+               coalesce(popularity, 0), coalesce(%(due)s, now()), %(max_retries)s, %(found_by)s
+          FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
+                      %(priorities)s::smallint[], %(every)s::interval[],
+                      %(popularity)s::float8[])
+               AS t (domain_id, url, url_hash, priority, every, popularity)
+         ORDER BY url_hash
+        ON CONFLICT (url_hash) DO NOTHING
+        """,
+        {
+            **_columns(tasks),
+            "domains": [task.domain_id for task in tasks],
+            "urls": [task.url for task in tasks],
+            "due": due,
+            "default_priority": default_priority,
+            "max_retries": max_retries,
+            "found_by": found_by,
+        },
+    )
+    return cursor.rowcount
+
+
+async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
+    """Give known URLs the terms that were named; how many had others.
+
+    A new interval counts from the last visit, and forgets what was adapted.
+    """
+    cursor = await connection.execute(
+        """
+        WITH wanted AS (
+            SELECT t.id, w.priority, w.every, w.popularity
+              FROM unnest(%(hashes)s::bytea[], %(priorities)s::smallint[], %(every)s::interval[],
+                          %(popularity)s::float8[])
+                   AS w (url_hash, priority, every, popularity)
+              JOIN crawl_tasks t ON t.url_hash = w.url_hash
+             WHERE w.priority <> t.priority
+                OR w.popularity <> t.popularity
+                OR (w.every IS NOT NULL AND w.every IS DISTINCT FROM t.crawl_frequency)
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        )
+        UPDATE crawl_tasks t
+           SET priority = coalesce(w.priority, t.priority),
+               popularity = coalesce(w.popularity, t.popularity),
+               crawl_frequency = coalesce(w.every, t.crawl_frequency),
+               adapted_frequency = CASE WHEN w.every IS NULL THEN t.adapted_frequency END,
+               next_crawl_at = CASE
+                   WHEN t.status = 'completed' THEN
+                       coalesce(t.completed_at + w.every, t.next_crawl_at)
+                   ELSE t.next_crawl_at
+               END,
+               updated_at = now()
+          FROM wanted w
+         WHERE t.id = w.id
+        """,
+        _columns(tasks),
+    )
+    return cursor.rowcount
+
+
+def _columns(tasks: Sequence[NewTask]) -> dict[str, object]:
+    return {
+        "hashes": [task.url_hash for task in tasks],
+        "priorities": [task.priority for task in tasks],
+        "every": [task.every for task in tasks],
+        "popularity": [task.popularity for task in tasks],
+    }
