@@ -155,6 +155,7 @@ def test_several_articles_are_read_together() -> None:
         "Copy",
         "← Previous",
         "Next: Making queries",
+        "[Next Making queries](https://example.org/queries)",
         "© 2024 Example Corp.",
         "5 min read",
     ],
@@ -172,11 +173,20 @@ def test_phrases_of_buttons_and_labels(phrase: str) -> None:
         "Print the result",
         "Is this helpful for large tables? It depends on the planner.",
         "Previous versions stored it elsewhere.",
+        "[Next](https://example.org/next) comes the file.",
         "",
     ],
 )
 def test_phrases_of_content(phrase: str) -> None:
     assert not is_boilerplate_phrase(phrase)
+
+
+def test_links_that_look_like_buttons_are_not_read() -> None:
+    page = f"""<main><h1>A</h1><p>{TEXT}</p><p><a class="button primary" href=/go>Start free</a></p>
+      <p>See <a class=button-guide href=/b>buttons</a> and <a href=/c>links</a>.</p></main>"""
+    markdown = read(page).markdown
+    assert "Start free" not in markdown
+    assert "See [buttons](" in markdown
 
 
 def test_names_that_buttons_share() -> None:

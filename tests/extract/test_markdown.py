@@ -27,6 +27,14 @@ def test_paragraphs_and_inline_elements() -> None:
     assert markdown("<b>first<p>second</p></b>") == "**first**\n\n**second**"
 
 
+def test_labels_that_only_their_style_parts() -> None:
+    assert markdown("<p><span>id</span><span>string</span>") == "id string"
+    assert markdown("<p><span>asyncio.</span><span>run</span>(<span>x</span><span>)</span>") == (
+        "asyncio.run(x)"
+    )
+    assert markdown("<p>un<span>usual</span>ly") == "unusually"
+
+
 def test_links_are_absolute() -> None:
     assert (
         markdown('<p><a href="../b.html#x">b</a> <a href=#here>here</a> <a href=mailto:a@b.c>m</a>')
@@ -123,6 +131,17 @@ def test_code_blocks_without_furniture() -> None:
     assert markdown("<pre><span class=nav>nav</span>.go()</pre>") == "```\nnav.go()\n```"
     assert markdown("<pre>a ``` b</pre>") == "````\na ``` b\n````"
     assert markdown("<xmp><b>raw</b></xmp>") == "```\n<b>raw</b>\n```"
+
+
+def test_colours_of_a_terminal_that_are_written_as_tags() -> None:
+    session = (
+        '$ <font color="#4E9A06">run</font> <u style="x:y">it</u>\n<b>[</b>&apos;a&apos;<b>]</b>'
+    )
+    escaped = session.replace("&", "&amp;").replace("<", "&lt;")
+    assert markdown(f"<pre>{escaped}</pre>") == "```\n$ run it\n['a']\n```"
+    assert markdown('<pre>&lt;font color="red">x&lt;/font></pre>') == (
+        '```\n<font color="red">x</font>\n```'
+    )
 
 
 def test_code_in_a_table_of_line_numbers_is_code() -> None:

@@ -24,7 +24,7 @@ from forager.extract.text import collapse, storable
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 1
+EXTRACTOR_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,9 @@ _WHOLE_WORDS = names(
     " search search-form search-box searchform"
 )
 
+# links that are there to be clicked: "Learn more", "Start free"
+_BUTTONS = names("button btn md-button")
+
 # parts of class names that mean the same wherever they stand
 _ANYWHERE = re.compile(
     r"breadcrumb|cookie-?(?:banner|consent|bar|notice)|page-?feedback|feedback-?(?:form|widget|box)"
@@ -123,6 +126,8 @@ def judge(name: str, classes: str, role: str) -> Verdict:
     if name in _STRUCTURAL or (name in HEADINGS and not _HIDDEN.search(classes)):
         return Verdict.KEEP
     verdict = judge_names(classes.lower()) if classes else Verdict.KEEP
+    if name == "a" and not _BUTTONS.isdisjoint(classes.lower().split()):
+        return Verdict.DROP
     if verdict is Verdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
         return Verdict.DROP
     return Verdict.FORM if verdict is Verdict.KEEP and name == "form" else verdict

@@ -79,6 +79,8 @@ _BY_FIRST_WORD |= dict.fromkeys(
     re.compile(r"\d+ ?-?(?:minutes?|mins?)(?: to)? read|\d+ contributors?", re.IGNORECASE),
 )
 
+# nothing but a link to the page before or after this one
+_PAGER = re.compile(r"\[(?:previous|next|prev) [^\]]{1,80}\]\([^)]*\)", re.IGNORECASE)
 _FIRST_WORD = re.compile(r"[^\w©]{0,10}([^\W_]+|©)")
 _LINKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = {ord("*"): None, ord("`"): None}
@@ -94,6 +96,8 @@ def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
     pattern = _BY_FIRST_WORD.get(first[1].lower()) if first else None
     if pattern is None:
         return False
+    if _PAGER.fullmatch(markdown):
+        return True
     if "](" in markdown and len(markdown) < 5 * MAX_PHRASE:
         markdown = _LINKS.sub(r"\1", markdown)
     if len(markdown) > MAX_PHRASE:

@@ -88,7 +88,18 @@ def code_text(tokens: Tokens, start: int, end: int) -> str:
         index += 1
     parts.append(texts[end])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
-    return _without_line_numbers(code)
+    return _without_line_numbers(_without_colours(code))
+
+
+# what a terminal's colours become on their way to a page, for a script there to show again
+_COLOUR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
+
+
+def _without_colours(code: str) -> str:
+    """A terminal session whose colours are written as tags, as text; code about tags stays."""
+    if '<font color="' not in code or not code.startswith(("$ ", "# ", "> ")):
+        return code
+    return _COLOUR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
 
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")

@@ -1,0 +1,151 @@
+"""Inline elements, as HTML calls them phrasing: what stands inside a paragraph or a heading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forager.extract.markdown.escape import code_span, escape_text
+from forager.extract.markdown.images import image_markdown
+from forager.extract.markdown.inline import BREAK, Inline
+from forager.extract.markdown.links import Links
+from forager.extract.markdown.tags import Tag, unescape
+from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import collapse
+
+
+class Phrasing:
+    """The paragraph that is being read. Every method gets a start tag, and says where to go on.
+
+    What is open is known by the index of the tag that will end it.
+    """
+
+    def __init__(self, tokens: Tokens, links: Links) -> None:
+        self._tokens = tokens
+        self._links = links
+        self._inline = Inline()
+        self._parts = self._inline.parts
+        self._ends: dict[int, Callable[[], None]] = {}
+        self._anchor: str | None = None  # of the place just before the next text
+        self._in_heading = False
+
+    def _add_text(self, text: str) -> None:
+        if not text or text.isspace():
+            if self._parts and text:
+                self._parts.append(" ")
+            return
+        if "&" in text:
+            text = unescape(text)
+        self._parts.append(escape_text(text))
+        if not self._in_heading:
+            self._anchor = None
+
+    def _kept(self, start: int, end: int) -> str:
+        if end == start + 1:
+            return collapse(unescape(self._tokens.texts[end]))
+        return collapse(unescape(self._tokens.kept_text(start, end)))
+
+    def _open_inline(self, index: int, mark: str, url: str = "") -> int:
+        end = self._tokens.closing[index]
+        if not self._inline.open(mark, url):
+            return index + 1
+        if end == index + 1:  # nothing but text, as most have
+            self._add_text(self._tokens.texts[end])
+            self._inline.close()
+            return end + 1
+        self._ends[end] = self._inline.close
+        return index + 1
+
+    def strong(self, index: int, _tag: Tag) -> int:
+        return index + 1 if self._in_heading else self._open_inline(index, "**")
+
+    def emphasis(self, index: int, _tag: Tag) -> int:
+        return self._open_inline(index, "*")
+
+    def struck(self, index: int, _tag: Tag) -> int:
+        return self._open_inline(index, "~~")
+
+    def code(self, index: int, _tag: Tag) -> int:
+        end = self._tokens.closing[index]
+        if text := self._kept(index, end):
+            span = code_span(text)
+            url = None if self._inline.in_link else self._only_link(index, end, text)
+            self._parts.append(f"[{span}]({url})" if url else span)
+            if not self._in_heading:
+                self._anchor = None
+        return end + 1
+
+    def _only_link(self, start: int, end: int, text: str) -> str | None:
+        """The link that all of a piece of code is."""
+        tags = self._tokens.tags
+        for index in range(start + 1, min(end, start + 3)):
+            if tags[index].name == "a":
+                same = self._kept(index, self._tokens.closing[index]) == text
+                return self._links.absolute(tags[index].attributes.get("href")) if same else None
+        return None
+
+    def link(self, index: int, tag: Tag) -> int:
+        attributes = tag.attributes
+        if named := attributes.get("id") or attributes.get("name"):
+            self._anchor = named if self._anchor is None or self._in_heading else self._anchor
+        href = attributes.get("href")
+        if href is None:
+            return index + 1
+        if len(href) > 1 and href[0] == "#" and (self._in_heading or self._is_sign(index)):
+            return self._heading_link(index, href)
+        url = None if self._inline.in_link else self._links.absolute(href)
+        return self._open_inline(index, "]", url) if url else index + 1
+
+    def _heading_link(self, index: int, href: str) -> int:
+        """A heading's link to itself: only its anchor is of use."""
+        self._anchor = self._anchor or href[1:]
+        return self._tokens.closing[index] + 1 if self._is_sign(index) else index + 1
+
+    def _is_sign(self, index: int) -> bool:
+        """Whether a link shows only a sign such as ¶, # or §, there to be clicked."""
+        end = self._tokens.closing[index]
+        if end > index + 3 or self._tokens.tags[index + 1].name == "img":
+            return False
+        text = self._kept(index, end)
+        return len(text) <= 2 and not text.isalnum()
+
+    def image(self, index: int, tag: Tag) -> int:
+        if markdown := image_markdown(tag.attributes, self._links):
+            self._parts.append(markdown)
+        return index + 1
+
+    def line_break(self, index: int, _tag: Tag) -> int:
+        if self._parts:
+            self._parts.append(BREAK)
+        return index + 1
+
+    def span(self, index: int, _tag: Tag) -> int:
+        """Labels beside each other are parted by their style alone, which nobody sees here."""
+        tokens, parts = self._tokens, self._parts
+        if (
+            parts
+            and not tokens.texts[index]
+            and tokens.tags[index - 1].name == "/span"
+            and parts[-1][-1:].isalnum()
+            and tokens.texts[index + 1][:1].isalnum()
+        ):
+            parts.append(" ")
+        return index + 1
+
+    def quoted(self, index: int, _tag: Tag) -> int:
+        self._parts.append("“")
+        self._ends[self._tokens.closing[index]] = lambda: self._parts.append("”")
+        return index + 1
+
+    def math(self, index: int, tag: Tag) -> int:
+        """The formula as its author wrote it, where the page kept that; else its characters."""
+        end = self._tokens.closing[index]
+        written = tag.attributes.get("alttext") or self._annotation(index, end)
+        if text := collapse(written) if written else self._kept(index, end):
+            self._parts.append(escape_text(text))
+        return end + 1
+
+    def _annotation(self, start: int, end: int) -> str | None:
+        for index in range(start + 1, end):
+            if self._tokens.tags[index].name == "annotation":
+                return unescape(self._tokens.texts[index + 1])
+        return None
