@@ -43,6 +43,7 @@ class Elements:
     buttons: list[Element] = field(default_factory=list)
     inputs: list[Element] = field(default_factory=list)
     images: list[Element] = field(default_factory=list)
+    bases: list[Element] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
 
 
@@ -52,16 +53,22 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     lists = {tag: getattr(found, name) for tag, name in _LISTS.items()}
     for order, node in enumerate(tree.css("*")):
         attributes = node.attributes
-        kept = lists.get(node.tag)
-        if kept is not None and len(kept) < _MAX_KEPT:
-            kept.append(Element(order, node, attributes, ""))
+        tag = node.tag or ""
+        if tag in _KEPT_TAGS:
+            _keep(lists[tag], Element(order, node, attributes, ""))
         if not attributes:
             continue
-        # most elements end here, so the questions before it are the cheapest there are
-        kinds = _kinds_of(names) if (names := attributes.get("class")) else ()
-        if "id" in attributes:
-            kinds = _kinds_of_id(attributes["id"] or "", kinds)
-        if kinds or not _TELLING.isdisjoint(attributes):
+        # most elements end here, so these questions are the cheapest there are
+        others = len(attributes)
+        kinds: tuple[str, ...] = ()
+        if names := attributes.get("class"):
+            kinds = _kinds_of(names)
+            others -= 1
+        if identifier := attributes.get("id"):
+            others -= 1
+            if _ANY_ID.search(identifier):
+                kinds = _with_kinds_of_id(kinds, identifier)
+        if kinds or (others and not _TELLING.isdisjoint(attributes)):
             _collect(found, Element(order, node, attributes, ""), kinds)
     return found
 
@@ -73,7 +80,9 @@ _LISTS = {
     "button": "buttons",
     "input": "inputs",
     "img": "images",
+    "base": "bases",
 }
+_KEPT_TAGS = frozenset(_LISTS)
 _SKU_ATTRIBUTES = frozenset(
     ["data-sku", "data-product-id", "data-productid", "data-product_id", "data-item-id", "data-pid",
      "data-product-sku"]
@@ -155,13 +164,13 @@ def _kinds_of(names: str) -> tuple[str, ...]:
 
 
 # identifiers do not repeat, so remembering them would only push out what does
-_ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product-?_?id")
+_ANY_ID = re.compile(
+    r"[Pp]ri[cx]|[Pp]rezzo|[Ss]tock|[Aa]vail|[Ss]k[Uu]|SKU|[Cc]rumb|[Bb]rand|[Bb]yline|[Rr]ating|[Pp]roduct-?_?[Ii]d"
+)
 
 
-def _kinds_of_id(identifier: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+def _with_kinds_of_id(kinds: tuple[str, ...], identifier: str) -> tuple[str, ...]:
     lower = identifier[:100].lower()
-    if not _ANY_ID.search(lower):
-        return kinds
     also = (kind for kind, pattern in _EACH_KIND if kind not in kinds and pattern.search(lower))
     return (*kinds, *also)
 

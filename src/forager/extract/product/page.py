@@ -42,8 +42,9 @@ class ProductPage:
         """Makes the links of the page absolute, against its `<base>` if it has one."""
         page = normalise(self.url)
         assert not isinstance(page, Refusal), "checked when the page was opened"
-        element = self.tree.css_first("base[href]")
-        base = normalise(element.attributes["href"] or "", page) if element else page
+        bases = (element.attributes.get("href") for element in self.elements.bases)
+        href = next((href for href in bases if href), None)
+        base = normalise(href, page) if href else page
         return Resolver(page if isinstance(base, Refusal) else base)
 
     @cached_property

@@ -104,7 +104,8 @@ def _far(element: Element, view: View) -> float:
 def line_facts(view: View) -> Iterator[Fact]:
     """Labels in any short line of the text, for what nothing better has said."""
     named_sku = named_gtin = named_brand = False
-    for line, following in view.labelled_lines:
+    lines = [text for _, _, text in view.texts if len(text) < 100]
+    for line, following in zip(lines, (*lines[1:], ""), strict=True):
         if not named_sku and (code := _labelled_sku(line, following)):
             named_sku = True
             yield Fact(FieldName.SKU, code, 0.58, "dom:label")

@@ -15,7 +15,7 @@ from forager.extract.product.elements import Element
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.price import Money, machine_amount, money_in
 
-_MAX_CANDIDATES = 600
+_MAX_CANDIDATES = 100
 _MAX_TEXT = 160
 _DIGIT = re.compile(r"\d")
 
@@ -119,30 +119,32 @@ def _label(candidate: Candidate) -> str:
 
 
 def _candidates(view: View) -> list[Candidate]:
-    elements = view.elements.prices[:_MAX_CANDIDATES]
+    """Those nearest to the heading: a page may have hundreds of prices of other products."""
+    elements = view.elements.prices
     repeats = Counter(e.names for e in elements)
+    nearest = sorted(elements, key=view.distance)[:_MAX_CANDIDATES]
     found: list[Candidate] = []
-    for element in elements:
+    for element in nearest:
         found.extend(_candidates_of(element, view, repeats[element.names]))
     return found
 
 
 def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candidate]:
-    node = element.node
-    if node.tag in ("script", "style", "meta", "input", "select", "option", "form", "body", "link"):
-        return
-    text = _short_text(node)
-    if text is None:
-        return
-    moneys = [m for m in money_in(text, view.page.currency_hints) if m.amount]
-    if not moneys:
+    if element.node.tag in _NO_PRICE_TAGS:
         return
     base = _score_of_place(element, view, repeats)
-    if base is None:
+    text = _short_text(element.node) if base is not None else None
+    if base is None or text is None:
         return
+    moneys = [m for m in money_in(text, view.page.currency_hints) if m.amount]
     several = len({m.amount for m in moneys}) > 1
     for money in moneys[:4]:
         yield from _judged(money, text, element, base - (1.0 if several else 0.0), view)
+
+
+_NO_PRICE_TAGS = frozenset(
+    ["script", "style", "meta", "input", "select", "option", "form", "body", "link", "img"]
+)
 
 
 def _short_text(node: LexborNode) -> str | None:
@@ -165,7 +167,7 @@ def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
     score += 1.5 if _CURRENT.search(names) else 0.0
     score -= 3.0 if _NOT_PRICE.search(names) else 0.0
     score += _nearness(element, view)
-    return score if score > -4 else None
+    return score if score > -2.5 else None
 
 
 def _nearness(element: Element, view: View) -> float:
@@ -194,36 +196,23 @@ def _judged(
 
 # --- any text, where no element was named after a price ---------------------------------------
 
-_MAX_TEXTS = 30_000
+# how far from the heading a price without a name is believed
+_BEFORE, _AFTER = 150, 1_200
 _NUMBER_ALONE = re.compile(r"\s*\d[\d.,'’\s]{0,15}\s*(?:[.,][-–—]{1,2})?\s*")
 _LOUD_STYLE = re.compile(r"bold|(?:[2-9]\d|1[89])\s?p[xt]|[2-9](?:\.\d+)?r?em")
 _LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
-_SILENT_TAGS = frozenset(["script", "style", "option", "noscript", "textarea", "title"])
 
 
 def _text_candidates(view: View) -> list[Candidate]:
-    body = view.page.tree.body
-    if body is None:
-        return []
-    found: list[Candidate] = []
     start = view.heading.order if view.heading else 0
-    order = 0
-    for node in body.traverse(include_text=True):
-        if node.tag != "-text":
-            order += 1
-            continue
-        if order > start + _MAX_TEXTS or len(found) > 200:
-            break
-        text = node.text()
-        if 0 < len(text) < 400 and _DIGIT.search(text):
-            found.extend(_in_text(" ".join(text.split()), node, order, view))
+    found: list[Candidate] = []
+    for order, parent, text in view.texts:
+        if start - _BEFORE <= order <= start + _AFTER and _DIGIT.search(text):
+            found.extend(_in_text(" ".join(text.split()), parent, order, view))
     return found
 
 
-def _in_text(text: str, node: LexborNode, order: int, view: View) -> Iterator[Candidate]:
-    parent = node.parent
-    if parent is None or parent.tag in _SILENT_TAGS:
-        return
+def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[Candidate]:
     if _NUMBER_ALONE.fullmatch(text):
         # its currency may stand in the element beside it
         text = _text_around(parent, text)

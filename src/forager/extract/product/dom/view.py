@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from selectolax.lexbor import LexborNode
 
@@ -29,7 +28,9 @@ _BUY_NAMES = re.compile(
 )
 
 
-_MAX_TEXT = 2_000_000
+_MAX_TEXT = 300
+_MAX_TEXTS = 20_000
+_SILENT_TAGS = frozenset(["script", "style", "option", "noscript", "textarea", "title"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,23 @@ class View:
         )
 
     @cached_property
-    def labelled_lines(self) -> list[tuple[str, str]]:
-        """The short lines of the text, each with the line after it."""
+    def texts(self) -> list[tuple[int, LexborNode, str]]:
+        """The short texts that stand in elements, with their parents, in the order of the page."""
         body = self.page.tree.body
-        text = body.text(separator="\n")[:_MAX_TEXT] if body is not None else ""
-        lines = [line for raw in text.split("\n") if len(raw) < 100 and (line := raw.strip())]
-        return list(pairwise((*lines, "")))
+        found: list[tuple[int, LexborNode, str]] = []
+        order = 0
+        for node in body.traverse(include_text=True) if body is not None else ():
+            if node.tag != "-text":
+                order += 1
+                continue
+            text = node.text()
+            if len(text) < _MAX_TEXT and (text := text.strip()):
+                parent = node.parent
+                if parent is not None and parent.tag not in _SILENT_TAGS:
+                    found.append((order, parent, text))
+            if len(found) > _MAX_TEXTS:
+                break
+        return found
 
     def _controls(self) -> list[Element]:
         inputs = [e for e in self.elements.inputs if (e.attributes.get("type") or "").lower() in

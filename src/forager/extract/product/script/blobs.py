@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from forager.extract.product.json_ld import lenient_json
@@ -27,8 +27,8 @@ _PAIR = re.compile(
 _MAX_LITERALS = 40
 
 
-def blobs_of(page: ProductPage) -> Iterator[Any]:
-    """The values in which a price or a stock keeping unit is mentioned."""
+def blobs_of(page: ProductPage, marks: Collection[str]) -> Iterator[Any]:
+    """The values of scripts that mention a price, and one of the marks of the page's product."""
     budget = _BUDGET
     for text in page.elements.json_attributes:
         if (value := lenient_json(text)) is not None:
@@ -38,7 +38,9 @@ def blobs_of(page: ProductPage) -> Iterator[Any]:
         if "ld+json" in kind or element.attributes.get("src"):
             continue
         text = element.node.text()
-        if not 40 < len(text) < _MAX_SCRIPT or budget < len(text) or not _MENTIONS.search(text):
+        if not 40 < len(text) < _MAX_SCRIPT or budget < len(text):
+            continue
+        if not any(mark in text for mark in marks) or not _MENTIONS.search(text):
             continue
         budget -= len(text)
         if "json" in kind or "magento" in kind:

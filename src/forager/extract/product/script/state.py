@@ -60,13 +60,24 @@ def state_facts(page: ProductPage, known: Iterable[Fact]) -> Iterator[Fact]:
     """The facts of the object that is most surely the page's product."""
     skus = frozenset(str(fact.value) for fact in known if fact.field is FieldName.SKU)
     best: _Found | None = None
-    for blob in blobs_of(page):
+    for blob in blobs_of(page, _marks(page, skus)):
         for keys in _objects(blob):
             score = _score(keys, page, skus)
             if score >= _ACCEPTED and (best is None or score > best.score):
                 best = _Found(keys, score)
     if best is not None:
         yield from _facts(best, page)
+
+
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9]{4,}")
+
+
+def _marks(page: ProductPage, skus: frozenset[str]) -> set[str]:
+    """What a script that knows the product must hold: a code of it, or words of its name."""
+    words = (w for title in page.titles[:2] for w in _PLAIN_WORD.findall(title))
+    longest = sorted(set(words), key=len, reverse=True)[:2]
+    # names in other scripts than the Latin may be escaped, so they cannot be looked for
+    return {*longest, *(sku for sku in skus if len(sku) > 3)} or {""}
 
 
 def _objects(blob: Any) -> Iterator[Lowered]:
