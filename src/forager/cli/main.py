@@ -56,6 +56,7 @@ COMMANDS = {
     "proxies": "proxies:app",
     "events": "events:app",
     "webhooks": "webhooks:app",
+    "parsers": "parsers:app",
     "archive": "archive:app",
     "db": "db:app",
     "config": "config:app",

@@ -6,7 +6,6 @@ A fixture is two files side by side: `NAME.html` (or `NAME.html.gz`) and `NAME.j
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -198,4 +197,4 @@ def _write_new(path: Path, content: bytes) -> None:
             f"{path} exists already", hint="Choose another name, or move it away."
         ) from None
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None

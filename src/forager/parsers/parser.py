@@ -18,7 +18,7 @@ from forager.parsers.pattern import UrlPattern
 from forager.parsers.values import usable
 from forager.parsers.version import version_key
 
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 # a parser was written by somebody who looked at the shop
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
@@ -165,7 +165,7 @@ def visible_text(node: LexborNode) -> str:
 
 
 def _check(parser: Any) -> None:
-    if not _NAME.fullmatch(parser.name):
+    if not PARSER_NAME.fullmatch(parser.name):
         raise InvalidInput(
             f"{parser.name!r} cannot be the name of a parser",
             hint="Use lower-case letters, digits, - and _.",

@@ -117,6 +117,11 @@ def load_parsers(modules: Iterable[str] = ()) -> Registry:
     return registry()
 
 
+def loaded_modules() -> tuple[str, ...]:
+    """What another process must load to have the same parsers."""
+    return _modules
+
+
 def registry() -> Registry:
     return _registry(_modules)
 

@@ -1,0 +1,101 @@
+"""SQL of archived product pages: where the bytes of each task's pages are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.archive.segment import ArchiveRef
+from forager.db.database import Connection, Database
+
+BATCH = 200
+_NEWEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPage:
+    """One page of a task in the archive."""
+
+    id: int
+    task_id: int
+    domain_id: int
+    url: str
+    url_hash: bytes
+    segment: str
+    segment_offset: int
+    segment_length: int
+
+    @property
+    def ref(self) -> ArchiveRef:
+        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
+
+
+_LATEST: LiteralString = """
+    SELECT t.id, t.id AS task_id, t.domain_id, t.url, t.url_hash,
+           t.segment, t.segment_offset, t.segment_length
+      FROM crawl_tasks t
+     WHERE t.id < %(before)s AND t.segment IS NOT NULL
+       AND (%(domain_id)s::bigint IS NULL OR t.domain_id = %(domain_id)s)
+     ORDER BY t.id DESC
+     LIMIT %(limit)s
+"""
+# a page that was read again, or by two versions, has several rows: the newest stands for it
+_HISTORY: LiteralString = """
+    SELECT e.id, e.task_id, e.domain_id, e.url, t.url_hash,
+           e.segment, e.segment_offset, e.segment_length
+      FROM extractions e
+      JOIN crawl_tasks t ON t.id = e.task_id
+     WHERE e.id < %(before)s AND e.role = 'active' AND e.segment IS NOT NULL
+       AND (%(domain_id)s::bigint IS NULL OR e.domain_id = %(domain_id)s)
+       AND NOT EXISTS (
+           SELECT FROM extractions n
+            WHERE n.task_id = e.task_id AND n.id > e.id AND n.role = 'active'
+              AND n.segment = e.segment AND n.segment_offset = e.segment_offset
+           )
+     ORDER BY e.id DESC
+     LIMIT %(limit)s
+"""
+
+
+async def archived_pages(
+    database: Database, *, domain_id: int | None, history: bool
+) -> AsyncIterator[ArchivedPage]:
+    """The newest page of every task, or all that are kept; a batch of rows in memory at a time."""
+    before = _NEWEST
+    while True:
+        async with database.connection() as connection:
+            rows = await _select(connection, before, domain_id, history=history)
+        for row in rows:
+            yield row
+        if len(rows) < BATCH:
+            return
+        before = rows[-1].id
+
+
+async def _select(
+    connection: Connection, before: int, domain_id: int | None, *, history: bool
+) -> list[ArchivedPage]:
+    cursor = connection.cursor(row_factory=class_row(ArchivedPage))
+    await cursor.execute(
+        _HISTORY if history else _LATEST,
+        {"before": before, "domain_id": domain_id, "limit": BATCH},
+    )
+    return await cursor.fetchall()
+
+
+async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedPage | None:
+    """The newest page of the task for a URL."""
+    cursor = connection.cursor(row_factory=class_row(ArchivedPage))
+    await cursor.execute(
+        """
+        SELECT id, id AS task_id, domain_id, url, url_hash,
+               segment, segment_offset, segment_length
+          FROM crawl_tasks
+         WHERE url_hash = %s AND segment IS NOT NULL
+        """,
+        (url_hash,),
+    )
+    return await cursor.fetchone()

@@ -1,0 +1,126 @@
+"""A new parser: a module to begin with, and a fixture that says what is read today."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from forager.errors import InvalidInput
+from forager.extract.product.page import open_page
+from forager.extract.product.plain import to_plain
+from forager.extract.urls import Refusal, normalise
+from forager.parsers.fixtures import Fixture, write_fixture
+from forager.parsers.parser import PARSER_NAME
+from forager.parsers.pattern import UrlPattern
+from forager.parsers.registry import parse_product
+
+# what a first fixture says; long texts and lists would only hide it
+_EXPECTED = (
+    "name", "price", "list_price", "currency", "availability", "rating", "review_count", "brand",
+    "category", "sku", "gtin",
+)  # fmt: skip
+
+_MODULE = '''"""Product pages of {title}."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from forager.parsers.parser import SiteParser
+
+
+class {class_name}(SiteParser):
+    name = "{name}"
+    version = "1"
+    patterns = ({patterns},)
+
+    # One method for each field that the generic extraction gets wrong, and no other.
+    def price(self) -> Decimal | None:
+        return self.amount(".price")
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPage:
+    """A page to begin with."""
+
+    url: str
+    body: bytes
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaffold:
+    """What was written, and what to put into the package's pyproject.toml."""
+
+    module: Path
+    fixture: Path | None
+    entry_point: str
+
+
+def write_parser(
+    name: str, patterns: tuple[str, ...], folder: Path, page: SavedPage | None = None
+) -> Scaffold:
+    """Write `NAME_parser.py` and, from a page, `fixtures/NAME/first`; overwrite nothing."""
+    _check(name, patterns, page)
+    module = f"{name.replace('-', '_')}_parser"
+    class_name = _class_name(name)
+    path = folder / f"{module}.py"
+    source = _MODULE.format(
+        title=name,
+        class_name=class_name,
+        name=name,
+        patterns=", ".join(f'"{pattern}"' for pattern in patterns),
+    )
+    _write_new(path, source)
+    fixture = write_first_fixture(name, folder, page) if page else None
+    entry = f'[project.entry-points."forager.parsers"]\n{name} = "{module}:{class_name}"'
+    return Scaffold(path, fixture.path if fixture else None, entry)
+
+
+def _check(name: str, patterns: tuple[str, ...], page: SavedPage | None) -> None:
+    if not PARSER_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a parser",
+            hint="Use lower-case letters, digits, - and _.",
+        )
+    compiled = [UrlPattern.compile(pattern) for pattern in patterns]
+    url = normalise(page.url) if page else None
+    if isinstance(url, Refusal):
+        raise InvalidInput(f"{page.url if page else ''} is not the address of a page")
+    if url is not None and not any(pattern.matches(url) for pattern in compiled):
+        raise InvalidInput(
+            f"{url} does not fit {', '.join(patterns)}",
+            hint="A pattern is a host and a path: shop.example/item/*",
+        )
+
+
+def write_first_fixture(name: str, folder: Path, page: SavedPage) -> Fixture:
+    """The page, and what is read from it today: correct it, then write methods until it fits."""
+    content_type = page.content_type or "text/html; charset=utf-8"
+    found = to_plain(parse_product(open_page(page.body, page.url, content_type)).product)
+    given = {
+        "url": page.url,
+        "content_type": content_type,
+        "parser": name,
+        "expected": {field: found.get(field) for field in _EXPECTED},
+    }
+    return write_fixture(folder / "fixtures" / name, "first", page.body, given)
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in re.split("[-_]", name)) + "Parser"
+
+
+def _write_new(path: Path, source: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(source)
+    except FileExistsError:
+        raise InvalidInput(
+            f"{path} exists already", hint="Choose another name, or move it away."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
