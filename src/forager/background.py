@@ -1,4 +1,4 @@
-"""What runs beside the jobs in every worker: looking after archive, proxies, pages and sources."""
+"""What runs beside the work in every worker: looking after all that is kept, and what is due."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from forager.archive.upkeep import ArchiveUpkeep
+from forager.catalog.delivery import Deliverer
+from forager.catalog.recovery import TaskRecovery
+from forager.catalog.scheduler import Scheduler
+from forager.catalog.upkeep import TaskUpkeep
 from forager.crawl.upkeep import CrawlUpkeep
 from forager.db.database import Database
 from forager.documents.refresher import Refresher
@@ -34,6 +38,10 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         CrawlUpkeep(database),
         DocumentUpkeep(database),
         Refresher(database, settings),
+        Scheduler(database, settings),
+        Deliverer(database, settings),
+        TaskRecovery(database, settings),
+        TaskUpkeep(database, settings),
         prober,
     )
     tasks = [

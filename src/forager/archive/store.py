@@ -16,12 +16,23 @@ from forager.db.database import Connection
 # Every table that refers to segments; each does so by the columns segment, segment_offset and
 # segment_length, and has an index on segment. Whoever adds such a table adds it here, and whoever
 # copies a reference first locks the segment's row FOR KEY SHARE and sees that it is not going.
-REFERRING_TABLES: tuple[LiteralString, ...] = ("crawl_visited", "generation_documents")
+REFERRING_TABLES: tuple[LiteralString, ...] = (
+    "crawl_visited",
+    "generation_documents",
+    "crawl_tasks",
+    "task_attempts",
+    "extractions",
+)
 
 # The fence of hold_lease(), seen from outside: whoever passes it may write, now or later. That a
 # segment was closed is not asked: the commit that refers to its last records may be yet to come.
+# A worker for tasks closes its segments itself, after that commit, and claims nothing without its
+# row in the list of workers, which it keeps for as long as it holds a task.
 MAY_BE_WRITTEN: LiteralString = """
-    CASE WHEN s.job_id IS NULL THEN s.closed_at IS NULL
+    CASE WHEN s.worker_id IS NOT NULL THEN s.closed_at IS NULL AND EXISTS (
+            SELECT FROM workers w WHERE w.id = s.worker_id
+         )
+         WHEN s.job_id IS NULL THEN s.closed_at IS NULL
          ELSE EXISTS (
             SELECT FROM crawl_jobs j
              WHERE j.id = s.job_id AND j.lease = s.lease AND j.status IN ('processing', 'paused')
@@ -47,15 +58,17 @@ COLUMNS: LiteralString = f"""
 # --- for whoever writes segments; these fetch nothing, so they can be part of a pipeline --------
 
 
-async def register_segment(connection: Connection, name: str, job_id: UUID | None) -> None:
+async def register_segment(
+    connection: Connection, name: str, job_id: UUID | None, *, worker_id: UUID | None = None
+) -> None:
     """Insert a segment's row; must be committed before the segment's first byte."""
     await connection.execute(
         """
-        INSERT INTO archive_segments (name, job_id, lease)
-        VALUES (%s, %s, %s)
+        INSERT INTO archive_segments (name, job_id, worker_id, lease)
+        VALUES (%s, %s, %s, %s)
         ON CONFLICT (name) DO NOTHING
         """,
-        (name, job_id, parse_segment_name(name).lease),
+        (name, job_id, worker_id, parse_segment_name(name).lease),
     )
 
 
@@ -84,6 +97,34 @@ async def close_segment(connection: Connection, name: str) -> None:
         "UPDATE archive_segments SET closed_at = coalesce(closed_at, now()) WHERE name = %s",
         (name,),
     )
+
+
+async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str = "") -> None:
+    """Say that a worker writes to none of its segments any more, but perhaps to one."""
+    await connection.execute(
+        """
+        UPDATE archive_segments
+           SET closed_at = now()
+         WHERE worker_id = %s AND closed_at IS NULL AND name <> %s
+        """,
+        (worker_id, but),
+    )
+
+
+async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str]:
+    """Those of the segments that stay while the transaction lasts: rows may refer to them."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT name
+          FROM archive_segments
+         WHERE name = ANY(%s) AND going_at IS NULL
+         ORDER BY name
+           FOR KEY SHARE
+        """,
+        (list(names),),
+    )
+    return set(await cursor.fetchall())
 
 
 # --- looking -------------------------------------------------------------------------------------

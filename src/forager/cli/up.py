@@ -13,7 +13,7 @@ from forager.cli.worker import run_worker
 def up(context: typer.Context, capacity: Capacity = None) -> None:
     """Run everything on this machine.
 
-    That is the database, unless one is configured, and a worker.
+    That is the database, unless one is configured, a worker for jobs and tasks, and the scheduler.
     """
     settings = flags_of(context).load(quiet=False, worker_capacity=capacity)
     run(run_worker(settings, name="up"))

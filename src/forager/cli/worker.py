@@ -1,9 +1,11 @@
-"""`forager worker`: run jobs until told to stop."""
+"""`forager worker`: run jobs and tasks until told to stop."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -13,35 +15,79 @@ from forager.cli.options import Capacity
 from forager.cli.running import run
 from forager.cli.stopping import run_until_stopped
 from forager.cli.words import counted
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from forager.db.database import Database
     from forager.settings import Settings
 
+Jobs = Annotated[bool, typer.Option("--jobs/--no-jobs", help="Run crawls and other jobs.")]
+Tasks = Annotated[bool, typer.Option("--tasks/--no-tasks", help="Download and parse products.")]
 
-def worker(context: typer.Context, capacity: Capacity = None) -> None:
-    """Run jobs. Ctrl-C or SIGTERM lets them commit and gives them back; Ctrl-C twice: at once."""
+
+class Part(Protocol):
+    """Something that works until it is told to stop."""
+
+    def stop(self) -> None: ...
+    async def run(self) -> None: ...
+
+
+def worker(
+    context: typer.Context, capacity: Capacity = None, jobs: Jobs = True, tasks: Tasks = True
+) -> None:
+    """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
+    if not (jobs or tasks):
+        raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
     settings = flags_of(context).load(quiet=False, worker_capacity=capacity)
-    run(run_worker(settings, name="worker"))
+    run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 
-async def run_worker(settings: Settings, *, name: str) -> None:
+async def run_worker(
+    settings: Settings, *, name: str, jobs: bool = True, tasks: bool = True
+) -> None:
     from forager.background import background_services
     from forager.db.database import open_database
-    from forager.jobs.supervisor import Supervisor
     from forager.logs import get_logger
 
     log = get_logger(name)
-    async with open_database(settings, name=f"forager {name}", max_size=8) as database:
-        supervisor = Supervisor(database, settings)
+    async with open_database(settings, name=f"forager {name}", max_size=12) as database:
+        parts = _parts(database, settings, jobs=jobs, tasks=tasks)
 
         def stop() -> None:
-            log.info("stopping: jobs commit and are given back; Ctrl-C again stops at once")
-            supervisor.stop()
+            log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
+            for part in parts:
+                part.stop()
 
         if sys.stderr is not None and sys.stderr.isatty():
             output.note(welcome(settings, name))
         async with background_services(database, settings):
-            await run_until_stopped(supervisor.run(), stop)
+            await run_until_stopped(_run_together(parts), stop)
+
+
+def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
+    from forager.catalog.keeper import TaskKeeper
+    from forager.jobs.supervisor import Supervisor
+
+    parts: list[Part] = []
+    if jobs:
+        parts.append(Supervisor(database, settings))
+    if tasks:
+        parts.append(TaskKeeper(database, settings))
+    return parts
+
+
+async def _run_together(parts: Sequence[Part]) -> None:
+    """All until the last has ended. One that fails takes the others with it, after they stopped."""
+    running = [asyncio.ensure_future(part.run()) for part in parts]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+        for part in parts:
+            part.stop()
+        await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 def welcome(settings: Settings, name: str) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from forager import __version__
 from forager.db.database import Database
 from forager.db.schema import SCHEMA_VERSION
+from forager.errors import LeaseLost
 from forager.jobs import workers
 from forager.jobs.local import process_name
 from forager.logs import get_logger
@@ -17,11 +18,24 @@ log = get_logger("supervisor")
 
 
 class Registration:
-    def __init__(self, database: Database, worker_id: UUID, *, capacity: int) -> None:
+    """`returns`: whether a worker that others have given up for dead may enter itself again."""
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: UUID,
+        *,
+        capacity: int,
+        role: str = "jobs",
+        returns: bool = True,
+    ) -> None:
         self.note: str | None = None
         self._database = database
         self._worker_id = worker_id
         self._capacity = capacity
+        self._role = role
+        self._returns = returns
+        self._entered = False
 
     async def renew(self, *, stopping: bool = False) -> None:
         """Show this worker to others, and look whether it still fits the database's schema."""
@@ -39,6 +53,20 @@ class Registration:
             await workers.unregister(connection, self._worker_id)
 
     async def _write(self, state: str) -> str | None:
+        if self._entered and not self._returns:
+            return await self._renew(state)
+        version = await self._enter(state)
+        self._entered = True
+        return version
+
+    async def _renew(self, state: str) -> str | None:
+        async with self._database.connection() as connection:
+            version = await workers.renew(connection, self._worker_id, state=state, note=self.note)
+        if version is None:
+            raise LeaseLost("this worker was given up for dead; what it held belongs to others")
+        return version
+
+    async def _enter(self, state: str) -> str | None:
         async with self._database.connection() as connection:
             return await workers.register(
                 connection,
@@ -50,6 +78,7 @@ class Registration:
                 capacity=self._capacity,
                 state=state,
                 note=self.note,
+                role=self._role,
             )
 
 

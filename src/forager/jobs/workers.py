@@ -21,6 +21,7 @@ class Worker:
     started_at: datetime
     last_seen: datetime
     state: str
+    role: str
     note: str | None
 
 
@@ -35,15 +36,16 @@ async def register(
     capacity: int,
     state: str,
     note: str | None,
+    role: str = "jobs",
 ) -> str | None:
     """Say that a worker is there; the answer is the database's schema version."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
         WITH seen AS (
-            INSERT INTO workers (id, host, pid, process, version, capacity, state, note)
+            INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s)
+                    %(state)s, %(note)s, %(role)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -58,7 +60,25 @@ async def register(
             "capacity": capacity,
             "state": state,
             "note": note,
+            "role": role,
         },
+    )
+    return await cursor.fetchone()
+
+
+async def renew(
+    connection: Connection, worker_id: UUID, *, state: str, note: str | None
+) -> str | None:
+    """Say that a worker is still there; the schema version, or None if it was given up."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH seen AS (
+            UPDATE workers SET last_seen = now(), state = %s, note = %s WHERE id = %s RETURNING id
+        )
+        SELECT version_num FROM alembic_version, seen
+        """,
+        (state, note, worker_id),
     )
     return await cursor.fetchone()
 
@@ -71,7 +91,8 @@ async def select_workers(connection: Connection) -> list[Worker]:
     cursor = connection.cursor(row_factory=class_row(Worker))
     await cursor.execute(
         """
-        SELECT id, host, pid, version, capacity, started_at, last_seen, state, note
+        SELECT id, host, pid, version, capacity, started_at, last_seen, state,
+               role, note
           FROM workers
          ORDER BY started_at
         """
@@ -93,8 +114,13 @@ async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
 
 
 async def delete_gone(connection: Connection, *, older_than: float) -> int:
-    """Forget workers that died without a word."""
+    """Forget workers that died without a word, once nothing is held in their name."""
     cursor = await connection.execute(
-        "DELETE FROM workers WHERE last_seen < now() - %s * interval '1 second'", (older_than,)
+        """
+        DELETE FROM workers w
+         WHERE w.last_seen < now() - %s * interval '1 second'
+           AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
+        """,
+        (older_than,),
     )
     return cursor.rowcount

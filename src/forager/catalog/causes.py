@@ -1,0 +1,97 @@
+"""Causes of failure: what went wrong, what people group it by, whether trying again may help."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from enum import StrEnum
+
+from forager.errors import ErrorKind, GiveUp, SlowDown, WorkFailed
+from forager.extract.text import storable
+
+MAX_MESSAGE = 2_000
+MAX_KEY = 300
+MAX_TRACE = 20_000
+
+
+class ErrorType(StrEnum):
+    """What people group errors by."""
+
+    NETWORK = "network"
+    HTTP = "http"
+    PARSE = "parse"
+    VALIDATION = "validation"
+    OTHER = "other"
+
+
+ERROR_TYPES: dict[ErrorKind, ErrorType] = {
+    ErrorKind.NETWORK: ErrorType.NETWORK,
+    ErrorKind.TIMEOUT: ErrorType.NETWORK,
+    ErrorKind.TLS: ErrorType.NETWORK,
+    ErrorKind.HTTP_CLIENT: ErrorType.HTTP,
+    ErrorKind.HTTP_SERVER: ErrorType.HTTP,
+    ErrorKind.TOO_LARGE: ErrorType.HTTP,
+    ErrorKind.NOT_ALLOWED: ErrorType.OTHER,
+    ErrorKind.ROBOTS: ErrorType.OTHER,
+    ErrorKind.PARSE: ErrorType.PARSE,
+    ErrorKind.VALIDATION: ErrorType.VALIDATION,
+    ErrorKind.INTERNAL: ErrorType.OTHER,
+}
+
+_URL = re.compile(r"\b(?:https?|socks5)://[^\s'\",;]+")
+_ADDRESS = re.compile(r"\[[0-9a-f:.]{2,}\]|\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?", re.IGNORECASE)
+_HEX = re.compile(r"\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f][0-9a-f-]{7,}\b", re.IGNORECASE)
+# a status says what happened; every other number only to whom
+_NUMBER = re.compile(r"(?<!answered )(?<![\w.])\d[\d.,]*(?![\w])")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why an attempt failed, in words that a table can hold."""
+
+    kind: ErrorKind
+    message: str
+    permanent: bool = False
+    # seconds that the other side asks to wait
+    retry_after: float | None = None
+    # for what is a fault of Forager itself
+    stack_trace: str | None = None
+
+    @property
+    def type(self) -> ErrorType:
+        return ERROR_TYPES[self.kind]
+
+    @property
+    def key(self) -> str:
+        return message_key(self.message)
+
+
+def cause_of(error: Exception) -> Cause:
+    """The cause that an exception stands for; one that is not of the family is ours to mend."""
+    if isinstance(error, WorkFailed):
+        return Cause(
+            error.kind,
+            one_line(error.message),
+            permanent=isinstance(error, GiveUp),
+            retry_after=error.retry_after if isinstance(error, SlowDown) else None,
+        )
+    trace = "".join(traceback.format_exception(error))
+    return Cause(
+        ErrorKind.INTERNAL,
+        one_line(f"{type(error).__name__}: {error}"),
+        stack_trace=storable(trace)[-MAX_TRACE:],
+    )
+
+
+def message_key(message: str) -> str:
+    """The message without numbers, URLs and addresses, so that equal causes group."""
+    key = _URL.sub("<url>", message)
+    key = _ADDRESS.sub("<address>", key)
+    key = _HEX.sub("<id>", key)
+    return _NUMBER.sub("<n>", key)[:MAX_KEY]
+
+
+def one_line(text: str) -> str:
+    """A message as a table and a list can hold it: servers and pages may have put in anything."""
+    return " ".join(storable(text).split())[:MAX_MESSAGE] or "no reason was given"

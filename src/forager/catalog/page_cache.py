@@ -1,0 +1,70 @@
+"""Pages that were just downloaded, kept for the parse stage of the same worker."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from forager.archive.reader import ArchivedResponse
+from forager.archive.segment import ArchiveRef
+from forager.extract.text import scalar_values
+from forager.fetch.response import Response
+
+MAX_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a parser needs of a response, fresh or from the archive."""
+
+    url: str
+    content_type: str | None
+    body: bytes = field(repr=False)
+
+
+def page_of(response: Response) -> Page:
+    content_type = scalar_values(response.headers.get("Content-Type", ""))
+    return Page(response.url, content_type or None, response.body)
+
+
+def archived_page(response: ArchivedResponse) -> Page:
+    named = (value for name, value in response.headers if name.lower() == "content-type")
+    return Page(response.url, scalar_values(next(named, "")) or None, response.body)
+
+
+class PageCache:
+    """By task and place in the archive: a page that was downloaded again is another one."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._pages: OrderedDict[int, tuple[ArchiveRef, Page]] = OrderedDict()
+
+    def put(self, task_id: int, ref: ArchiveRef, page: Page) -> None:
+        self.take(task_id, ref)
+        self._pages[task_id] = (ref, page)
+        self._bytes += len(page.body)
+        while self._bytes > self._max_bytes:
+            _, (_, oldest) = self._pages.popitem(last=False)
+            self._bytes -= len(oldest.body)
+
+    def take(self, task_id: int, ref: ArchiveRef) -> Page | None:
+        """The page, if it is the one that lies there; it is forgotten by that."""
+        known = self._pages.pop(task_id, None)
+        if known is None:
+            return None
+        self._bytes -= len(known[1].body)
+        return known[1] if known[0] == ref else None
+
+    def forget(self, task_ids: list[int]) -> None:
+        for task_id in task_ids:
+            known = self._pages.pop(task_id, None)
+            if known is not None:
+                self._bytes -= len(known[1].body)
+
+    def task_ids(self, limit: int) -> list[int]:
+        """The tasks whose pages wait here, the oldest first."""
+        return [task_id for task_id, _ in zip(self._pages, range(limit), strict=False)]
+
+    def __len__(self) -> int:
+        return len(self._pages)

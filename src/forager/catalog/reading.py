@@ -1,0 +1,103 @@
+"""The worker's side of reading: a few sandboxed processes, pages in, products out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self
+
+import orjson
+
+from forager.catalog.page_cache import Page
+from forager.catalog.reader import used_parser
+from forager.errors import GiveUp
+from forager.extract.product.plain import from_plain
+from forager.extract.product.record import Product
+from forager.sandbox.process import Sandbox, SandboxLimits
+from forager.settings import Settings
+
+MODULE = "forager.catalog.reader"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one version of one parser made of a page; without a product, why not."""
+
+    parser: str
+    version: str
+    product: Product | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a page says, by the version that counts and by one on trial."""
+
+    active: Parsed
+    canary: Parsed | None
+    language: str | None
+
+
+class ReadingPool:
+    """A page that breaks a limit is one that cannot be read; its process is replaced."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limits = SandboxLimits(
+            processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
+            seconds=settings.extraction_time_limit,
+            memory_mb=settings.extraction_memory_mb,
+        )
+        self._argument = orjson.dumps(
+            {"memory_mb": self._limits.memory_mb, "parser_modules": settings.parser_modules}
+        )
+        self._numbers = count()
+        self._processes: list[Sandbox] = []
+
+    @property
+    def processes(self) -> int:
+        return self._limits.processes
+
+    async def __aenter__(self) -> Self:
+        starting = (
+            Sandbox.start(MODULE, self._argument, self._limits)
+            for _ in range(self._limits.processes)
+        )
+        self._processes = list(await asyncio.gather(*starting))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for process in self._processes:
+            await process.stop()
+
+    async def read(
+        self, page: Page, versions: Mapping[str, str], canary: Mapping[str, str] | None
+    ) -> Reading:
+        """Never raises for what a page or a parser does."""
+        number = next(self._numbers)
+        header: dict[str, Any] = {
+            "id": number,
+            "url": page.url,
+            "content_type": page.content_type,
+            "versions": dict(versions),
+            "canary": None if canary is None else dict(canary),
+        }
+        process = min(self._processes, key=lambda p: p.load)
+        try:
+            answer, _ = await process.ask(number, header, page.body)
+        except GiveUp as error:
+            answer = {"error": error.message}
+        if "error" in answer:
+            name, version = used_parser(page.url, versions)
+            return Reading(Parsed(name, version, None, str(answer["error"])), None, None)
+        trial = answer.get("canary")
+        return Reading(
+            _parsed(answer["active"]), None if trial is None else _parsed(trial), answer["language"]
+        )
+
+
+def _parsed(answer: Mapping[str, Any]) -> Parsed:
+    product = from_plain(answer["product"]) if "product" in answer else None
+    return Parsed(answer["parser"], answer["version"], product, answer.get("error"))

@@ -1,0 +1,374 @@
+"""The SQL of the two stages: claiming tasks, fencing commits, and moving tasks on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.archive.segment import ArchiveRef
+from forager.catalog.attempt import Attempt, HeldTask, StageOfWorker
+from forager.catalog.task import CHANNEL
+from forager.db.database import Connection
+
+# how far into the queue one claim looks for tasks of domains that are not busy
+LOOK_AHEAD = 2_000
+
+COLUMNS: LiteralString = """
+    t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
+    t.last_modified, t.parser_version, t.segment, t.segment_offset, t.segment_length,
+    d.domain_name, d.use_proxies, d.allow_private
+"""
+
+NOTHING_IS_HELD: LiteralString = """
+    NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
+"""
+
+# A worker that others have given up for dead has no row, and must not begin anything new.
+IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
+
+
+async def claim_queued(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    limit: int,
+    busy: Mapping[int, int],
+    resting: Sequence[int],
+    concurrency: int,
+) -> list[HeldTask]:
+    """Take queued tasks in order, of each domain no more than it can serve beside its `busy` ones.
+
+    `concurrency` is that of domains without one of their own; `resting` ones are left alone.
+    """
+    cursor = connection.cursor(row_factory=class_row(HeldTask))
+    await cursor.execute(
+        f"""
+        WITH ahead AS (
+            SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
+                   coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0)
+                       AS room
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+              LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
+                ON b.id = t.domain_id
+             WHERE t.status = 'queued' AND t.hold IS NULL
+               AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
+               AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
+               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+             ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
+             LIMIT {LOOK_AHEAD}
+        ), numbered AS (
+            SELECT a.*,
+                   row_number() OVER (
+                       PARTITION BY a.domain_id
+                           ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
+                   ) AS nth
+              FROM ahead a
+        ), wanted AS MATERIALIZED (
+            SELECT id
+              FROM numbered
+             WHERE nth <= room
+             ORDER BY priority, scheduled_at, popularity DESC, id
+             LIMIT %(limit)s
+        ), locked AS MATERIALIZED (
+            SELECT t.id
+              FROM crawl_tasks t
+             WHERE t.id IN (SELECT id FROM wanted) AND t.status = 'queued' AND t.hold IS NULL
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'crawling', worker_id = %(worker_id)s, lease = t.lease + 1,
+               started_at = now(), updated_at = now()
+          FROM locked, domains d
+         WHERE t.id = locked.id AND d.id = t.domain_id
+        RETURNING {COLUMNS}
+        """,
+        {
+            "worker_id": worker_id,
+            "limit": limit,
+            "busy_ids": list(busy),
+            "busy_counts": list(busy.values()),
+            "resting": list(resting),
+            "concurrency": concurrency,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def claim_downloaded(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    limit: int,
+    among: Sequence[int] | None = None,
+    waited: float = 0.0,
+) -> list[HeldTask]:
+    """Take downloaded tasks in order: `among` these, or any that have `waited` so many seconds."""
+    chosen: LiteralString = (
+        "t.updated_at <= now() - %(waited)s * interval '1 second'"
+        if among is None
+        else "t.id = ANY(%(among)s)"
+    )
+    cursor = connection.cursor(row_factory=class_row(HeldTask))
+    await cursor.execute(
+        f"""
+        WITH locked AS MATERIALIZED (
+            SELECT t.id
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id AND d.task_hold IS NULL
+             WHERE t.status = 'downloaded' AND t.hold IS NULL AND {chosen}
+               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+             ORDER BY t.priority, t.scheduled_at, t.id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'parsing', worker_id = %(worker_id)s, lease = t.lease + 1,
+               updated_at = now()
+          FROM locked, domains d
+         WHERE t.id = locked.id AND d.id = t.domain_id
+        RETURNING {COLUMNS}
+        """,
+        {
+            "worker_id": worker_id,
+            "limit": limit,
+            "among": None if among is None else list(among),
+            "waited": waited,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def lock_held(
+    connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
+) -> set[int]:
+    """The fence: lock those of the tasks that are still ours, and tell which."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT t.id
+          FROM crawl_tasks t
+          JOIN unnest(%(ids)s::bigint[], %(leases)s::bigint[]) AS mine (id, lease)
+            ON t.id = mine.id AND t.lease = mine.lease
+         WHERE t.worker_id = %(worker_id)s AND t.status = %(status)s
+         ORDER BY t.id
+           FOR NO KEY UPDATE OF t
+        """,
+        {
+            "ids": [task.id for task in tasks],
+            "leases": [task.lease for task in tasks],
+            "worker_id": who.worker_id,
+            "status": who.stage.status,
+        },
+    )
+    return set(await cursor.fetchall())
+
+
+async def mark_downloaded(
+    connection: Connection,
+    ids: Sequence[int],
+    refs: Sequence[ArchiveRef],
+    etags: Sequence[str | None],
+    last_modified: Sequence[str | None],
+) -> None:
+    """The pages are in the archive. Their validators count once a parser has read them."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'downloaded', worker_id = NULL, updated_at = now(),
+               segment = p.segment, segment_offset = p.start, segment_length = p.length,
+               etag = p.etag, last_modified = p.modified, parser_version = NULL
+          FROM unnest(
+                   %s::bigint[], %s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[]
+               ) AS p (id, segment, start, length, etag, modified)
+         WHERE t.id = p.id
+        """,
+        (
+            list(ids),
+            [ref.segment for ref in refs],
+            [ref.offset for ref in refs],
+            [ref.length for ref in refs],
+            list(etags),
+            list(last_modified),
+        ),
+    )
+
+
+async def mark_read(
+    connection: Connection, ids: Sequence[int], versions: Sequence[str | None]
+) -> None:
+    """Remember which parser read the archived page of each task."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET parser_version = r.version
+          FROM unnest(%s::bigint[], %s::text[]) AS r (id, version)
+         WHERE t.id = r.id
+        """,
+        (list(ids), list(versions)),
+    )
+
+
+async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
+    """Back to pending until later; `spend` a retry for each, and say why."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'pending', worker_id = NULL, updated_at = now(),
+               scheduled_at = now() + p.delay * interval '1 second',
+               retry_count = t.retry_count + %(spend)s::int,
+               error_kind = CASE WHEN %(spend)s THEN p.kind ELSE t.error_kind END,
+               error_message = CASE WHEN %(spend)s THEN p.message ELSE t.error_message END
+          FROM unnest(%(ids)s::bigint[], %(delays)s::float8[], %(kinds)s::text[],
+                      %(messages)s::text[]) AS p (id, delay, kind, message)
+         WHERE t.id = p.id
+        """,
+        {
+            "spend": spend,
+            "ids": [attempt.task.id for attempt in attempts],
+            "delays": [attempt.delay for attempt in attempts],
+            **_causes(attempts),
+        },
+    )
+
+
+async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
+    """These will not be tried again unless somebody says so."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'failed', worker_id = NULL, completed_at = now(), next_crawl_at = NULL,
+               updated_at = now(), error_kind = f.kind, error_message = f.message
+          FROM unnest(%(ids)s::bigint[], %(kinds)s::text[], %(messages)s::text[])
+                   AS f (id, kind, message)
+         WHERE t.id = f.id
+        """,
+        {"ids": [attempt.task.id for attempt in attempts], **_causes(attempts)},
+    )
+
+
+async def insert_attempts(
+    connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]
+) -> None:
+    """The audit trail of one commit."""
+    await connection.execute(
+        """
+        INSERT INTO task_attempts (
+            task_id, domain_id, stage, lease, attempt, outcome, error_kind, error_message,
+            http_status, final_url, proxy_id, worker_id, started_at, finished_at, duration_ms,
+            size, segment, segment_offset, segment_length
+        )
+        SELECT a.task_id, a.domain_id, %(stage)s, a.lease, least(a.attempt, 32767), a.outcome,
+               a.kind, a.message, a.http_status, a.final_url, a.proxy_id, %(worker_id)s,
+               now() - a.duration_ms * interval '1 millisecond', now(), a.duration_ms,
+               a.size, a.segment, a.start, a.length
+          FROM unnest(
+                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(leases)s::bigint[],
+                   %(attempts)s::int[], %(outcomes)s::text[], %(kinds)s::text[],
+                   %(messages)s::text[], %(statuses)s::smallint[], %(final_urls)s::text[],
+                   %(proxy_ids)s::bigint[], %(durations)s::int[], %(sizes)s::int[],
+                   %(segments)s::text[], %(starts)s::bigint[], %(lengths)s::int[]
+               ) AS a (task_id, domain_id, lease, attempt, outcome, kind, message, http_status,
+                       final_url, proxy_id, duration_ms, size, segment, start, length)
+        """,
+        {
+            "stage": who.stage.value,
+            "worker_id": who.worker_id,
+            "task_ids": [attempt.task.id for attempt in attempts],
+            "domain_ids": [attempt.task.domain_id for attempt in attempts],
+            "leases": [attempt.task.lease for attempt in attempts],
+            "attempts": [attempt.task.retry_count + 1 for attempt in attempts],
+            "outcomes": [attempt.outcome.value for attempt in attempts],
+            "statuses": [attempt.http_status for attempt in attempts],
+            "final_urls": [attempt.final_url for attempt in attempts],
+            "proxy_ids": [attempt.proxy_id for attempt in attempts],
+            "durations": [attempt.duration_ms for attempt in attempts],
+            "sizes": [attempt.size for attempt in attempts],
+            "segments": [attempt.ref.segment if attempt.ref else None for attempt in attempts],
+            "starts": [attempt.ref.offset if attempt.ref else None for attempt in attempts],
+            "lengths": [attempt.ref.length if attempt.ref else None for attempt in attempts],
+            **_causes(attempts),
+        },
+    )
+
+
+async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]:
+    """The leases of all tasks that a worker holds, by id."""
+    cursor = await connection.execute(
+        "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def give_back(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    ids: Sequence[int] | None = None,
+    stopped_only: bool = False,
+    reason: str,
+) -> list[int]:
+    """Return tasks to where they were claimed from, without spending a retry; which ones.
+
+    `ids`: only these; `stopped_only`: those that somebody stopped, which wait as pending.
+    """
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH held AS (
+            SELECT t.id, t.status, t.lease
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             WHERE t.worker_id = %(worker_id)s
+               AND (%(ids)s::bigint[] IS NULL OR t.id = ANY(%(ids)s))
+               AND (NOT %(stopped_only)s OR 'stopped' IN (
+                       t.hold, d.task_hold, (SELECT hold FROM task_control)
+                   ))
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        ), given AS (
+            UPDATE crawl_tasks t
+               SET status = CASE
+                       WHEN held.status = 'parsing' THEN 'downloaded'
+                       WHEN %(stopped_only)s THEN 'pending'
+                       ELSE 'queued'
+                   END,
+                   worker_id = NULL, lease = t.lease + 1, updated_at = now()
+              FROM held
+             WHERE t.id = held.id
+            RETURNING t.id, t.domain_id, t.retry_count, t.started_at, held.status AS from_status,
+                      held.lease AS held_lease
+        ), logged AS (
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       error_message, worker_id, started_at)
+            SELECT id, domain_id,
+                   CASE from_status WHEN 'parsing' THEN 'parse' ELSE 'download' END,
+                   held_lease, least(retry_count + 1, 32767), 'withdrawn', %(reason)s,
+                   %(worker_id)s, started_at
+              FROM given
+        )
+        SELECT id FROM given
+        """,
+        {
+            "worker_id": worker_id,
+            "ids": None if ids is None else list(ids),
+            "stopped_only": stopped_only,
+            "reason": reason,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def notify(connection: Connection) -> None:
+    """Wake the workers."""
+    await connection.execute(f"NOTIFY {CHANNEL}")
+
+
+def _causes(attempts: Sequence[Attempt]) -> dict[str, list[str | None]]:
+    return {
+        "kinds": [attempt.cause.kind.value if attempt.cause else None for attempt in attempts],
+        "messages": [attempt.cause.message if attempt.cause else None for attempt in attempts],
+    }

@@ -1,0 +1,60 @@
+"""Upkeep in the background: attempts, errors, extractions, events and settled letters grow old."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import psycopg
+
+from forager.catalog.store import upkeep as store
+from forager.catalog.store.events import delete_old_events
+from forager.db.database import Connection, Database
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("tasks")
+
+INTERVAL = 3600.0
+CHUNK = 10_000
+
+
+class TaskUpkeep:
+    def __init__(self, database: Database, settings: Settings, *, chunk: int = CHUNK) -> None:
+        self._database = database
+        self._days = settings.history_days
+        self._chunk = chunk
+
+    async def run(self) -> None:
+        """Once per hour, at a random minute, so that workers do not all come at once."""
+        while True:
+            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            try:
+                await self.run_once()
+            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
+                log.warning("upkeep put off", reason=str(error))
+
+    async def run_once(self) -> int:
+        """Delete what is older than the history that is wanted; how many rows."""
+        days, limit = self._days, self._chunk
+        deleted = await self._all(partial(delete_old_events, days=days, limit=limit))
+        for ageing in store.AGEING:
+            deleted += await self._all(
+                partial(store.delete_old, ageing=ageing, days=days, limit=limit)
+            )
+        if deleted:
+            log.info("old history of tasks deleted", rows=deleted)
+        return deleted
+
+    async def _all(self, delete: Callable[[Connection], Awaitable[int]]) -> int:
+        """Chunk by chunk, each with a connection of its own: others want one too."""
+        deleted = 0
+        while True:
+            async with self._database.connection() as connection:
+                rows = await delete(connection)
+            deleted += rows
+            if rows < self._chunk:
+                return deleted
