@@ -142,7 +142,7 @@ class Tracking:
 
 
 async def track_found(
-    connection: Connection, urls: Sequence[FoundProduct], found_by: str, *, settings: Settings
+    connection: Connection, urls: Sequence[FoundProduct], found_by: str, *, max_retries: int = 3
 ) -> int:
     """Turn product pages into tasks, inside the caller's transaction; how many are new.
 
@@ -165,7 +165,7 @@ async def track_found(
         list(tasks.values()),
         due=None,
         default_priority=DEFAULT_PRIORITY,
-        max_retries=settings.task_retries,
+        max_retries=max_retries,
         found_by=found_by,
     )
 

@@ -1,0 +1,48 @@
+"""Doing something to a selection of tasks, however large, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from forager.catalog.domain_of import domain_of
+from forager.catalog.selection import Selection
+from forager.catalog.store import tasks as store
+from forager.db.database import Connection, Database
+from forager.errors import NotFound
+
+BATCH = 2_000
+
+
+async def in_batches(
+    database: Database,
+    selection: Selection,
+    work: Callable[[Connection, list[int]], Awaitable[None]],
+) -> int:
+    """Each batch is a transaction, by ascending ids; how many tasks were found."""
+    domain_id = await domain_id_of(database, selection)
+    after = found = 0
+    while True:
+        async with database.transaction() as connection:
+            ids = await store.select_ids(
+                connection, selection, domain_id=domain_id, after=after, limit=BATCH
+            )
+            if ids:
+                await work(connection, ids)
+        found += len(ids)
+        if len(ids) < BATCH:
+            break
+        after = ids[-1]
+    if selection.ids and not found:
+        raise no_such_task(selection.ids[0])
+    return found
+
+
+async def domain_id_of(database: Database, selection: Selection) -> int | None:
+    if selection.domain is None:
+        return None
+    async with database.connection() as connection:
+        return (await domain_of(connection, selection.domain)).id
+
+
+def no_such_task(what: object) -> NotFound:
+    return NotFound(f"there is no task {what}", hint="`forager tasks list` shows those there are.")

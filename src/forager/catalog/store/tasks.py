@@ -1,0 +1,383 @@
+"""SQL of tasks as people see and steer them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, kwargs_row
+
+from forager.catalog.selection import Selection
+from forager.catalog.task import Hold, Task, TaskStatus
+from forager.db.database import Connection
+
+_COLUMNS: LiteralString = """
+    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
+    t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
+    t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
+    t.parser_version, t.found_by, t.created_at, t.updated_at
+"""
+
+# A condition is written only where something is asked, so that each question gets its own plan.
+_CONDITIONS: dict[str, LiteralString] = {
+    "ids": "t.id = ANY(%(ids)s)",
+    "statuses": "t.status = ANY(%(statuses)s)",
+    "domain_id": "t.domain_id = %(domain_id)s",
+    "url": "t.url ILIKE %(url)s",
+    "due": "t.status = 'pending' AND t.scheduled_at <= now()",
+    "held": """(t.hold IS NOT NULL OR t.domain_id IN (
+                    SELECT id FROM domains WHERE task_hold IS NOT NULL)) = %(held)s""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One row of `task_attempts`, as far as people want to know."""
+
+    stage: str
+    attempt: int
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: datetime | None
+    finished_at: datetime
+    duration_ms: int | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that can keep a task from running now, besides the task itself."""
+
+    now: datetime
+    all_hold: str | None
+    ticked_at: datetime | None
+    domain_hold: str | None
+    is_active: bool
+    blocked_until: datetime | None
+    crawl_delay: float | None
+    slow_delay: float
+    next_slot_at: datetime
+    domain_frequency: timedelta | None
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class DomainBacklog:
+    """A domain's tasks that are due or with the workers."""
+
+    domain: str
+    due: int
+    under_way: int
+    oldest_due: datetime | None
+
+
+def _task(*, status: str, hold: str | None, **values: Any) -> Task:
+    return Task(status=TaskStatus(status), hold=None if hold is None else Hold(hold), **values)
+
+
+def _where(selection: Selection, domain_id: int | None) -> tuple[LiteralString, dict[str, Any]]:
+    values: dict[str, Any] = {
+        "ids": list(selection.ids) or None,
+        "statuses": list(selection.statuses) or None,
+        "domain_id": domain_id,
+        "url": selection.like(),
+        "due": selection.due or None,
+        "held": selection.held,
+    }
+    named = {name: value for name, value in values.items() if value is not None}
+    conditions: LiteralString = " AND ".join(_CONDITIONS[name] for name in named)
+    return conditions or "true", named
+
+
+async def select_tasks(
+    connection: Connection,
+    selection: Selection,
+    *,
+    domain_id: int | None,
+    before: int | None,
+    limit: int,
+) -> list[Task]:
+    """Newest first."""
+    where, values = _where(selection, domain_id)
+    cursor = connection.cursor(row_factory=kwargs_row(_task))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE {where} AND t.id < %(before)s
+         ORDER BY t.id DESC
+         LIMIT %(limit)s
+        """,
+        {**values, "before": 2**63 - 1 if before is None else before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_ids(
+    connection: Connection, selection: Selection, *, domain_id: int | None, after: int, limit: int
+) -> list[int]:
+    """The ids of a selection in their order, so that everybody locks in the same one."""
+    where, values = _where(selection, domain_id)
+    cursor = await connection.execute(
+        f"""
+        SELECT t.id
+          FROM crawl_tasks t
+         WHERE {where} AND t.id > %(after)s
+         ORDER BY t.id
+         LIMIT %(limit)s
+        """,
+        {**values, "after": after, "limit": limit},
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def select_task(
+    connection: Connection, *, task_id: int | None = None, url_hash: bytes | None = None
+) -> Task | None:
+    """By one of the two."""
+    cursor = connection.cursor(row_factory=kwargs_row(_task))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE t.id = %s OR t.url_hash = %s
+        """,
+        (task_id, url_hash),
+    )
+    return await cursor.fetchone()
+
+
+async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
+    """The last attempts at a task, newest first."""
+    cursor = connection.cursor(row_factory=class_row(Attempt))
+    await cursor.execute(
+        """
+        SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
+               proxy_id, worker_id, started_at, finished_at, duration_ms, size
+          FROM task_attempts
+         WHERE task_id = %s
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (task_id, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_surroundings(connection: Connection, task: Task, most: int) -> Surroundings:
+    """`ahead`: due tasks of its domain that come first, counted up to `most`."""
+    cursor = connection.cursor(row_factory=class_row(Surroundings))
+    await cursor.execute(
+        """
+        SELECT now() AS now,
+               c.hold AS all_hold,
+               c.ticked_at,
+               d.task_hold AS domain_hold,
+               d.is_active,
+               CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
+               d.crawl_delay_seconds::float8 AS crawl_delay,
+               d.slow_delay,
+               d.next_slot_at,
+               d.crawl_frequency AS domain_frequency,
+               (
+                   SELECT count(*)::int
+                     FROM (
+                       SELECT
+                         FROM crawl_tasks t
+                        WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
+                          AND t.priority <= %(priority)s
+                          AND (t.priority, t.scheduled_at) < (%(priority)s, %(scheduled_at)s)
+                          AND t.scheduled_at <= now()
+                        LIMIT %(most)s
+                     ) AS first
+               ) AS ahead
+          FROM domains d
+         CROSS JOIN task_control c
+         WHERE d.id = %(domain_id)s
+        """,
+        {
+            "priority": task.priority,
+            "scheduled_at": task.scheduled_at,
+            "domain_id": task.domain_id,
+            "most": most,
+        },
+    )
+    found = await cursor.fetchone()
+    assert found is not None  # a task has a domain
+    return found
+
+
+async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
+    """Waiting and finished tasks are due at once; how many, and how many of them are held.
+
+    The time is before that of all tasks of the same domain and priority: first in line.
+    """
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT id, domain_id, priority
+              FROM crawl_tasks
+             WHERE id = ANY(%(ids)s) AND status IN ('pending', 'completed', 'failed')
+             ORDER BY id
+               FOR NO KEY UPDATE
+        ), lines AS MATERIALIZED (
+            SELECT DISTINCT domain_id, priority FROM wanted
+        ), heads AS MATERIALIZED (
+            SELECT lines.*, least(now(), head.scheduled_at - interval '1 millisecond') AS at
+              FROM lines
+              LEFT JOIN LATERAL (
+                SELECT scheduled_at
+                  FROM crawl_tasks t
+                 WHERE t.status = 'pending' AND t.hold IS NULL
+                   AND t.domain_id = lines.domain_id AND t.priority = lines.priority
+                 ORDER BY scheduled_at
+                 LIMIT 1
+              ) AS head ON true
+        ), moved AS (
+            UPDATE crawl_tasks t
+               SET status = 'pending',
+                   scheduled_at = heads.at,
+                   next_crawl_at = NULL,
+                   retry_count = 0,
+                   updated_at = now()
+              FROM wanted
+              JOIN heads USING (domain_id, priority)
+             WHERE t.id = wanted.id
+            RETURNING t.id, t.domain_id, t.hold
+        ), revived AS (
+            UPDATE dead_letters
+               SET resolved_at = now(), resolution = 'retried'
+             WHERE task_id IN (SELECT id FROM moved) AND resolved_at IS NULL
+        )
+        SELECT count(*)::int,
+               (count(*) FILTER (
+                   WHERE moved.hold IS NOT NULL OR d.task_hold IS NOT NULL OR c.hold IS NOT NULL
+               ))::int
+          FROM moved
+          JOIN domains d ON d.id = moved.domain_id
+         CROSS JOIN task_control c
+        """,
+        {"ids": list(ids)},
+    )
+    row = await cursor.fetchone()
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+async def set_terms(
+    connection: Connection,
+    ids: Sequence[int],
+    *,
+    priority: int | None,
+    every: timedelta | None,
+    default_every: timedelta | None,
+) -> int:
+    """A priority, an interval, or both. `default_every`: back to the domain's, or else to this."""
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT t.id,
+                   coalesce(
+                       %(every)s::interval,
+                       CASE WHEN %(default)s::interval IS NOT NULL
+                            THEN coalesce(d.crawl_frequency, %(default)s::interval) END
+                   ) AS following
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             WHERE t.id = ANY(%(ids)s)
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        )
+        UPDATE crawl_tasks t
+           SET priority = coalesce(%(priority)s, t.priority),
+               crawl_frequency = CASE
+                   WHEN %(default)s::interval IS NULL
+                   THEN coalesce(%(every)s::interval, t.crawl_frequency)
+               END,
+               adapted_frequency = CASE WHEN following IS NULL THEN t.adapted_frequency END,
+               next_crawl_at = CASE
+                   WHEN t.status = 'completed'
+                   THEN coalesce(t.completed_at + following, t.next_crawl_at)
+                   ELSE t.next_crawl_at
+               END,
+               updated_at = now()
+          FROM wanted
+         WHERE t.id = wanted.id
+        """,
+        {"ids": list(ids), "priority": priority, "every": every, "default": default_every},
+    )
+    return cursor.rowcount
+
+
+async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
+    """Tasks with their open dead letters. Whoever has one under way can write nothing for it."""
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT id FROM crawl_tasks WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
+        ), dropped AS (
+            UPDATE dead_letters
+               SET resolved_at = now(), resolution = 'dropped'
+             WHERE task_id = ANY(%(ids)s) AND resolved_at IS NULL
+        )
+        DELETE FROM crawl_tasks WHERE id IN (SELECT id FROM wanted)
+        """,
+        {"ids": list(ids)},
+    )
+    return cursor.rowcount
+
+
+async def count_by_status(connection: Connection) -> dict[str, int]:
+    cursor = await connection.execute("SELECT status, count(*) FROM crawl_tasks GROUP BY status")
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def count_held(connection: Connection) -> tuple[str | None, int, int]:
+    """The hold on all, held domains, and tasks that are held themselves."""
+    cursor = await connection.execute(
+        """
+        SELECT (SELECT hold FROM task_control),
+               (SELECT count(*)::int FROM domains WHERE task_hold IS NOT NULL),
+               (SELECT count(*)::int FROM crawl_tasks WHERE hold IS NOT NULL)
+        """
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
+    """The domains with the most tasks that are due or under way."""
+    cursor = connection.cursor(row_factory=class_row(DomainBacklog))
+    await cursor.execute(
+        """
+        SELECT d.domain_name AS domain,
+               (count(*) FILTER (WHERE t.status = 'pending'))::int AS due,
+               (count(*) FILTER (WHERE t.status <> 'pending'))::int AS under_way,
+               min(t.scheduled_at) FILTER (WHERE t.status = 'pending') AS oldest_due
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE (t.status = 'pending' AND t.scheduled_at <= now())
+            OR t.status IN ('queued', 'crawling', 'downloaded', 'parsing')
+         GROUP BY d.domain_name
+         ORDER BY count(*) DESC, d.domain_name
+         LIMIT %s
+        """,
+        (limit,),
+    )
+    return await cursor.fetchall()
+
+
+async def select_ticked_at(connection: Connection) -> datetime | None:
+    cursor = await connection.execute("SELECT ticked_at FROM task_control")
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
