@@ -1,7 +1,8 @@
 """How good extraction is on real pages: python -m benchmarks.quality CORPORA
 
-CORPORA is a folder with `docs/` (pages with their main content). The report is printed and saved
-in `benchmarks/results/`; each page below 0.8 is listed.
+CORPORA is a folder with `docs/` (pages with their main content) and `products/` (pages with the
+fields of their products). The reports are printed and saved in `benchmarks/results/`; what is
+wrong is listed.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import sys
 from pathlib import Path
 
 from benchmarks.quality_docs import report_docs
+from benchmarks.quality_products import report_products
 
 
 def main() -> int:
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         print(__doc__, file=sys.stderr)
         return 2
-    print(report_docs(Path(sys.argv[1]) / "docs"))
+    corpora = Path(sys.argv[1])
+    print(report_docs(corpora / "docs"))
+    print(report_products(corpora / "products"))
     return 0
 
 

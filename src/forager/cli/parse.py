@@ -73,11 +73,10 @@ def parse(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a crawl makes of one page: its title, its markdown and its sections."""
-    if kind is Kind.PRODUCT:
-        raise InvalidInput("products cannot be read from pages yet", hint="Use --kind document.")
+    """Show what a crawl makes of one page: its text and sections, or the product it sells."""
+    show = _show_product if kind is Kind.PRODUCT else _show
     if "://" not in page:
-        return _show(_from_file(page, url), as_json=as_json)
+        return show(_from_file(page, url), as_json=as_json)
     if url is not None:
         raise InvalidInput("--url is for files: a page that is fetched has its own address")
     from forager.crawl.options import crawl_options
@@ -92,7 +91,7 @@ def parse(
             "allow_private": allow_private,
         }
     )
-    return _show(run(_fetched(flags_of(context).load(), options)), as_json=as_json)
+    return show(run(_fetched(flags_of(context).load(), options)), as_json=as_json)
 
 
 # --- where the page comes from -------------------------------------------------------------------
@@ -131,15 +130,30 @@ async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
 def _read(page: _Page) -> Document:
     from forager.crawl.reading import document_of
     from forager.extract.document import extract_reading
-    from forager.extract.kinds import ContentKind
 
-    reading = extract_reading(page.body, page.url, page.content_type, page.headers)
-    if reading.facts.kind is ContentKind.OTHER:
+    _refuse_other(page)
+    return document_of(extract_reading(page.body, page.url, page.content_type, page.headers))
+
+
+def _show_product(page: _Page, *, as_json: bool) -> None:
+    from forager.cli.parsed_product import product_object, show_product
+    from forager.extract.product.page import open_page
+    from forager.parsers.registry import parse_product
+
+    _refuse_other(page)
+    opened = open_page(page.body, page.url, page.content_type, page.headers)
+    parsed = parse_product(opened)
+    return show_json(product_object(parsed, page.url)) if as_json else show_product(parsed)
+
+
+def _refuse_other(page: _Page) -> None:
+    from forager.extract.kinds import ContentKind, kind_of
+
+    if kind_of(page.body, page.content_type, page.url) is ContentKind.OTHER:
         raise GiveUp(
             f"{page.url} is neither HTML nor text: there is nothing to read",
             kind=ErrorKind.PARSE,
         )
-    return document_of(reading)
 
 
 def _show(page: _Page, *, as_json: bool) -> None:

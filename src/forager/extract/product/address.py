@@ -10,7 +10,8 @@ from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.page import ProductPage
 
 _PARAMETERS = frozenset(
-    ["id", "pid", "sku", "productid", "product_id", "product-id", "itemid", "item_id", "item", "prodid",
+    ["id", "pid", "sku", "productid", "product_id", "product-id", "itemid", "item_id", "item",
+     "prodid",
      "products_id", "asin", "code", "goodsno", "goods_no", "artnr", "variant", "skuid", "goodsid"]
 )  # fmt: skip
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*")

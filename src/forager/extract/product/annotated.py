@@ -126,6 +126,6 @@ def _value(node: LexborNode, attributes: Any) -> str:
             return str(value)
         if tag == "a" and not (text := node.text(separator=" ").strip()):
             return str(value or "")
-        elif tag == "a":
+        if tag == "a":
             return text[:_MAX_TEXT]
     return node.text(separator=" ").strip()[:_MAX_TEXT]

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """Whether something can be bought: schema.org's terms, and the words of shops."""
 
 from __future__ import annotations
@@ -41,18 +42,23 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
     (
         Availability.DISCONTINUED,
         r"\bdiscontinued\b|no longer (?:available|sold|made|in production|offered)"
-        r"|nicht mehr (?:lieferbar|erhältlich|verfügbar|im sortiment)|plus (?:commercialisé|disponible)"
-        r"|n'est plus (?:disponible|vendu|en vente)|non (?:è )?più disponibile|ya no está disponible"
+        r"|nicht mehr (?:lieferbar|erhältlich|verfügbar|im sortiment)|plus (?:commercialisé"
+        r"|disponible)"
+        r"|n'est plus (?:disponible|vendu|en vente)|non (?:è )?più disponibile"
+        r"|ya no está disponible"
         r"|descatalogado|fuori produzione|снят с (?:производства|продажи)|niet meer leverbaar"
-        r"|生産終了|販売終了|판매\s?종료|predaj ukončený|prodej (?:skončil|ukončen)|výpredaj ukončený"
+        r"|生産終了|販売終了|판매\s?종료|predaj ukončený|prodej (?:skončil|ukončen)"
+        r"|výpredaj ukončený"
         r"|this (?:listing|auction|sale) (?:has )?ended|販賣結束|已下架|下架商品",
     ),
     (
         Availability.OUT_OF_STOCK,
         r"cannot be (?:purchased|ordered|bought)|nie je možné (?:\w+ )?(?:kúpiť|objednať)"
-        r"|nelze (?:\w+ )?(?:zakoupit|koupit|objednat)|nicht bestellbar|out[ -]of[ -]stock|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
+        r"|nelze (?:\w+ )?(?:zakoupit|koupit|objednat)|nicht bestellbar|out[ -]of[ -]stock"
+        r"|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
         r"|(?:temporarily|currently|momentarily) (?:unavailable|out)|\boos\b|no stock\b|0 in stock"
-        r"|check back (?:soon|later)|notify me when|email me when|(?<!not )\bsold\b(?! by| in| as| on|"
+        r"|check back (?:soon|later)|notify me when|email me when|(?<!not )\bsold\b(?! by| in| as"
+        r"| on|"
         r" and| at| to| with| for| per| \d)|back in stock (?:soon|alert|notif)"
         r"|ausverkauft|nicht (?:auf lager|verfügbar|lieferbar|vorrätig|erhältlich)|vergriffen"
         r"|derzeit nicht|momentan nicht|rupture(?: de stock)?|épuisé|indisponible|pas (?:en stock|"
@@ -60,42 +66,52 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
         r"|no (?:hay )?(?:disponible|existencias|stock)|fora de estoque|esgotado|indisponível"
         r"|uitverkocht|niet (?:op voorraad|leverbaar|beschikbaar)|slut(?:såld| i lager)|ej i lager"
         r"|utsolgt|ikke på lager|udsolgt|loppu|ei varastossa|wyprzedan|niedostępn|brak w magazynie"
-        r"|vyprod[aá]n|není skladem|nedostupn|nie je (?:na sklade|skladom)|vypredan|nincs (?:készleten|"
+        r"|vyprod[aá]n|není skladem|nedostupn|nie je (?:na sklade|skladom)|vypredan"
+        r"|nincs (?:készleten|"
         r"raktáron)|elfogyott|stoc epuizat|indisponibil|изчерпан|няма наличност|нет в наличии"
         r"|распродан|закончил|немає в наявності|відсутній|tükendi|stokta yok|mevcut değil|εξαντλη"
         r"|μη διαθέσιμ|在庫(?:切れ|なし|がありません)|売り切れ|完売|品切れ|缺货|售完|已售完|售罄"
-        r"|補貨中|完售|已售完|無庫存|품절|매진|일시품절|재고\s?없음|نفد|نفذت|غير متوفر|غير متاح|אזל|לא במלאי"
+        r"|補貨中|完售|已售完|無庫存|품절|매진|일시품절|재고\s?없음|نفد|نفذت|غير متوفر|غير متاح"
+        r"|אזל|לא במלאי"
         r"|hết hàng|stok habis|habis terjual|สินค้าหมด",
     ),
     (
         Availability.PREORDER,
         r"pre[ -]?order|pre[ -]?sale|vorbestell|précommand|preordin|prevent[ai]\b|reservar ahora"
         r"|pré-?venda|förbeställ|forudbestil|forhåndsbestill|предзаказ|передзамовлення|předobjedn"
-        r"|predobjedn|przedsprzedaż|予約(?:受付|注文|商品)|預購|预购|예약\s?(?:판매|구매)|ön sipariş",
+        r"|predobjedn|przedsprzedaż|予約(?:受付|注文|商品)|預購|预购|예약\s?(?:판매|구매)"
+        r"|ön sipariş",
     ),
     (
         Availability.BACKORDER,
         r"back[ -]?order|nachbestell|made to order|auf bestellung|sur commande|su ordinazione"
-        r"|bajo pedido|sob encomenda|op bestelling|на заказ|на замовлення|na objednávku|na zamówienie",
+        r"|bajo pedido|sob encomenda|op bestelling|на заказ|на замовлення|na objednávku"
+        r"|na zamówienie",
     ),
     (
         Availability.IN_STORE_ONLY,
-        r"(?:in[ -]store|store pick ?up) only|only (?:available )?in stores?|nur (?:in der|im) (?:filiale"
+        r"(?:in[ -]store|store pick ?up) only|only (?:available )?in stores?|nur (?:in der"
+        r"|im) (?:filiale"
         r"|markt)|uniquement en magasin|solo en tienda|solo in negozio",
     ),
     (
         Availability.LIMITED,
-        r"only \d{1,3} (?:left|remaining|in stock|available)|(?:low|limited) stock|last (?:one|few|items?)"
-        r"|few (?:left|remaining)|nur noch \d{1,3}|wenige verfügbar|plus que \d{1,3}|il ne reste (?:plus )?"
-        r"que \d{1,3}|solo \d{1,3} (?:rimast|disponibil)|últim[oa]s? unidad|quedan? (?:solo )?\d{1,3}"
+        r"only \d{1,3} (?:left|remaining|in stock|available)|(?:low|limited) stock|last (?:one|few"
+        r"|items?)"
+        r"|few (?:left|remaining)|nur noch \d{1,3}|wenige verfügbar|plus que \d{1,3}"
+        r"|il ne reste (?:plus )?"
+        r"que \d{1,3}|solo \d{1,3} (?:rimast|disponibil)|últim[oa]s? unidad"
+        r"|quedan? (?:solo )?\d{1,3}"
         r"|últimas? unidades|残り\s?\d{1,3}|poslední (?:kus|\d)|posledn[ýé] kus|ostatnie sztuki",
     ),
     (
         Availability.IN_STOCK,
-        r"\bin[ -]?stock\b|\bavailable\b|ready to ship|ships (?:in|within|today|from)|\d+ left in stock"
+        r"\bin[ -]?stock\b|\bavailable\b|ready to ship|ships (?:in|within|today|from)"
+        r"|\d+ left in stock"
         r"|auf lager|vorrätig|lieferbar|verfügbar|en stock|disponible|disponibil[ei]|disponível"
         r"|em estoque|op voorraad|leverbaar|i lager|på lager|varastossa|dostępn|w magazynie|skladem"
-        r"|na sklade|skladom|dostupn|készleten|raktáron|în stoc|in stoc|в наличност|в наличии|в наявності"
+        r"|na sklade|skladom|dostupn|készleten|raktáron|în stoc|in stoc|в наличност|в наличии"
+        r"|в наявності"
         r"|stokta|mevcut|διαθέσιμο|在庫あり|在庫有|有货|現貨|有庫存|재고\s?있음|متوفر|متاح|במלאי"
         r"|còn hàng|tersedia|มีสินค้า",
     ),

@@ -145,7 +145,8 @@ _KINDS = (
     ("prices", r"pri[cx]e|\bprix|preis|precio|prezzo|pre[cç]o|\bprijs|\bcena|\bpris\b|amount|harga"
                r"|fiyat|kaina|\bcost\b|buynow|tarif"),
     ("stocks", r"stock|avail|inventory|sold-?_?out|dispon|\blager|dostupn|sklad|out-of|unavailab"),
-    ("skus", r"sku|(?:product|item|article|art|prod)[-_]?(?:id|code|no|nr|num|ref)|referen|\bmodel"),
+    ("skus", r"sku|(?:product|item|article|art|prod)[-_]?(?:id|code|no|nr|num|ref)|referen"
+             r"|\bmodel"),
     ("crumbs", r"crumb"),
     ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
@@ -165,7 +166,8 @@ def _kinds_of(names: str) -> tuple[str, ...]:
 
 # identifiers do not repeat, so remembering them would only push out what does
 _ANY_ID = re.compile(
-    r"[Pp]ri[cx]|[Pp]rezzo|[Ss]tock|[Aa]vail|[Ss]k[Uu]|SKU|[Cc]rumb|[Bb]rand|[Bb]yline|[Rr]ating|[Pp]roduct-?_?[Ii]d"
+    r"[Pp]ri[cx]|[Pp]rezzo|[Ss]tock|[Aa]vail|[Ss]k[Uu]|SKU|[Cc]rumb|[Bb]rand|[Bb]yline|[Rr]ating"
+    r"|[Pp]roduct-?_?[Ii]d"
 )
 
 

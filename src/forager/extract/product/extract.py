@@ -14,7 +14,6 @@ from forager.extract.product.dom.stars import star_facts
 from forager.extract.product.dom.stock import stock_facts
 from forager.extract.product.dom.view import View
 from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.json_ld import read_json_ld
 from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
@@ -49,8 +48,7 @@ def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
 
 
 def _structured_facts(page: ProductPage) -> Iterator[Fact]:
-    linked = read_json_ld(page)
-    yield from _item_facts(linked, "json-ld", 0.92, page)
+    yield from _item_facts(page.linked_data, "json-ld", 0.92, page)
     microdata = read_annotations(page.elements.microdata, MICRODATA)
     yield from _item_facts(microdata.items, "microdata", 0.88, page)
     if microdata.orphans.get("price") or microdata.orphans.get("offers"):

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """Global trade item numbers, and the book numbers that became them."""
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from forager.extract.product.page import ProductPage
+from forager.extract.product.elements import Elements
 
 Item = dict[str, Any]
 _MAX_SCRIPT = 2_000_000
@@ -25,10 +25,10 @@ _COMMENT = re.compile(rf"{_STRING}|/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _STRAY_COMMA = re.compile(rf"{_STRING}|,(?=\s{{0,200}}[}}\]])", re.DOTALL)
 
 
-def read_json_ld(page: ProductPage) -> list[Item]:
+def read_json_ld(elements: Elements) -> list[Item]:
     """All items of all JSON-LD scripts, the containers before what they contain."""
     items: list[Item] = []
-    for element in page.elements.scripts:
+    for element in elements.scripts:
         if "ld+json" in (element.attributes.get("type") or "").lower():
             for item in _items(lenient_json(element.node.text()), 0):
                 items.append(item)

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.meta import page_type
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Product
+from forager.extract.product.record import Availability, Product
+from forager.extract.product.schema import PRODUCT_TYPES, types_of
+
+# from here on a page counts as a product's
+PRODUCT_PAGE = 0.5
 
 _ITEMS = ("json-ld:Product", "microdata:Product", "rdfa:Product")
+_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
+_LISTS = frozenset(["itemlist", "collectionpage", "searchresultspage", "offercatalog"])
+_ARTICLES = frozenset(
+    ["article", "newsarticle", "blogposting", "techarticle", "recipe", "qapage", "faqpage",
+     "discussionforumposting", "jobposting", "profilepage"]
+)  # fmt: skip
+# as many prices of one kind as only a list has
+_MANY_PRICES = 8
+
+
+def is_product(product: Product) -> bool:
+    """Whether the page is that of one product, and not a list or an article."""
+    return product.name is not None and product.confidence >= PRODUCT_PAGE
 
 
 def likeness(product: Product, facts: Sequence[Fact], page: ProductPage) -> float:
     """0 to 1; a page that merely mentions a price stays below a half."""
     if product.name is None:
         return 0.0
-    score = _structure(facts) + _shop(product, facts) - _doubt(facts, page)
+    structure = _structure(facts)
+    score = structure + _shop(product, facts) - _doubt(structure, page)
     kind = page_type(page)
     score += 0.2 if "product" in kind or kind.endswith(":item") else 0.0
     score -= 0.25 if kind in ("article", "blog", "profile") else 0.0
@@ -33,21 +52,44 @@ def _structure(facts: Sequence[Fact]) -> float:
 
 
 def _shop(product: Product, facts: Sequence[Fact]) -> float:
-    origins = {fact.origin for fact in facts}
-    fields = {fact.field for fact in facts if fact.confidence >= 0.5}
-    score = 0.0
-    price = product.evidence.get("price")
-    if price is not None:
-        score += 0.25 * min(1.0, price.confidence / 0.7)
-    score += 0.2 if "dom:button" in origins else 0.0
-    score += 0.1 if FieldName.SKU in fields else 0.0
-    score += 0.1 if "dom:stock" in origins else 0.0
+    """What a reader could buy here: a price, a button, a code, or word that it is gone."""
+    best: dict[str, float] = {}
+    for fact in facts:
+        place = fact.origin.partition(":")[0]
+        key = fact.origin if place == "dom" else f"{place} {fact.field}"
+        best[key] = max(best.get(key, 0.0), fact.confidence)
+    score = 0.2 if "dom:button" in best else 0.0
+    score += 0.1 if "dom:stock" in best else 0.0
     score += 0.05 if product.brand else 0.0
+    if price := product.evidence.get("price"):
+        score += 0.3 * min(1.0, price.confidence / 0.7)
+        score += 0.1 if _shown(facts) else 0.0
+    if sku := product.evidence.get("sku"):
+        score += 0.15 if sku.confidence >= 0.6 else 0.08
+    if product.availability in _GONE and product.evidence["availability"].confidence >= 0.7:
+        score += 0.25
     return score
 
 
-def _doubt(facts: Sequence[Fact], page: ProductPage) -> float:
-    doubt = 0.0
-    if urlsplit(page.url).path in ("", "/"):
-        doubt += 0.3
-    return doubt
+def _shown(facts: Sequence[Fact]) -> bool:
+    """Whether a price stands where a reader of this page looks for it."""
+    return any(
+        fact.field is FieldName.PRICE and fact.origin.startswith("dom") and fact.confidence >= 0.58
+        for fact in facts
+    )
+
+
+def _doubt(structure: float, page: ProductPage) -> float:
+    doubt = 0.3 if urlsplit(page.url).path in ("", "/") else 0.0
+    types = Counter(name for item in page.linked_data for name in types_of(item))
+    if structure == 0.0:
+        doubt += 0.3 if any(types[name] for name in _LISTS) else 0.0
+        doubt += 0.3 if sum(types[name] for name in PRODUCT_TYPES) > 3 else 0.0
+        doubt += 0.2 if _most_repeated(page) >= _MANY_PRICES else 0.0
+    return doubt + (0.3 if any(types[name] for name in _ARTICLES) else 0.0)
+
+
+def _most_repeated(page: ProductPage) -> int:
+    """How often the commonest kind of price stands on the page: once for each product of a list."""
+    counts = Counter(element.names for element in page.elements.prices)
+    return max(counts.values(), default=0)

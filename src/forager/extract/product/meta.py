@@ -131,7 +131,8 @@ def _described_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator
 
 # "free delivery over £50", "save $20", "$10 off"
 _BEYOND = re.compile(
-    r"over|above|orders?|save|from|ab|dès|desde|delivery|shipping|versand|livraison|spedizione|envío",
+    r"over|above|orders?|save|from|ab|dès|desde|delivery|shipping|versand|livraison|spedizione"
+    r"|envío",
     re.IGNORECASE,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
@@ -15,6 +16,7 @@ from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_markup
 from forager.extract.product.currency import country_hints
 from forager.extract.product.elements import Elements, collect_elements
+from forager.extract.product.json_ld import read_json_ld
 from forager.extract.urls import Refusal, Resolver, normalise
 
 
@@ -30,6 +32,11 @@ class ProductPage:
     def elements(self) -> Elements:
         """The elements that may speak of a product, found in one walk of the tree."""
         return collect_elements(self.tree)
+
+    @cached_property
+    def linked_data(self) -> list[dict[str, Any]]:
+        """The items of the page's JSON-LD."""
+        return read_json_ld(self.elements)
 
     @cached_property
     def currency_hints(self) -> tuple[str, ...]:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """Amounts of money as people and machines write them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """Texts of a product as they are kept: without markup, in one line where they are names, capped."""
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ MAX_DESCRIPTION = 65_536
 MAX_CATEGORY = 255
 MAX_CATEGORIES = 16
 
+# what a template left behind where nobody filled it in
+_TEMPLATE = re.compile(r"\{\{|\}\}|<%|\$\{|^\$[A-Za-z]|\[\[|%%")
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _NOTHING = frozenset(
     ["", "-", "--", "n/a", "na", "none", "null", "undefined", "nan", "false", "true", "unknown",
@@ -31,7 +34,8 @@ def line_of(value: Any, limit: int) -> str | None:
         text = html.unescape(text)
     if "<" in text:
         text = _TAG.sub(" ", text)
-    return collapse(storable(text))[:limit].strip() or None
+    text = collapse(storable(text))[:limit].strip()
+    return text if text and not _TEMPLATE.search(text) else None
 
 
 def name_of(value: Any) -> str | None:
@@ -47,7 +51,8 @@ _BRAND_PREFIX = re.compile(
 )
 # links to the shop of a brand inside a larger shop
 _BRAND_SHOP = re.compile(
-    r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)|bezoek de"
+    r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
+    r"|bezoek de"
     r"|zobacz sklep|shop all|view all|see all|more from|mehr von|tous les produits)\s+(.{1,80}?)"
     r"(?:[ -](?:store|shop|winkel|products?|items?))?",
     re.IGNORECASE,

@@ -9,8 +9,10 @@ from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.wording import alike, category_of
 
 _HOME = frozenset(
-    ["home", "homepage", "start", "startseite", "accueil", "inicio", "início", "domů", "domov", "etusivu",
-     "главная", "головна", "strona główna", "ana sayfa", "ホーム", "トップ", "首頁", "首页", "홈", "hem",
+    ["home", "homepage", "start", "startseite", "accueil", "inicio", "início", "domů", "domov",
+     "etusivu",
+     "главная", "головна", "strona główna", "ana sayfa", "ホーム", "トップ", "首頁", "首页", "홈",
+     "hem",
      "forside", "hjem", "főoldal", "acasă", "all", "back", "shop"]
 )  # fmt: skip
 

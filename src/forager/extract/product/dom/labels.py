@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """Values beside their labels: "SKU: 4711", "Art.-Nr. 4711", "Brand: Acme"."""
 
 from __future__ import annotations
@@ -13,27 +14,37 @@ from forager.extract.product.wording import brand_of, sku_of
 
 _SKU_LABEL = (
     r"(?:\bSKU|\bsku|\bUGS|\bASIN|Item (?:number|no\.?|code|id|#)|item (?:number|no\.?|code|id|#)"
-    r"|Item ID|Product (?:code|number|no\.?|id|ID|#)|product (?:code|number|id)|Prod(?:uct)? ?(?:ID|Code)"
-    r"|Catalog(?:ue)? (?:number|no\.?|#)|Stock (?:code|number|no\.?)|Article (?:number|no\.?|code)|Article"
-    r"|Web ?Code|Web ID|Style (?:#|no\.?|number|code)|Style|Part (?:number|no\.?|#)|Order (?:code|no\.?)"
+    r"|Item ID|Product (?:code|number|no\.?|id|ID|#)|product (?:code|number|id)"
+    r"|Prod(?:uct)? ?(?:ID|Code)"
+    r"|Catalog(?:ue)? (?:number|no\.?|#)|Stock (?:code|number|no\.?)|Article (?:number|no\.?|code)"
+    r"|Article"
+    r"|Web ?Code|Web ID|Style (?:#|no\.?|number|code)|Style|Part (?:number|no\.?|#)|Order (?:code"
+    r"|no\.?)"
     r"|Art(?:ikel)?\.?[- ]?(?:Nr|Nummer|nr|nummer|No|no)\.?|Bestell-?(?:Nr|nummer)\.?|Artikelnummer"
-    r"|R[ée]f(?:[ée]rence)?\.?(?: (?:produit|article|fabricant))?|Codice(?: (?:prodotto|articolo))?|Cod\.?"
-    r"|Referencia|Código(?: (?:de producto|del? artículo|do produto))?|Ref\.?|C[óo]d\.?|Modelo|SKU Code"
-    r"|Kód(?: (?:produktu|tovaru|zboží|výrobku))?|Katalogové číslo|Kod (?:produktu|towaru)|Cikkszám|Cod produs"
-    r"|Артикул|Код (?:товара|товару)|Арт\.?|Varenummer|Varenr\.?|Art\.? ?nr\.?|Tuotenumero|Ürün Kodu|Stok Kodu"
-    r"|商品(?:番号|コード|編號|编号|代碼)|品番|型番|型號|貨號|货号|상품(?:번호|코드)|모델명|رقم المنتج|رمز المنتج)"
+    r"|R[ée]f(?:[ée]rence)?\.?(?: (?:produit|article|fabricant))?|Codice(?: (?:prodotto"
+    r"|articolo))?|Cod\.?"
+    r"|Referencia|Código(?: (?:de producto|del? artículo|do produto))?|Ref\.?|C[óo]d\.?|Modelo"
+    r"|SKU Code"
+    r"|Kód(?: (?:produktu|tovaru|zboží|výrobku))?|Katalogové číslo|Kod (?:produktu|towaru)"
+    r"|Cikkszám|Cod produs"
+    r"|Артикул|Код (?:товара|товару)|Арт\.?|Varenummer|Varenr\.?|Art\.? ?nr\.?|Tuotenumero"
+    r"|Ürün Kodu|Stok Kodu"
+    r"|商品(?:番号|コード|編號|编号|代碼)|品番|型番|型號|貨號|货号|상품(?:번호|코드)|모델명"
+    r"|رقم المنتج|رمز المنتج)"
 )
 _CODE = r"(?P<code>[\w][\w\-./]{2,40})"
 _SKU_TEXT = re.compile(rf"(?<!\w){_SKU_LABEL}\s{{0,3}}[:#：.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}")
 # at the start of a line, the code behind it or in the next line
 _SKU_LINE = re.compile(rf"{_SKU_LABEL}\s{{0,3}}[.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}?$")
 _GTIN_LINE = re.compile(
-    r"(?:EAN|GTIN|UPC|ISBN|Barcode)(?:-?1[0-4]|-?8)?(?:[ -]?(?:code|number|kód))?\s{0,3}[:：]?\s{0,5}"
+    r"(?:EAN|GTIN|UPC|ISBN|Barcode)(?:-?1[0-4]|-?8)?(?:[ -]?(?:code|number"
+    r"|kód))?\s{0,3}[:：]?\s{0,5}"
     r"(?P<code>\d[\d\- ]{6,16}[\dXx])?(?!\d)",
     re.IGNORECASE,
 )
 _ID_ATTRIBUTES = (
-    ("data-sku", 0.62), ("data-product-sku", 0.62), ("data-product-id", 0.5), ("data-productid", 0.5),
+    ("data-sku", 0.62), ("data-product-sku", 0.62), ("data-product-id", 0.5), ("data-productid",
+     0.5),
     ("data-product_id", 0.5), ("data-pid", 0.45), ("data-item-id", 0.45),
 )  # fmt: skip
 _ID_INPUTS = {
@@ -118,8 +129,10 @@ def line_facts(view: View) -> Iterator[Fact]:
 
 
 _BRAND_LINE = re.compile(
-    r"(?:Brand|Marke|Marque|Marca|Značka|Merk|Märke|Varumärke|Manufacturer|Hersteller|Výrobce|Výrobca|Márka"
-    r"|Marka|Fabricant|Produttore|Fabricante|Producent|Бренд|Производитель|ブランド|メーカー|品牌|브랜드|제조사)"
+    r"(?:Brand|Marke|Marque|Marca|Značka|Merk|Märke|Varumärke|Manufacturer|Hersteller|Výrobce"
+    r"|Výrobca|Márka"
+    r"|Marka|Fabricant|Produttore|Fabricante|Producent|Бренд|Производитель|ブランド|メーカー|品牌"
+    r"|브랜드|제조사)"
     r"(?:\s(?:name|Name))?\s{0,3}(?P<mark>[:：]?)\s{0,3}(?P<value>.{0,60})"
 )
 
@@ -156,7 +169,7 @@ def _brand_facts(view: View) -> Iterator[Fact]:
         if len(text) > 300:
             continue
         brand = brand_of(" ".join(text.split())) or _picture_brand(element)
-        if brand and len(brand) < 50 and not brand[-1] in ".!?:":
+        if brand and len(brand) < 50 and brand[-1] not in ".!?:":
             yield Fact(FieldName.BRAND, brand, 0.5, f"dom:{element.names[:40].strip()}")
             return
 

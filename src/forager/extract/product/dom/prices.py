@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """The price that a reader would name: scored by where it stands and what it is called."""
 
 from __future__ import annotations
@@ -13,46 +14,66 @@ from selectolax.lexbor import LexborNode
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
 from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.price import Money, machine_amount, money_in
+from forager.extract.product.price import Money, money_in
 
 _MAX_CANDIDATES = 100
 _MAX_TEXT = 160
+_TIE = 0.15
 _DIGIT = re.compile(r"\d")
 
 _CURRENT = re.compile(
-    r"(?:current|sale|selling|special|final|now|actual|our|buy|main|offer|deal|promo|discounted|display"
-    r"|product|detail|pdp|item|big|new|aktuell|actuel|attuale|prc)-?_?\w{0,12}-?_?pri[cx]e|pri[cx]e-?_?\w{0,8}"
-    r"-?_?(?:current|sale|now|final|special|new|main|value|big|discount|our)|buyingprice|pricetopay|itemprice"
+    r"(?:current|sale|selling|special|final|now|actual|our|buy|main|offer|deal|promo|discounted"
+    r"|display"
+    r"|product|detail|pdp|item|big|new|aktuell|actuel|attuale|prc)-?_?\w{0,12}-?_?pri[cx]e"
+    r"|pri[cx]e-?_?\w{0,8}"
+    r"-?_?(?:current|sale|now|final|special|new|main|value|big|discount|our)|buyingprice"
+    r"|pricetopay|itemprice"
 )
 _FORMER = re.compile(
-    r"\bold|old-?_?pri|was-?_?pri|pri[cx]e-?_?was|\bwas\b|regular|\blist-?_?pri|pri[cx]e-?_?list|rrp|msrp"
-    r"|strike|crossed|line-?through|before|original|\buvp\b|retail|compare|previous|former|standard-?_?pri"
-    r"|barr[eé]|ancien|tachado|normal-?_?pri|pri[cx]e-?_?(?:old|normal|regular|original|before|base)|full-?pri"
+    r"\bold|old-?_?pri|was-?_?pri|pri[cx]e-?_?was|\bwas\b|regular|\blist-?_?pri|pri[cx]e-?_?list"
+    r"|rrp|msrp"
+    r"|strike|crossed|line-?through|before|original|\buvp\b|retail|compare|previous|former"
+    r"|standard-?_?pri"
+    r"|barr[eé]|ancien|tachado|normal-?_?pri|pri[cx]e-?_?(?:old|normal|regular|original|before"
+    r"|base)|full-?pri"
 )
 _NOT_PRICE = re.compile(
-    r"sav(?:e|ing)|discount-?_?(?:per|amount|val|rate|badge)|shipping|deliver|postage|per-?_?unit|unit-?_?pri"
-    r"|pri[cx]e-?_?(?:per|unit|range|filter|slider|label|info|alert|match|guarantee|history)|base-?_?price-?_?unit"
-    r"|instal|monthly|month|financ|credit|loyal|point|reward|coupon|voucher|\btax|\bvat\b|subtotal|cart-?_?total"
-    r"|basket|deposit|trade-?in|gift|afterpay|klarna|minimum|filter|quantity|amount-?_?(?:input|select)|lowest"
+    r"sav(?:e|ing)|discount-?_?(?:per|amount|val|rate|badge)|shipping|deliver|postage|per-?_?unit"
+    r"|unit-?_?pri"
+    r"|pri[cx]e-?_?(?:per|unit|range|filter|slider|label|info|alert|match|guarantee|history)"
+    r"|base-?_?price-?_?unit"
+    r"|instal|monthly|month|financ|credit|loyal|point|reward|coupon|voucher|\btax|\bvat\b|subtotal"
+    r"|cart-?_?total"
+    r"|basket|deposit|trade-?in|gift|afterpay|klarna|minimum|filter|quantity|amount-?_?(?:input"
+    r"|select)|lowest"
     r"|estimat|wasprice-?label|swatch|used-?price|rent"
 )
 _FORMER_WORDS = re.compile(
-    r"(?:\bwas|\brrp|\bmsrp|list price|regular|original|instead of|\bold|\bbefore|statt|uvp|ehemals|vorher"
-    r"|au lieu de|prix (?:conseillé|barré)|anzi ?ché|invece di|listino|antes|precio (?:normal|lista|regular)"
-    r"|\bde\b|původn|pôvodn|bežn|zamiast|цена без|старая|定價|原價|市價|原价|参考価格|정가|\bpvp\b|normal|adviesprijs"
+    r"(?:\bwas|\brrp|\bmsrp|list price|regular|original|instead of|\bold|\bbefore|statt|uvp"
+    r"|ehemals|vorher"
+    r"|au lieu de|prix (?:conseillé|barré)|anzi ?ché|invece di|listino|antes|precio (?:normal"
+    r"|lista|regular)"
+    r"|\bde\b|původn|pôvodn|bežn|zamiast|цена без|старая|定價|原價|市價|原价|参考価格|정가|\bpvp\b"
+    r"|normal"
+    r"|adviesprijs"
     r"|ord\.?|v[eé]ase)\W{0,6}\w{0,12}\W{0,4}$",
     re.IGNORECASE,
 )
 _OTHER_WORDS = re.compile(
-    r"(?:save|you save|sparen|ersparnis|économi\w*|risparmi\w*|ahorr\w*|ušetr\w*|shipping|postage|delivery"
-    r"|versand\w*|livraison|spedizione|envío|doprava|from only|per month|deposit|over|above|orders?|up to|bis zu"
-    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x)\W{0,8}(?:von|de|di|of|a|:)?\W{0,3}$",
+    r"(?:save|you save|sparen|ersparnis|économi\w*|risparmi\w*|ahorr\w*|ušetr\w*|shipping|postage"
+    r"|delivery"
+    r"|versand\w*|livraison|spedizione|envío|doprava|from only|per month|deposit|over|above"
+    r"|orders?|up to|bis zu"
+    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x)\W{0,8}(?:von|de|di"
+    r"|of|a|:)?\W{0,3}$",
     re.IGNORECASE,
 )
 # after the amount: a price for a month, a share, a kilo or a number of instalments
 _PER = re.compile(
-    r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b|/?100 ?(?:g|ml)"
-    r"|off\b|discount|%|rabat|back\b|cuotas|mesi|mois|monat|shipping|postage|delivery|de (?:livraison|frais)"
+    r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b"
+    r"|/?100 ?(?:g|ml)"
+    r"|off\b|discount|%|rabat|back\b|cuotas|mesi|mois|monat|shipping|postage|delivery"
+    r"|de (?:livraison|frais)"
     r"|spedizione|versand|points?|pkt|reviews?|ratings?|stars?|kus(?:ov)?\b|left|x\b)",
     re.IGNORECASE,
 )
@@ -80,7 +101,9 @@ def _facts(found: list[Candidate]) -> Iterator[Fact]:
     totals = _totals([c for c in found if not c.former])
     if not totals:
         return
-    best = max(totals, key=lambda c: (c.score, -c.order))
+    top = max(c.score for c in totals)
+    # of prices that stand equally well, the one that is read first
+    best = min((c for c in totals if c.score > top - _TIE), key=lambda c: c.order)
     yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), f"dom:{_label(best)}")
     if best.currency:
         yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, "dom:price")
@@ -234,7 +257,7 @@ def _text_around(node: LexborNode, text: str) -> str:
     above = node.parent
     around = " ".join(above.text(separator=" ")[:300].split()) if above is not None else ""
     at = around.find(text)
-    return around[max(0, at - 40) : at + len(text) + 8] if 0 <= at and len(around) < 120 else text
+    return around[max(0, at - 40) : at + len(text) + 8] if at >= 0 and len(around) < 120 else text
 
 
 def _is_loud(node: LexborNode) -> bool:

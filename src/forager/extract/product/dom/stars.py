@@ -10,12 +10,15 @@ from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.rating import count_of, rating_of
 
 _STARS = re.compile(
-    r"(\d(?:[.,]\d{1,2})?)\s{0,3}(?:/|out of|von|sur|su|de|av|van|z|из|of)\s{0,3}(5|10)(?!\d)|(\d[.,]\d)\s{0,2}(?:stars?|sterne)",
+    r"(\d(?:[.,]\d{1,2})?)\s{0,3}(?:/|out of|von|sur|su|de|av|van|z|из|of)\s{0,3}(5|10)(?!\d)"
+    r"|(\d[.,]\d)\s{0,2}(?:stars?|sterne)",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
-    r"(\d[\d.,\u00a0 ]{0,10})\s{0,3}(?:customer |global |verified )?(?:reviews?|ratings?|bewertungen|rezensionen"
-    r"|avis|évaluations|recensioni|voti|reseñas|opiniones|valoraciones|hodnoten|recenz|opinii|отзыв|оценок|beoordelingen)",
+    r"(\d[\d.,\u00a0 ]{0,10})\s{0,3}(?:customer |global |verified )?(?:reviews?|ratings?"
+    r"|bewertungen|rezensionen"
+    r"|avis|évaluations|recensioni|voti|reseñas|opiniones|valoraciones|hodnoten|recenz|opinii"
+    r"|отзыв|оценок|beoordelingen)",
     re.IGNORECASE,
 )
 

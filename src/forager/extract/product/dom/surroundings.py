@@ -23,18 +23,23 @@ class Surroundings(NamedTuple):
 
 _ROOT = Surroundings()
 _ELSEWHERE = re.compile(
-    r"relat(?:ed|ion)|recommend|similar|up-?sell|cross-?_?sell|also-?_?(?:bought|like|view|see|consider)"
+    r"relat(?:ed|ion)|recommend|similar|up-?sell|cross-?_?sell|also-?_?(?:bought|like|view|see"
+    r"|consider)"
     r"|sponsor|recent(?:ly)?-?_?(?:view|visit)|viewed|together|accessor(?:y|ies)|suggest|alternativ"
-    r"|mini-?_?(?:cart|basket|bag)|cart-?_?(?:drawer|summary|modal|popup)|\bfooter|site-?header|\bnav\b"
+    r"|mini-?_?(?:cart|basket|bag)|cart-?_?(?:drawer|summary|modal|popup)|\bfooter|site-?header"
+    r"|\bnav\b"
     r"|navbar|mega-?menu|\bcompare|comparison|competitor|you-?_?may|bestsell|best-?_?sell|trending"
     r"|reviews?-?(?:list|section|content|body)|cookie|newsletter|shipping-?(?:calc|table)|\bads?\b"
     r"|facet|other-?_?(?:product|item|seller|offer)|more-?_?(?:from|like|product|item)|cross-?links"
     r"|popular|bundle|frequently|\bsims\b|day-?deal|dealofday|wishlist|subscribe"
 )
 _TILE = re.compile(
-    r"carousel|slider|swiper|product-?_?(?:list|card|tile|grid|thumb|box)|(?:item|goods)-?_?(?:list|card)"
-    r"|\bcard\b|\btile\b|modal|popup|pop-?up|overlay|lightbox|tooltip|drawer|\bgrid\b|sidebar|teaser"
-    r"|promo|banner|\bmenu|shelf|search-?_?result|finance|instal?ment|financ|sticky|warrant|protection"
+    r"carousel|slider|swiper|product-?_?(?:list|card|tile|grid|thumb|box)|(?:item"
+    r"|goods)-?_?(?:list|card)"
+    r"|\bcard\b|\btile\b|modal|popup|pop-?up|overlay|lightbox|tooltip|drawer|\bgrid\b|sidebar"
+    r"|teaser"
+    r"|promo|banner|\bmenu|shelf|search-?_?result|finance|instal?ment|financ|sticky|warrant"
+    r"|protection"
 )
 _HIDDEN = re.compile(r"(?:^|[\s_-])(?:hidden|hide|invisible|d-none|visually-hidden)(?:$|\s)")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
 """The page as a reader meets it: its heading, its button to buy, and what surrounds elements."""
 
 from __future__ import annotations
@@ -13,13 +14,20 @@ from forager.extract.product.elements import Element, Elements
 from forager.extract.product.page import ProductPage
 
 _BUY = re.compile(
-    r"add (?:\w+ )?to (?:\w+ )?(?:cart|basket|bag|trolley|order)|buy (?:it )?now|buy this|\bbuy\b|^order now"
-    r"|purchase|add to my|place (?:bid|order)|in den (?:warenkorb|einkaufswagen)|jetzt kaufen|\bkaufen"
-    r"|ajouter (?:au|à mon|à la) |acheter|aggiungi al|acquista|añadir (?:al|a la)|agregar al?|comprar"
-    r"|adicionar ao|in (?:de |mijn )?winkel(?:wagen|mand)|bestellen|lägg (?:i|till)|köp\b|kjøp|legg i|læg i"
-    r"|køb\b|lisää ostos|osta\b|do košík[ua]|vložiť|přidat do|kúpiť|koupit|do koszyka|kup teraz|kosárba"
-    r"|adaugă în|cumpără|купить|в корзину|в кошик|придбати|добави в|купи|sepete ekle|satın al|προσθήκη"
-    r"|カートに(?:入れる|追加)|購入|加入購物車|加入购物车|放入購物車|立即購買|立即购买|直接購買|加入購物|장바구니|구매하기|바로\s?구매"
+    r"add (?:\w+ )?to (?:\w+ )?(?:cart|basket|bag|trolley|order)|buy (?:it )?now|buy this|\bbuy\b"
+    r"|^order now"
+    r"|purchase|add to my|place (?:bid|order)|in den (?:warenkorb|einkaufswagen)|jetzt kaufen"
+    r"|\bkaufen"
+    r"|ajouter (?:au|à mon|à la) |acheter|aggiungi al|acquista|añadir (?:al|a la)|agregar al?"
+    r"|comprar"
+    r"|adicionar ao|in (?:de |mijn )?winkel(?:wagen|mand)|bestellen|lägg (?:i|till)|köp\b|kjøp"
+    r"|legg i|læg i"
+    r"|køb\b|lisää ostos|osta\b|do košík[ua]|vložiť|přidat do|kúpiť|koupit|do koszyka|kup teraz"
+    r"|kosárba"
+    r"|adaugă în|cumpără|купить|в корзину|в кошик|придбати|добави в|купи|sepete ekle|satın al"
+    r"|προσθήκη"
+    r"|カートに(?:入れる|追加)|購入|加入購物車|加入购物车|放入購物車|立即購買|立即购买|直接購買"
+    r"|加入購物|장바구니|구매하기|바로\s?구매"
     r"|أضف (?:إلى|الى)|اشتري|הוסף ל|thêm vào giỏ|mua ngay|beli sekarang|tambah ke|หยิบใส่|ซื้อ",
     re.IGNORECASE,
 )

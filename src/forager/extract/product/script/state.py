@@ -34,7 +34,8 @@ _LIST_PRICES = ("listprice", "regularprice", "originalprice", "wasprice", "oldpr
                 "basepriceoriginal", "normalprice")  # fmt: skip
 _CURRENCIES = ("currency", "currencycode", "pricecurrency", "currencyiso", "productcurrency")
 _STOCKS = ("availability", "instock", "isinstock", "isavailable", "stockstatus", "available",
-           "availabilitystatus", "availabilitystatusdisplay", "purchasable", "isbuyable")  # fmt: skip
+           "availabilitystatus", "availabilitystatusdisplay", "purchasable",
+           "isbuyable")  # fmt: skip
 _SOLD_OUT = ("soldout", "issoldout", "outofstock", "isoutofstock", "isoos")
 _SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("itemnumber", 0.85), ("skucode", 0.9),
          ("articlenumber", 0.85), ("productcode", 0.85), ("asin", 0.95), ("productid", 0.8),

@@ -1,0 +1,221 @@
+"""Fields of products, against what people marked on real pages of shops.
+
+A page counts as the published benchmark of this data counts it: right where the value is one of
+those that people accept, missing where there is none, and wrong (which is missing as well) where
+it is another. Availability that is not said is taken as in stock there, for every system alike.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.report import Report
+from forager.extract.product.extract import extract_product
+from forager.extract.product.page import ProductPage, open_page
+from forager.extract.product.record import Availability, Product
+from forager.parsers.generic import VERSION
+from forager.parsers.registry import parse_product
+
+Reader = Callable[[ProductPage], Product]
+Values = dict[str, str | None]
+
+FIELDS = ("price", "currency", "availability", "OutOfStock", "brand", "sku", "gtin")
+_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
+# what the marked symbols may stand for; a dollar is that of any country
+_SYMBOLS = {
+    "€": {"EUR"}, "£": {"GBP"}, "ر.س": {"SAR"}, "원": {"KRW"}, "₽": {"RUB"}, "¥": {"JPY", "CNY"},
+    "$": {"USD", "CAD", "AUD", "NZD", "MXN", "CLP", "ARS", "COP", "SGD", "HKD", "TWD"},
+}  # fmt: skip
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    """A page, and the accepted values of each field that people found on it."""
+
+    url: str
+    html: bytes
+    truth: dict[str, set[str]]
+
+    @property
+    def shop(self) -> str:
+        """The name that the hosts of one shop share in all countries."""
+        labels = (urlsplit(self.url).hostname or "").split(".")
+        return next(label for label in labels if label not in ("www", "shop"))
+
+
+@dataclass(slots=True)
+class Tally:
+    right: int = 0
+    wrong: int = 0
+    missing: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def precision(self) -> float:
+        return self.right / (self.right + self.wrong) if self.right + self.wrong else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.right / self.support if self.support else 0.0
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    @property
+    def support(self) -> int:
+        return self.right + self.missing
+
+
+def report_products(folder: Path) -> str:
+    """Score all pages of the folder; the report, which is also saved."""
+    pages = load_pages(folder)
+    shops = sorted({page.shop for page in pages})
+    tuned = set(shops[::2])
+    report = Report("Quality of products")
+    report.text(f"{len(pages)} product pages of {len(shops)} shops, generic parser {VERSION}.")
+    _halves_table(report, pages, tuned)
+    _fields_table(report, "Generic", score(pages, extract_product))
+    _fields_table(report, "With site parsers", score(pages, read_with_parsers))
+    _speed(report, pages)
+    _errors(report, score(pages, extract_product))
+    return report.write("quality-products.md")
+
+
+def read_with_parsers(page: ProductPage) -> Product:
+    return parse_product(page).product
+
+
+def load_pages(folder: Path) -> list[MarkedPage]:
+    truth = json.loads((folder / "ground-truth.json").read_bytes())
+    return [
+        MarkedPage(
+            url=marked["url"],
+            html=gzip.decompress((folder / "html" / f"{name}.html.gz").read_bytes()),
+            truth={key: set(value) for key, value in marked.items() if key != "url"},
+        )
+        for name, marked in sorted(truth.items())
+    ]
+
+
+# --- scoring ------------------------------------------------------------------------------------
+
+
+def score(pages: Iterable[MarkedPage], read: Reader) -> dict[str, Tally]:
+    tallies = {name: Tally() for name in FIELDS}
+    for page in pages:
+        product = read(open_page(page.html, page.url, "text/html"))
+        found = values_of(product)
+        for name, tally in tallies.items():
+            _count(tally, name, page, found[name])
+    return tallies
+
+
+def values_of(product: Product) -> Values:
+    gone = product.availability in _GONE
+    return {
+        "price": None if product.price is None else str(product.price),
+        "currency": product.currency,
+        "availability": "OutOfStock" if gone else "InStock",
+        "OutOfStock": "OutOfStock" if gone else None,
+        "brand": product.brand,
+        "sku": product.sku,
+        "gtin": product.gtin,
+    }
+
+
+def _count(tally: Tally, name: str, page: MarkedPage, found: str | None) -> None:
+    accepted = page.truth.get(name, set())
+    if name == "currency" and not accepted:
+        return  # a page without a symbol has a currency all the same
+    if found is not None and any(_equal(name, found, each) for each in accepted):
+        tally.right += 1
+        return
+    tally.wrong += found is not None
+    tally.missing += bool(accepted)
+    if found is not None or accepted:
+        expected = " or ".join(sorted(accepted)) or "nothing"
+        tally.errors.append(f"{page.url[:90]}: {found} instead of {expected}")
+
+
+def _equal(name: str, found: str, accepted: str) -> bool:
+    if name == "price":
+        return Decimal(found) == Decimal(accepted)
+    if name == "currency":
+        return found in _SYMBOLS.get(accepted.strip(" ~"), {accepted})
+    if name == "gtin":
+        return found.lstrip("0") == accepted.lstrip("0")
+    if name == "brand":
+        return found.strip().casefold() == accepted.strip().casefold()
+    return found == accepted
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+def _halves_table(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) -> None:
+    report.heading("F1 of the generic parser")
+    report.text(
+        "No rule is for a single shop. Rules were tuned on the pages of every second shop in the"
+        " order of their names; the pages of the others were only counted."
+    )
+    halves = {
+        "all": pages,
+        "tuned on": [page for page in pages if page.shop in tuned],
+        "the others": [page for page in pages if page.shop not in tuned],
+    }
+    rows = []
+    for name, part in halves.items():
+        tallies = score(part, extract_product)
+        rows.append([name, str(len(part)), *(_f1(tallies[each]) for each in FIELDS)])
+    report.table(["pages", "n", *FIELDS], rows)
+
+
+def _f1(tally: Tally) -> str:
+    return f"{tally.f1:.3f}" if tally.support else "-"
+
+
+def _fields_table(report: Report, title: str, tallies: dict[str, Tally]) -> None:
+    report.heading(title)
+    rows = [
+        [
+            name,
+            *(f"{value:.3f}" for value in (tally.f1, tally.precision, tally.recall)),
+            str(tally.support),
+        ]
+        for name, tally in tallies.items()
+    ]
+    report.table(["field", "F1", "precision", "recall", "pages that have it"], rows)
+
+
+def _speed(report: Report, pages: Sequence[MarkedPage]) -> None:
+    report.heading("Speed")
+    best = min(_time(pages) for _ in range(_ROUNDS))
+    size = sum(len(page.html) for page in pages) / len(pages) / 1000
+    report.text(
+        f"{len(pages) / best:.0f} pages/s on one core ({size:.0f} KB on average, decoding and"
+        f" parsing included; best of {_ROUNDS} rounds)."
+    )
+
+
+def _time(pages: Sequence[MarkedPage]) -> float:
+    start = time.perf_counter()
+    for page in pages:
+        extract_product(open_page(page.html, page.url, "text/html"))
+    return time.perf_counter() - start
+
+
+def _errors(report: Report, tallies: dict[str, Tally]) -> None:
+    report.heading("What the generic parser gets wrong")
+    for name, tally in tallies.items():
+        if tally.errors and name != "OutOfStock":
+            report.text(f"{name}:\n\n" + "\n".join(f"- {error}" for error in tally.errors))
