@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 
@@ -60,4 +63,226 @@ async def replace_images(
             "positions": [image.position for image in shown],
             "product_ids": list(product_ids),
         },
+    )
+
+
+# --- fetching --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PendingImage:
+    """An image to be fetched, and on which terms; `attempts` are those before this one."""
+
+    id: int
+    url: str
+    url_hash: bytes
+    attempts: int
+    domain: str
+    use_proxies: bool | None
+    allow_private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """What is known of a file before it is written."""
+
+    content_hash: bytes
+    path: str
+    media_type: str
+    width: int
+    height: int
+    file_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey:
+    """A file's row; one that was deleted and made again has another time."""
+
+    content_hash: bytes
+    created_at: datetime
+
+
+async def claim_images(
+    connection: Connection, *, limit: int, lease_seconds: float
+) -> list[PendingImage]:
+    """Images that are due. Nobody else gets them during the lease."""
+    cursor = connection.cursor(row_factory=class_row(PendingImage))
+    await cursor.execute(
+        """
+        WITH due AS (
+            SELECT id FROM images
+             WHERE status = 'pending' AND next_attempt_at <= now()
+             ORDER BY next_attempt_at, id
+             LIMIT %s
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE images i
+           SET next_attempt_at = now() + make_interval(secs => %s)
+          FROM due, products p, domains d
+         WHERE i.id = due.id AND p.id = i.product_id AND d.id = p.domain_id
+        RETURNING i.id, i.image_url AS url, i.url_hash, i.attempts, d.domain_name AS domain,
+                  d.use_proxies, d.allow_private
+        """,
+        (limit, lease_seconds),
+    )
+    return await cursor.fetchall()
+
+
+async def select_known_files(
+    connection: Connection, url_hashes: Sequence[bytes], *, seconds: float
+) -> dict[bytes, FileKey]:
+    """By URL: the file that was found there not long ago."""
+    cursor = await connection.execute(
+        """
+        SELECT DISTINCT ON (i.url_hash) i.url_hash, f.content_hash, f.created_at
+          FROM images i JOIN image_files f USING (content_hash)
+         WHERE i.url_hash = ANY(%s::bytea[]) AND i.status = 'stored' AND f.going_at IS NULL
+           AND i.fetched_at > now() - make_interval(secs => %s)
+         ORDER BY i.url_hash, i.fetched_at DESC
+        """,
+        (list(url_hashes), seconds),
+    )
+    return {row[0]: FileKey(row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
+    """A file's row, new or known, kept for a while from now; None if it is being deleted."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO image_files AS f
+               (content_hash, path, media_type, width, height, file_size)
+        VALUES (%s, %s, %s, %s, %s, %s)
+            ON CONFLICT (content_hash) DO UPDATE SET touched_at = now()
+         WHERE f.going_at IS NULL
+        RETURNING f.content_hash, f.created_at
+        """,
+        (
+            file.content_hash,
+            file.path,
+            file.media_type,
+            file.width,
+            file.height,
+            file.file_size,
+        ),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else FileKey(row[0], row[1])
+
+
+async def refer(
+    connection: Connection, image_ids: Sequence[int], key: FileKey, *, fetched: bool
+) -> int:
+    """Let images have a file, if it is still the one that was meant; how many do now.
+
+    The file's row is locked against its deletion, which looks again for references afterwards.
+    """
+    cursor = await connection.execute(
+        """
+        WITH file AS (
+            SELECT * FROM image_files
+             WHERE content_hash = %(hash)s AND created_at = %(created_at)s AND going_at IS NULL
+               FOR SHARE
+        )
+        UPDATE images i
+           SET status = 'stored', problem = NULL, content_hash = file.content_hash,
+               image_path = file.path, width = file.width, height = file.height,
+               file_size = file.file_size, attempts = i.attempts + %(attempts)s,
+               -- one that was reused must not keep others from ever looking again
+               fetched_at = CASE WHEN %(fetched)s THEN now() END
+          FROM file
+         WHERE i.id = ANY(%(ids)s::bigint[]) AND i.status = 'pending'
+        """,
+        {
+            "hash": key.content_hash,
+            "created_at": key.created_at,
+            "ids": sorted(image_ids),
+            "fetched": fetched,
+            "attempts": 1 if fetched else 0,
+        },
+    )
+    return cursor.rowcount
+
+
+async def settle_image(
+    connection: Connection, image_ids: Sequence[int], *, status: str, problem: str
+) -> None:
+    """Say that images are refused or have failed, and why."""
+    await connection.execute(
+        """
+        UPDATE images SET status = %s, problem = %s, attempts = attempts + 1, fetched_at = now()
+         WHERE id = ANY(%s::bigint[]) AND status = 'pending'
+        """,
+        (status, problem, sorted(image_ids)),
+    )
+
+
+async def put_off(
+    connection: Connection,
+    image_ids: Sequence[int],
+    *,
+    seconds: float,
+    problem: str | None,
+    spent: int,
+) -> None:
+    """Try again later; `spent` is how many attempts this one counts as."""
+    await connection.execute(
+        """
+        UPDATE images
+           SET next_attempt_at = now() + make_interval(secs => %s),
+               problem = coalesce(%s, problem), attempts = attempts + %s
+         WHERE id = ANY(%s::bigint[]) AND status = 'pending'
+        """,
+        (seconds, problem, spent, sorted(image_ids)),
+    )
+
+
+# --- files that nobody refers to ------------------------------------------------------------
+
+
+async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
+    """Files that no image has, and nobody meant to refer to for so long."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT f.content_hash FROM image_files f
+         WHERE f.touched_at < now() - make_interval(secs => %s) AND f.going_at IS NULL
+           AND NOT EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash)
+         LIMIT %s
+        """,
+        (seconds, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def lock_file(connection: Connection, content_hash: bytes) -> None:
+    """Wait for whoever is about to refer to a file; nobody else can until this commits."""
+    await connection.execute(
+        "SELECT FROM image_files WHERE content_hash = %s FOR UPDATE", (content_hash,)
+    )
+
+
+async def mark_going(connection: Connection, content_hash: bytes, *, seconds: float) -> bool:
+    """Say that a locked file is about to be deleted, unless it is used after all."""
+    cursor = await connection.execute(
+        """
+        UPDATE image_files f SET going_at = now()
+         WHERE f.content_hash = %s AND f.touched_at < now() - make_interval(secs => %s)
+           AND NOT EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash)
+        """,
+        (content_hash, seconds),
+    )
+    return cursor.rowcount > 0
+
+
+async def select_going_files(connection: Connection) -> list[tuple[bytes, str]]:
+    cursor = await connection.execute(
+        "SELECT content_hash, path FROM image_files WHERE going_at IS NOT NULL"
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
+    await connection.execute(
+        "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL",
+        (content_hash,),
     )

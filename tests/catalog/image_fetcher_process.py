@@ -1,0 +1,33 @@
+"""An image fetcher that dies after it has written a file, before it refers to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from forager.catalog.fetching import Fetching
+from forager.catalog.images.fetcher import ImageFetcher
+from forager.catalog.images.files import LocalImageFiles
+from forager.db.database import open_database
+from forager.settings import load_settings
+
+
+class Doomed(LocalImageFiles):
+    async def write(self, path: str, data: bytes) -> None:
+        await super().write(path, data)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main() -> None:
+    settings = load_settings()
+    async with (
+        open_database(settings, name="forager images") as database,
+        Fetching(database, settings) as fetching,
+    ):
+        images = ImageFetcher(database, settings, fetching)
+        images._files = Doomed(settings.home / "archive")
+        await images.run_once()
+
+
+asyncio.run(main())
