@@ -213,6 +213,19 @@ def test_a_vanished_price_and_a_changed_currency_are_confirmed_too() -> None:
     assert (settled.standing, settled.offer.currency) == (Standing.CONFIRMED, "USD")
 
 
+def test_what_is_impossible_is_not_believed_however_often_it_comes() -> None:
+    past = Past(EUR10)
+    for page in ("a", "b", "c"):
+        judged = judge(at(None), past, page=page, impossible={"price"})
+        assert (judged.standing, judged.offer, judged.problems) == (Standing.REFUSED, EUR10, ())
+        past = after(judged.problems, judged.offer)
+    strange = judge(at("11", None), past, impossible={"currency"})
+    assert (strange.standing, strange.offer) == (Standing.REFUSED, EUR10)
+    assert judge(at("11", None), Past(), impossible={"currency"}).offer.price == Decimal(11)
+    stock = judge(at("10", availability=None), past, impossible={"availability"})
+    assert (stock.offer.availability, stock.problems) == ("in_stock", ())
+
+
 def test_a_domains_currency_is_law() -> None:
     past = Past(EUR10, {"price": Held("12 USD", "a")})
     judged = judge(at("12", "USD"), past, page="b", domain_currency="EUR")

@@ -304,8 +304,16 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: value[:12].encode("unicode_escape"))
-async def test_hostile_text_in_every_field(shop: Shop, value: str) -> None:
+async def test_hostile_text_in_every_field(shop: Shop) -> None:
+    for number, value in enumerate(HOSTILE):
+        await visit_with(shop, f"page{number}", value)
+    for name, length in (("product_name", 512), ("brand", 255), ("category", 255), ("sku", 100)):
+        for (kept,) in await shop.rows(f"SELECT {name} FROM products"):
+            assert kept is None or len(kept) <= length
+    assert len(await shop.rows("SELECT id FROM extractions")) == 2 * len(HOSTILE)
+
+
+async def visit_with(shop: Shop, page: str, value: str) -> None:
     product = replace(
         LAMP,
         name=value,
@@ -320,27 +328,24 @@ async def test_hostile_text_in_every_field(shop: Shop, value: str) -> None:
         currency=value,
     )
     written = await shop.visit(
-        "lamp", product, final_url=value, parser=value, version=value, language=value
+        page, product, final_url=value, parser=value, version=value, language=value
     )
     assert written.outcome in ("ok", "suspect", "incomplete")
-    await shop.visit("lamp", replace(product, price=Decimal(60), review_count=99))
-    for name, length in (("product_name", 512), ("brand", 255), ("category", 255), ("sku", 100)):
-        for (kept,) in await shop.rows(f"SELECT {name} FROM products"):
-            assert kept is None or len(kept) <= length
-    assert len(await shop.rows("SELECT id FROM extractions")) == 2
+    await shop.visit(page, replace(product, price=Decimal(60), review_count=99))
 
 
-@pytest.mark.parametrize(
-    "value", [Decimal("1e999999"), Decimal("1e-999999"), Decimal("NaN"), Decimal("-Infinity")]
-)
-async def test_hostile_numbers(shop: Shop, value: Decimal) -> None:
+ABSURD = (Decimal("1e999999"), Decimal("1e-999999"), Decimal("NaN"), Decimal("-Infinity"))
+
+
+async def test_hostile_numbers(shop: Shop) -> None:
     await shop.visit("lamp", lamp())
-    product = replace(
-        LAMP, price=value, list_price=value, rating=value, variants=(Variant(price=value),)
-    )
-    written = await shop.visit("lamp", replace(product, review_count=10**400))
-    assert written.product_id is not None
-    assert await shop.row("SELECT price FROM products") == (Decimal("49.9"),)
+    for value in ABSURD:
+        product = replace(
+            LAMP, price=value, list_price=value, rating=value, variants=(Variant(price=value),)
+        )
+        written = await shop.visit("lamp", replace(product, review_count=10**400))
+        assert written.product_id is not None
+        assert await shop.row("SELECT price FROM products") == (Decimal("49.9"),)
 
 
 # --- what is written is what is read -----------------------------------------------------------

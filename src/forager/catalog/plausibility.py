@@ -13,7 +13,7 @@ A doubt ends when it is confirmed, or when a later page shows a plausible price.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -73,22 +73,40 @@ class Judged:
 
 
 def judge(
-    seen: Offer, past: Past, *, page: str | None = None, domain_currency: str | None = None
+    seen: Offer,
+    past: Past,
+    *,
+    page: str | None = None,
+    domain_currency: str | None = None,
+    impossible: Set[str] = frozenset(),
 ) -> Judged:
-    """Decide about one visit. `page` names what was read: reading it again confirms nothing."""
-    availability, about_stock = _judge_availability(seen, past, page)
+    """Decide about one visit. `page` names what was read: reading it again confirms nothing.
+
+    `impossible` are the fields whose values broke a rule and are missing for that: what is known
+    of them stays, however often they come.
+    """
+    availability, about_stock = _judge_availability(seen, past, page, impossible)
     seen, about_currency = _with_currency(seen, past.offer, domain_currency)
-    money, standing, about_price = _judge_money(seen, past, page, domain_currency)
+    if _has_impossible_money(past, impossible):
+        judged: _Money = (past.offer, Standing.REFUSED, ())
+    else:
+        judged = _judge_money(seen, past, page, domain_currency)
+    money, standing, about_price = judged
     offer = replace(money, availability=availability)
     return Judged(offer, standing, (*about_price, *about_currency, *about_stock))
 
 
+_Money = tuple[Offer, Standing, tuple[Problem, ...]]
+
 # --- money -----------------------------------------------------------------------------------
 
 
-def _judge_money(
-    seen: Offer, past: Past, page: str | None, domain_currency: str | None
-) -> tuple[Offer, Standing, tuple[Problem, ...]]:
+def _has_impossible_money(past: Past, impossible: Set[str]) -> bool:
+    """A price in a currency that is none is as good as any other while nothing else is known."""
+    return "price" in impossible or ("currency" in impossible and past.offer.price is not None)
+
+
+def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
     if refusal := _refusal(seen, domain_currency):
         return past.offer, Standing.REFUSED, (refusal,)
     doubt = _doubt(seen, past.offer)
@@ -161,10 +179,12 @@ def _with_currency(
 
 
 def _judge_availability(
-    seen: Offer, past: Past, page: str | None
+    seen: Offer, past: Past, page: str | None, impossible: Set[str]
 ) -> tuple[str | None, tuple[Problem, ...]]:
     """An availability is believed at once; that there is none, when it is missing again."""
     known, before = past.offer.availability, past.held.get("availability")
+    if "availability" in impossible:
+        return known, ()
     now = Held(None, page)
     if seen.availability is not None or known is None:
         return seen.availability, ()

@@ -105,6 +105,11 @@ class Visit:
             past,
             page=None if ref is None else str(ref),
             domain_currency=self.domain_currency,
+            impossible={
+                problem.field
+                for problem in self.checked.problems
+                if problem.severity is Severity.ERROR
+            },
         )
         return replace(self, judged=judged)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -15,6 +14,7 @@ import orjson
 from forager.catalog.events import EventKind, NewEvent, record_events
 from forager.catalog.images import SeenImages, record_images
 from forager.catalog.plausibility import Offer
+from forager.catalog.price_history import percent
 from forager.catalog.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
 from forager.catalog.store import extractions, prices
 from forager.catalog.store import products as store
@@ -247,13 +247,6 @@ def _price_words(change: _Change) -> dict[str, Any]:
     if not comparable:
         words["old_currency"] = old.currency
     return {**words, "percent": percent(old.price, new.price) if comparable else None}
-
-
-def percent(old: Decimal | None, new: Decimal | None) -> float | None:
-    """By how much a price went up or down, of what it was."""
-    if old is None or new is None or not old:
-        return None
-    return round(float((new - old) / old * 100), 2)
 
 
 # --- answers -------------------------------------------------------------------------------------

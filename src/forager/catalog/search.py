@@ -1,0 +1,95 @@
+"""Search: words in, ranked products out.
+
+Every product's words were made by the text search configuration of its language, so a query is
+read by all of them, and each reading counts for products of its own configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forager.catalog.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.catalog.products import resolved
+from forager.catalog.search_terms import config_mark, gtin_mark, quoted, sku_mark
+from forager.catalog.store import product_reads as store
+from forager.catalog.store.product_reads import ListedProduct
+from forager.db.database import Connection, Database
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL
+from forager.extract.product.gtin import gtin_of
+from forager.extract.text import collapse, storable
+
+MAX_CHARACTERS = 500
+# a common word matches half the catalogue: no more than so many are compared
+CAP = 5_000
+_CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """The best products first. `capped`: so many matched that only a part was compared."""
+
+    items: list[ListedProduct]
+    next_cursor: str | None
+    capped: bool = False
+    note: str | None = None
+
+
+async def search_products(
+    database: Database,
+    words: str,
+    filters: Filters | None = None,
+    *,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> SearchPage:
+    """Find products by words, "phrases", -without, or; by SKU and GTIN as well."""
+    check_limit(limit)
+    typed = collapse(storable(words))[:MAX_CHARACTERS]
+    async with database.connection() as connection:
+        wanted = await resolved(connection, filters)
+        query, exact = await _query(connection, typed)
+        if not query:
+            return SearchPage([], None, note="There is no word in it that could be looked for.")
+        after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
+        ranked = await store.rank_products(
+            connection, wanted, query, exact, after=after, cap=CAP, limit=limit + 1
+        )
+        shown = ranked[:limit]
+        products = await store.select_listed(connection, [hit.id for hit in shown])
+    more = len(ranked) > limit
+    last = Place(shown[-1].score, shown[-1].id) if more else None
+    return SearchPage(
+        items=[products[hit.id] for hit in shown if hit.id in products],
+        next_cursor=None if last is None else encode_place(last, wanted, typed),
+        capped=bool(ranked) and ranked[0].matched >= CAP,
+    )
+
+
+async def _query(connection: Connection, typed: str) -> tuple[str, str]:
+    """What to look for, and the words of it that name one product."""
+    readings: dict[str, list[str]] = {}
+    for config, reading in await store.read_words(connection, typed, _CONFIGS):
+        if reading:
+            readings.setdefault(reading, []).append(config)
+    exact = _either(quoted(mark) for mark in _exact_marks(typed))
+    parts = [_limited(reading, configs) for reading, configs in readings.items()]
+    return _either([*parts, *([exact] if readings else [])]), exact
+
+
+def _exact_marks(typed: str) -> Iterable[str]:
+    yield sku_mark(typed[:100])
+    gtin = gtin_of(typed)
+    if gtin is not None:
+        yield gtin_mark(gtin)
+
+
+def _limited(reading: str, configs: list[str]) -> str:
+    if len(configs) == len(_CONFIGS):
+        return f"({reading})"
+    marks = _either(quoted(config_mark(config)) for config in configs)
+    return f"(({reading}) & ({marks}))"
+
+
+def _either(parts: Iterable[str]) -> str:
+    return " | ".join(parts)
