@@ -29,13 +29,15 @@ FIELD_METHODS = {
 }
 
 
-class _Absent:
+class Absent:
+    """The type of ABSENT."""
+
     def __repr__(self) -> str:
         return "ABSENT"
 
 
 # for a field that the page does not have, whatever the generic extraction believes to see
-ABSENT = _Absent()
+ABSENT = Absent()
 
 
 @dataclass(frozen=True, slots=True)
