@@ -74,7 +74,7 @@ class Scheduler:
         async with self._database.transaction() as connection:
             if not await store.lead(connection):
                 return Tick(woken=woken)
-            await store.use_indexes_only(connection)
+            await store.walk_indexes(connection)
             withdrawn = await store.withdraw_queued(connection, self._window)
             queued = await self._queue(connection)
             await store.note_tick(connection)
@@ -84,7 +84,7 @@ class Scheduler:
 
     async def _wake(self) -> int:
         async with self._database.transaction() as connection:
-            await store.use_indexes_only(connection)
+            await store.walk_indexes(connection)
             return await store.wake_due(connection, WAKE_AT_ONCE)
 
     async def _queue(self, connection: Connection) -> int:

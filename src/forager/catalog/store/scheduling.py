@@ -22,9 +22,17 @@ async def lead(connection: Connection) -> bool:
     return row is not None and row[0]
 
 
-async def use_indexes_only(connection: Connection) -> None:
-    """After a large import the statistics are old, and a plan made by them reads the table."""
-    await connection.execute("SET LOCAL enable_seqscan = off")
+async def walk_indexes(connection: Connection) -> None:
+    """In this transaction rows are read in the order of an index, and no further than needed.
+
+    After a large import the statistics are old; a plan made by them would read the whole table.
+    """
+    await connection.execute(
+        """
+        SELECT set_config('enable_seqscan', 'off', true),
+               set_config('enable_bitmapscan', 'off', true)
+        """
+    )
 
 
 async def wake_due(connection: Connection, limit: int) -> int:
