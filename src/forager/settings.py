@@ -235,6 +235,31 @@ class Settings(BaseSettings):
         default=None, ge=1, description="Size of the archive; the oldest responses go first."
     )
 
+    # --- api -------------------------------------------------------------------------------
+    api_host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address the API listens on; without a key it can only be a loopback one.",
+    )
+    api_port: int = Field(default=8700, ge=0, le=65535, description="Port the API listens on.")
+    api_allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Names, separated by commas, that the API may be called by, beside those of"
+        " this machine; `*` for any.",
+    )
+    api_max_body_mb: float = Field(
+        default=10.0, gt=0, le=1000, description="Largest request that the API reads."
+    )
+    api_requests_per_minute: int | None = Field(
+        default=60_000,
+        ge=1,
+        description="Requests of one owner that one API process answers in a minute, unless the"
+        " owner's quota says otherwise.",
+    )
+    api_connections: int = Field(
+        default=16, ge=2, le=1000, description="Database connections one API process may open."
+    )
+
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, home: Path) -> Path:
@@ -255,7 +280,7 @@ class Settings(BaseSettings):
             raise ValueError("expected postgresql://user:password@host:5432/database")
         return url
 
-    @field_validator("job_modules", "parser_modules", mode="before")
+    @field_validator("job_modules", "parser_modules", "api_allowed_hosts", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         if isinstance(value, str):

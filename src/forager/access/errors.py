@@ -23,3 +23,11 @@ class QuotaExceeded(NotAllowed):
     def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = max(1, math.ceil(retry_after))
+
+
+class StillAnswering(NotAllowed):
+    """The first request with this Idempotency-Key is still being answered."""
+
+
+class OtherRequest(NotAllowed):
+    """This Idempotency-Key was used for another request."""

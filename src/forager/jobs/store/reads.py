@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -108,19 +108,25 @@ async def select_last_events(connection: Connection, job_id: UUID, limit: int) -
 
 
 async def select_events_of_many(
-    connection: Connection, job_ids: Sequence[UUID], *, after: int, limit: int
+    connection: Connection, after: Mapping[UUID, int], *, limit: int
 ) -> list[JobEvent]:
-    """What has happened to any of these jobs since an event, oldest first."""
+    """Events of several jobs, of each those after a known one; so many of each at most."""
     cursor = connection.cursor(row_factory=class_row(JobEvent))
     await cursor.execute(
         """
-        SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
-          FROM job_events
-         WHERE job_id = ANY(%s) AND id > %s
-         ORDER BY id
-         LIMIT %s
+        SELECT e.id, e.job_id, e.at, e.move, e.from_status, e.to_status, e.actor, e.reason,
+               e.lease
+          FROM unnest(%s::uuid[], %s::bigint[]) AS known (job_id, id)
+         CROSS JOIN LATERAL (
+            SELECT *
+              FROM job_events
+             WHERE job_events.job_id = known.job_id AND job_events.id > known.id
+             ORDER BY job_events.id
+             LIMIT %s
+         ) AS e
+         ORDER BY e.id
         """,
-        (list(job_ids), after, limit),
+        (list(after), list(after.values()), limit),
     )
     return await cursor.fetchall()
 

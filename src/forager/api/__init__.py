@@ -1,0 +1,1 @@
+"""The HTTP API: parse the request, call one service, shape the answer."""

@@ -1,0 +1,80 @@
+"""The application: endpoints, and what stands before all of them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from forager import __version__
+from forager.api import health
+from forager.api.authentication import Authentication
+from forager.api.conditional import Conditional
+from forager.api.limits import BodyLimit, RateLimiter
+from forager.api.openapi import describe
+from forager.api.origins import Origins, names_of
+from forager.api.problems import answer_with_problem
+from forager.api.request_id import RequestIds
+from forager.api.routes import crawls, documents, jobs, keys, network, sources
+from forager.api.services import Services
+from forager.api.streams import ProgressHub
+from forager.db.database import Database
+from forager.errors import ForagerError
+from forager.jobs.kinds import load_kinds
+from forager.settings import Settings
+
+DESCRIPTION = (
+    "Crawl sites into a searchable, versioned store. Errors are `application/problem+json`;"
+    " lists go on with a cursor; answers to GET have an ETag; a POST that creates takes an"
+    " Idempotency-Key."
+)
+
+# every module of endpoints; a new one is added here
+ROUTERS: tuple[APIRouter, ...] = (
+    crawls.router,
+    jobs.router,
+    sources.router,
+    documents.router,
+    network.router,
+    keys.router,
+)
+
+
+def create_app(settings: Settings, database: Database) -> FastAPI:
+    """The whole API over a database that is open."""
+    load_kinds(settings.job_modules)
+    app = FastAPI(
+        title="Forager",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        middleware=_middleware(settings, database),
+        redirect_slashes=False,
+    )
+    app.state.services = Services(database, settings)
+    app.state.hub = ProgressHub(database)
+    for error in (ForagerError, RequestValidationError, HTTPException):
+        app.add_exception_handler(error, answer_with_problem)
+    app.include_router(health.router)
+    for router in ROUTERS:
+        app.include_router(router, prefix="/api")
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    return app
+
+
+def _middleware(settings: Settings, database: Database) -> list[Middleware]:
+    """From the outside in: each may refuse what the next then never sees."""
+    return [
+        Middleware(RequestIds),
+        Middleware(Origins, names=names_of(settings)),
+        Middleware(
+            Authentication,
+            database=database,
+            limiter=RateLimiter(settings.api_requests_per_minute),
+        ),
+        Middleware(BodyLimit, max_bytes=int(settings.api_max_body_mb * 1_000_000)),
+        Middleware(Conditional),
+    ]

@@ -1,0 +1,69 @@
+"""Who is asking, found out before anything of a request is read."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from forager.access.caller import LOCAL, Caller
+from forager.access.errors import Unauthorised
+from forager.access.keys import any_key, authenticate
+from forager.api.limits import RateLimiter
+from forager.api.origins import is_loopback
+from forager.db.database import Database
+
+PROTECTED = "/api/"
+# how to call the API is no secret
+OPEN = frozenset({"/api/openapi.json", "/api/docs"})
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+class Authentication:
+    """Puts the caller into the request's state, or refuses it."""
+
+    def __init__(self, app: ASGIApp, *, database: Database, limiter: RateLimiter) -> None:
+        self._app = app
+        self._database = database
+        self._limiter = limiter
+        # keys are never deleted, so once there is one there is one for ever
+        self._keys_exist = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_protected(scope["path"]):
+            caller = await self._caller(scope)
+            self._limiter.take(caller)
+            scope.setdefault("state", {})["caller"] = caller
+        await self._app(scope, receive, send)
+
+    async def _caller(self, scope: Scope) -> Caller:
+        headers = Headers(scope=scope)
+        key = _key_of(headers)
+        if key is not None:
+            return await authenticate(self._database, key)
+        if not self._keys_exist:
+            self._keys_exist = await any_key(self._database)
+        if self._keys_exist or not _is_local(scope, headers):
+            raise Unauthorised(
+                "an API key is needed",
+                hint="Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key.",
+            )
+        return LOCAL
+
+
+def _is_protected(path: str) -> bool:
+    return path.startswith(PROTECTED) and path not in OPEN
+
+
+def _key_of(headers: Headers) -> str | None:
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value
+    return headers.get("x-api-key")
+
+
+def _is_local(scope: Scope, headers: Headers) -> bool:
+    """Whether it comes from this machine, and not through a proxy that stands on it."""
+    client = scope.get("client")
+    if any(name in headers for name in FORWARDED):
+        return False
+    return client is not None and is_loopback(client[0])

@@ -1,0 +1,111 @@
+"""`Idempotency-Key`: a request that creates may be sent again without creating twice.
+
+The answer is stored in the transaction that does the work. A server that dies in the middle leaves
+neither, and the request can be sent again; of two requests at the same time the second waits for
+the first, and gets its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated
+from uuid import UUID
+
+import orjson
+from fastapi import Depends, Header, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from forager.access.answers import StoredAnswer, remember, reserve
+from forager.access.caller import NOBODY, Caller
+from forager.api.services import Here, Operator, Services
+
+REPLAYED = "Idempotency-Replayed"
+MEDIA_TYPE = "application/json"
+
+Work = Callable[[Services], Awaitable[BaseModel]]
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any text of your own. The same request with the same key is done once, and"
+        " answered the same for 24 hours.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Does a piece of work once for each key, and without a key each time."""
+
+    services: Services
+    caller: Caller
+    key: str | None
+    request_hash: bytes
+
+    async def do(self, work: Work, *, status: int, secret: bool = False) -> Response:
+        """The answer of `work`, or the stored one; a `secret` answer is stored encrypted."""
+        if self.key is None:
+            return _response(status, _encoded(await work(self.services)))
+        async with self.services.database.transaction() as connection:
+            stored = await reserve(connection, self._owner, self.key, self.request_hash)
+            if stored is not None:
+                return _response(stored.status, self._opened(stored), replayed=True)
+            answer = _encoded(await work(self.services.within(connection)))
+            await remember(
+                connection,
+                self._owner,
+                self.key,
+                status=status,
+                answer=self._sealed(answer) if secret else answer,
+                sealed=secret,
+            )
+        return _response(status, answer)
+
+    @property
+    def _owner(self) -> UUID:
+        return self.caller.user_id or NOBODY
+
+    def _sealed(self, answer: bytes) -> bytes:
+        return self.services.vault.seal(answer.decode(), self._context)
+
+    def _opened(self, stored: StoredAnswer) -> bytes:
+        if not stored.sealed:
+            return stored.answer
+        return self.services.vault.open(stored.answer, self._context).encode()
+
+    @property
+    def _context(self) -> str:
+        return f"answer {self._owner} {self.key}"
+
+
+async def _once(request: Request, here: Here, caller: Operator, key: IdempotencyKey = None) -> Once:
+    hashed = b"" if key is None else _request_hash(request, await request.body())
+    return Once(here, caller, key, hashed)
+
+
+OnlyOnce = Annotated[Once, Depends(_once)]
+
+
+def _request_hash(request: Request, body: bytes) -> bytes:
+    """Of what is asked for: the same JSON in another spelling is the same request."""
+    with suppress(orjson.JSONDecodeError):
+        body = orjson.dumps(orjson.loads(body), option=orjson.OPT_SORT_KEYS)
+    target = f"{request.method} {request.url.path}?{request.url.query}\n"
+    return sha256(target.encode() + body).digest()
+
+
+def _encoded(answer: BaseModel) -> bytes:
+    return answer.model_dump_json().encode()
+
+
+def _response(status: int, body: bytes, *, replayed: bool = False) -> Response:
+    headers = {REPLAYED: "true"} if replayed else None
+    return Response(body, status, headers=headers, media_type=MEDIA_TYPE)

@@ -1,0 +1,1 @@
+"""What goes in and what comes out: the edge of the API, in Pydantic models."""

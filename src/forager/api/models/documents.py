@@ -1,0 +1,117 @@
+"""Pages, their sections, hits of a search, and what became of a URL."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pydantic import Field
+
+from forager.api.models.values import Time, View
+from forager.documents.reader import ReadPage, as_markdown
+from forager.documents.reading import DocumentRow, SectionRow
+
+
+class Document(View):
+    """One version of a page of a source."""
+
+    id: int
+    source_id: str
+    url: str
+    path: str
+    title: str | None
+    language: str | None
+    content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
+    fetched_at: Time
+
+    @classmethod
+    def of(cls, row: DocumentRow) -> Document:
+        values = {name: getattr(row, name) for name in row.__slots__}
+        return cls.model_validate({**values, "content_hash": row.content_hash.hex()})
+
+
+class Section(View):
+    """A heading with its text; `parent_id` makes a tree of them."""
+
+    id: UUID
+    parent_id: UUID | None
+    heading: str
+    level: int
+    anchor: str | None
+    content: str
+    position: int
+
+
+class Sections(View):
+    document: Document
+    items: list[Section]
+
+    @classmethod
+    def of(cls, page: ReadPage) -> Sections:
+        return cls(document=Document.of(page.document), items=_sections(page.sections))
+
+
+class Reading(View):
+    """A page, or a section of it with everything below."""
+
+    document: Document
+    markdown: str
+    sections: list[Section]
+
+    @classmethod
+    def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
+        return cls(
+            document=Document.of(page.document),
+            markdown=as_markdown(sections),
+            sections=_sections(sections),
+        )
+
+
+class Hit(View):
+    """A section that was found. All texts are plain: what looks like HTML in them is text."""
+
+    url: str
+    title: str
+    heading: str
+    snippet: str
+    highlights: list[tuple[int, int]] = Field(
+        description="Beginnings and ends of what matched, as offsets into the snippet."
+    )
+    score: float
+    source_id: str
+    document_id: int
+    section_id: UUID
+
+
+class SearchAnswer(View):
+    """Hits, best first."""
+
+    hits: list[Hit]
+    capped: bool = Field(description="There were so many that not all of them were ranked.")
+    next_cursor: str | None
+    note: str | None = Field(description="About the query, for whoever typed it.")
+
+
+class Step(View):
+    url: str
+    via: str
+
+
+class Explanation(View):
+    """What became of a URL, and why."""
+
+    url: str
+    normalised: str
+    steps: list[str] = Field(description="What was done to the URL as it was given.")
+    job_id: UUID | None
+    verdict: str
+    reason: str | None
+    words: str
+    duplicate_of: str | None
+    http_status: int | None
+    depth: int | None
+    attempts: int | None
+    found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
+
+
+def _sections(rows: list[SectionRow]) -> list[Section]:
+    return [Section.model_validate(row) for row in rows]

@@ -1,0 +1,158 @@
+"""Domains and proxies: how the crawler meets the network."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from forager.api.models.values import Order, PlainText, Reason, Time, View, example
+from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, UNCHANGED, DomainChanges
+from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxy_record import ProxyRecord, ProxyState, shown_address
+from forager.fetch.proxy_trial import Trial
+
+MAX_ADDRESSES = 1000
+Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
+
+
+class Domain(View):
+    """A host: what a person set (null: not set), and how it is doing now."""
+
+    domain_name: str
+    base_url: str
+    crawl_delay_seconds: float | None
+    max_concurrent_requests: int | None
+    per_proxy_only: bool
+    is_active: bool
+    blocked_until: Time | None
+    slow_delay: float
+    next_slot_at: Time | None
+    runners: int
+    connections: int
+    created_at: Time
+    updated_at: Time
+
+
+class DomainSettings(Order):
+    """What to set; null takes a setting back, what is left out stays as it is."""
+
+    model_config = example(delay=2.5, concurrency=2)
+
+    delay: float | None = Field(default=None, ge=0, le=MAX_DELAY, description="In seconds.")
+    concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
+    active: bool = Field(default=True, description="Whether it may be crawled at all.")
+    per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
+
+    def changes(self) -> DomainChanges:
+        given = self.model_fields_set
+        return DomainChanges(
+            delay=self.delay if "delay" in given else UNCHANGED,
+            concurrency=self.concurrency if "concurrency" in given else UNCHANGED,
+            active=self.active if "active" in given else UNCHANGED,
+            per_proxy_only=self.per_proxy_only if "per_proxy_only" in given else UNCHANGED,
+        )
+
+
+class NewDomain(DomainSettings):
+    model_config = example(host="shop.example.org", delay=2.5, concurrency=2)
+
+    host: Annotated[PlainText, Field(min_length=1, max_length=300)] = Field(
+        description="A host, host:port, or a URL."
+    )
+
+
+class Proxy(View):
+    """A proxy and its health; its password is never shown."""
+
+    id: int
+    url: str
+    state: ProxyState
+    scheme: str
+    host: str
+    port: int
+    username: str | None
+    has_password: bool
+    allow_private: bool
+    disabled_reason: str | None
+    success_count: int
+    failure_count: int
+    consecutive_failures: int
+    avg_response_time_ms: int | None
+    last_used_at: Time | None
+    last_success_at: Time | None
+    last_failure_at: Time | None
+    last_failure_reason: str | None
+    next_probe_at: Time | None
+    created_at: Time
+
+    @classmethod
+    def of(cls, record: ProxyRecord) -> Proxy:
+        values = {name: getattr(record, name) for name in record.__slots__}
+        url = shown_address(
+            record.scheme, record.host, record.port, record.username, record.has_password
+        )
+        return cls.model_validate({**values, "url": url, "state": record.state})
+
+
+class ProxyOrder(Order):
+    model_config = example(url="http://user:password@proxy.example.org:3128")
+
+    url: Address = Field(description="http, https or socks5://user:password@host:port")
+    allow_private: bool = Field(default=False, description="Allow a private address.")
+
+
+class AddedProxy(View):
+    """`is_new` is false for a known proxy, which got the new password."""
+
+    id: int
+    url: str
+    is_new: bool
+
+
+class DisableOrder(Order):
+    model_config = example(reason="the contract has ended")
+
+    reason: Reason | None = None
+
+
+class TrialOrder(Order):
+    model_config = example(url="https://example.org/")
+
+    url: Address | None = Field(
+        default=None, description="Fetch this; without it, see whether the proxy answers."
+    )
+    allow_private: bool = Field(default=False, description="Allow the URL to be private.")
+
+
+class TrialResult(View):
+    proxy_id: int
+    url: str
+    ok: bool
+    seconds: float
+    status: int | None
+    error: str | None
+    has_recovered: bool = Field(description="It had failed, and is used again.")
+
+    @classmethod
+    def of(cls, trial: Trial) -> TrialResult:
+        result = trial.result
+        return cls(
+            proxy_id=result.proxy_id,
+            url=spec_url(trial.proxy.spec),
+            ok=result.ok,
+            seconds=round(result.seconds, 3),
+            status=result.status,
+            error=result.error,
+            has_recovered=trial.has_recovered,
+        )
+
+
+class RemovedProxy(View):
+    id: int
+
+
+def spec_url(spec: ProxySpec) -> str:
+    return shown_address(
+        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
+    )

@@ -1,0 +1,158 @@
+"""Sources: their generations, differences and schedules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from forager.api.models.values import LARGEST_INT, Order, PlainText, Time, View, example
+from forager.documents import generation as values
+from forager.documents.generation import State
+from forager.documents.schedule import Schedule, parse_cron, parse_every
+
+Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
+
+
+class Source(View):
+    """What was crawled as one unit, and what readers see of it."""
+
+    id: str
+    base_url: str
+    user_id: UUID | None
+    published_number: int | None = Field(description="The generation that readers see.")
+    pages: int
+    published_at: Time | None
+    generations: int = Field(description="How many it ever had.")
+    text_config: str | None
+    keep_generations: int
+    max_shrink: float
+    max_failed: float
+    kind: str
+    payload: dict[str, Any]
+    refresh_every: int | None = Field(description="In seconds.")
+    refresh_cron: str | None
+    next_refresh_at: Time | None
+    created_at: Time
+    updated_at: Time
+    active_job: UUID | None = Field(description="The job that is crawling it now.")
+
+    @classmethod
+    def of(cls, source: values.Source) -> Source:
+        given = {name: getattr(source, name) for name in source.__slots__}
+        given["payload"] = {k: v for k, v in source.payload.items() if k != "sealed"}
+        return cls.model_validate(given)
+
+
+class Generation(View):
+    """The pages that one job found, and how they differ from those before."""
+
+    number: int
+    source_id: str
+    state: State
+    job_id: UUID | None
+    base_number: int | None
+    pages: int
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    created_at: Time
+    published_at: Time | None
+    retired_at: Time | None
+    note: str | None
+
+    @classmethod
+    def of(cls, generation: values.Generation) -> Generation:
+        return cls.model_validate(generation)
+
+
+class SectionChange(View):
+    kind: Literal["added", "removed", "changed"]
+    heading: str
+    anchor: str | None
+    diff: str = Field(description="A unified diff.")
+
+
+class ChangedPage(View):
+    url: str
+    title: str | None
+    sections: list[SectionChange] = Field(description="Of changed pages, if asked for.")
+
+
+class RenamedPage(View):
+    old_url: str
+    new_url: str
+
+
+class Diff(View):
+    """What changed. A renamed page is also among the removed and the added ones."""
+
+    source_id: str
+    old: int
+    new: int
+    added: list[ChangedPage]
+    removed: list[ChangedPage]
+    changed: list[ChangedPage]
+    renamed: list[RenamedPage]
+    truncated: bool = Field(description="There are more differences than these.")
+
+
+class PublishOrder(Order):
+    model_config = example(generation=2, force=False)
+
+    generation: Number | None = Field(default=None, description="By default the newest.")
+    force: bool = Field(default=False, description="Also one that the quality gate refused.")
+
+
+class RollbackOrder(Order):
+    model_config = example(generation=1)
+
+    generation: Number | None = Field(
+        default=None, description="By default the one that was published before."
+    )
+
+
+class ScheduleOrder(Order):
+    """One of the two; neither ends the schedule."""
+
+    model_config = example(every="1d")
+
+    every: Annotated[PlainText, Field(max_length=50)] | None = Field(
+        default=None, description="30min, 12h, 1d, 1w"
+    )
+    cron: Annotated[PlainText, Field(max_length=200)] | None = Field(
+        default=None, description="Five fields, in UTC: 30 4 * * 1-5"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.every is not None and self.cron is not None:
+            raise ValueError("give `every` or `cron`, not both")
+        return self
+
+    def schedule(self) -> Schedule:
+        if self.every is not None:
+            return parse_every(self.every)
+        return Schedule() if self.cron is None else parse_cron(self.cron)
+
+
+class SourceChanges(Order):
+    """What to set; what is left out stays as it is."""
+
+    model_config = example(keep=10, max_shrink=0.5)
+
+    keep: int | None = Field(default=None, ge=1, le=1000, description="Generations to keep.")
+    max_shrink: float | None = Field(
+        default=None, ge=0, le=1, description="By what share pages may fall."
+    )
+    max_failed: float | None = Field(
+        default=None, ge=0, le=1, description="What share of the tried URLs may fail."
+    )
+
+
+class Deleted(View):
+    """What was deleted; the rest of it goes in the background."""
+
+    source_id: str

@@ -1,0 +1,37 @@
+"""Lists: some items, and a cursor to the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from forager.api.limits import MAX_LIST
+from forager.api.models.values import PlainText
+from forager.db.cursor import Page
+
+Item = TypeVar("Item")
+Row = TypeVar("Row")
+
+MAX_CURSOR = 60_000
+
+
+class Listed(BaseModel, Generic[Item]):
+    """A part of a list. `next_cursor` is there exactly if there is more."""
+
+    items: list[Item]
+    next_cursor: str | None = Field(description="Give this as `cursor` to go on.")
+
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="How many items at most.")]
+Cursor = Annotated[
+    PlainText | None,
+    Query(max_length=MAX_CURSOR, description="The `next_cursor` of the part before."),
+]
+
+
+def listed(page: Page[Row], view: Callable[[Row], Item]) -> Listed[Item]:
+    """A page of a service, each row as its view."""
+    return Listed(items=[view(row) for row in page.items], next_cursor=page.next_cursor)

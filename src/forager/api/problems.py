@@ -1,0 +1,196 @@
+"""Errors as `application/problem+json` (RFC 9457): what happened, which field, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from forager.access.errors import Forbidden, QuotaExceeded, StillAnswering, Unauthorised
+from forager.api.request_id import current_request_id
+from forager.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    ErrorKind,
+    ForagerError,
+    InvalidInput,
+    LeaseLost,
+    NotAllowed,
+    NotFound,
+    SchemaMismatch,
+    WorkFailed,
+)
+from forager.logs import get_logger
+from forager.secrets import SecretsUnavailable
+
+log = get_logger("api")
+
+MEDIA_TYPE = "application/problem+json"
+MAX_FIELDS = 20
+RETRY_SOON = 5
+
+
+class FieldProblem(BaseModel):
+    """One part of the request that is wrong."""
+
+    field: str = Field(examples=["body.urls.0"])
+    message: str = Field(examples=["'ftp://example.org' cannot be crawled: scheme"])
+
+
+class Problem(BaseModel):
+    """Why a request was not done."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["type", "title", "status", "detail"]})
+
+    type: str = Field(examples=["urn:forager:problem:not-found"])
+    title: str = Field(examples=["There is no such thing"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
+    fix: str | None = Field(default=None, description="What to do about it.")
+    errors: list[FieldProblem] | None = Field(
+        default=None, description="The fields that are wrong; at most 20."
+    )
+    request_id: str | None = Field(default=None, description="Also in the server's log.")
+
+
+class InvalidFields(InvalidInput):
+    """Parts of the request are not valid."""
+
+    def __init__(self, fields: Sequence[FieldProblem]) -> None:
+        super().__init__("; ".join(f"{f.field}: {f.message}" for f in fields[:3]))
+        self.fields = list(fields[:MAX_FIELDS])
+
+
+class Misdirected(ForagerError):
+    """This server does not go by that name."""
+
+
+# The one table of what each error means to a caller: the first line that fits counts.
+MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
+    (NotFound, 404, "There is no such thing"),
+    (InvalidInput, 422, "The request is not valid"),
+    (Unauthorised, 401, "A valid key is needed"),
+    (Forbidden, 403, "This key may not do that"),
+    (QuotaExceeded, 429, "The quota is used up"),
+    (NotAllowed, 409, "This is not possible now"),
+    (LeaseLost, 409, "This is not possible now"),
+    (Misdirected, 421, "This server does not go by that name"),
+    (DatabaseUnavailable, 503, "The database cannot be used"),
+    (DiskFull, 503, "There is no space left"),
+    (SchemaMismatch, 503, "The database has another schema"),
+    (SecretsUnavailable, 503, "Stored secrets cannot be used"),
+    (WorkFailed, 502, "It was tried and failed"),
+    # a value that no rule of ours has caught, and that PostgreSQL cannot hold
+    (psycopg.DataError, 422, "The request is not valid"),
+    (UnicodeEncodeError, 422, "The request is not valid"),
+)
+NAMES = {
+    400: "bad-request",
+    401: "unauthorised",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    409: "conflict",
+    413: "too-large",
+    421: "misdirected",
+    422: "invalid",
+    429: "quota",
+    500: "internal",
+    502: "failed",
+    503: "unavailable",
+}
+# what is said where the error itself has no better words
+HTTP_WORDS = {
+    404: ("There is no such thing", "nothing is at this path", "See /api/docs for the paths."),
+    405: ("This path does not take that method", "the method is not allowed here",
+          "The header Allow names the methods that are."),
+    413: ("The request is too large", "the body is larger than this server reads",
+          "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
+}  # fmt: skip
+
+
+def problem_of(error: Exception) -> Problem:
+    """What to tell a caller about an error; the unexpected ones tell nothing about the inside."""
+    if isinstance(error, HTTPException):
+        return _of_http(error)
+    if isinstance(error, RequestValidationError):
+        return problem_of(InvalidFields(field_problems(error.errors())))
+    if isinstance(error, WorkFailed) and error.kind in (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS):
+        return _problem(403, "This may not be fetched", error.message, fix=error.hint)
+    for kind, status, title in MEANINGS:
+        if isinstance(error, kind):
+            return _of_known(error, status, title)
+    return _problem(
+        500,
+        "Something went wrong in Forager",
+        "this should not have happened",
+        fix="The log has more under this request id; report it with that.",
+    )
+
+
+def problem_response(error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem.status == 500:
+        log.error("a request failed", exc_info=error)
+    return Response(
+        problem.model_dump_json(exclude_none=True),
+        problem.status,
+        headers=_headers(error, problem.status),
+        media_type=MEDIA_TYPE,
+    )
+
+
+async def answer_with_problem(_request: Request, error: Exception) -> Response:
+    """The exception handler of the application."""
+    return problem_response(error)
+
+
+def field_problems(errors: Sequence[Any], *prefix: str) -> list[FieldProblem]:
+    """The errors of a Pydantic model; what was sent is not repeated, it may be long or secret."""
+    return [
+        FieldProblem(
+            field=".".join(map(str, (*prefix, *problem["loc"])))[:200],
+            message=str(problem["msg"]).removeprefix("Value error, ")[:500],
+        )
+        for problem in errors[:MAX_FIELDS]
+    ]
+
+
+def _of_known(error: Exception, status: int, title: str) -> Problem:
+    if not isinstance(error, ForagerError):
+        return _problem(status, title, "a value cannot be stored: out of range, or not text")
+    fields = error.fields if isinstance(error, InvalidFields) else None
+    return _problem(status, title, error.message, fix=error.hint, errors=fields)
+
+
+def _of_http(error: HTTPException) -> Problem:
+    title, words, fix = HTTP_WORDS.get(error.status_code, (str(error.detail), "", None))
+    return _problem(error.status_code, title, words or str(error.detail), fix=fix)
+
+
+def _problem(status: int, title: str, detail: str, **more: Any) -> Problem:
+    return Problem(
+        type=f"urn:forager:problem:{NAMES.get(status, 'other')}",
+        title=title,
+        status=status,
+        detail=detail,
+        request_id=current_request_id(),
+        **more,
+    )
+
+
+def _headers(error: Exception, status: int) -> dict[str, str]:
+    headers: Mapping[str, str] = getattr(error, "headers", None) or {}
+    if isinstance(error, Unauthorised):
+        return {"WWW-Authenticate": 'Bearer realm="forager"'}
+    if isinstance(error, QuotaExceeded):
+        return {"Retry-After": str(error.retry_after)}
+    if isinstance(error, StillAnswering):
+        return {"Retry-After": "1"}
+    return {"Retry-After": str(RETRY_SOON)} if status == 503 else dict(headers)

@@ -1,0 +1,122 @@
+"""Reading what was crawled, searching it, and asking what became of a URL."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from forager.api.models.documents import (
+    Document,
+    Explanation,
+    Hit,
+    Reading,
+    SearchAnswer,
+    Sections,
+)
+from forager.api.models.values import PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Here, Reader
+from forager.crawl.explain import explain as explain_url
+from forager.documents.reader import list_documents, read_page, read_path, section_of
+from forager.documents.search import SearchRequest
+from forager.documents.search import search as search_sections
+from forager.documents.search.hit import MAX_HITS
+
+router = APIRouter()
+
+SourceName = Annotated[PlainText, Query(min_length=1, max_length=500)]
+AnySource = Annotated[PlainText | None, Query(min_length=1, max_length=500)]
+PathText = Annotated[PlainText, Query(max_length=8000)]
+Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
+
+
+@router.get("/documents", tags=["documents"])
+async def documents(
+    source: SourceName,
+    here: Here,
+    caller: Reader,
+    path: Annotated[PathText, Query(description="Only paths that begin like this.")] = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[Document]:
+    """The published pages of a source by path; a cursor stays in its generation."""
+    await here.source_of(caller, source)
+    page = await list_documents(here.database, source, path=path, cursor=cursor, limit=limit)
+    return listed(page, Document.of)
+
+
+@router.get("/documents/read", tags=["documents"])
+async def read(
+    url: Url,
+    here: Here,
+    caller: Reader,
+    source: AnySource = None,
+    section: Annotated[
+        PlainText | None,
+        Query(max_length=2000, description="Only this section: its anchor or heading."),
+    ] = None,
+) -> Reading:
+    """A published page as markdown and sections; without a source, the copy fetched last."""
+    page = await read_page(here.database, url, source_id=source, user_id=caller.sees_only)
+    sections = page.sections if section is None else section_of(page, section)
+    return Reading.of(page, sections)
+
+
+@router.get("/sections", tags=["documents"])
+async def sections(
+    source: SourceName,
+    path: Annotated[PathText, Query(description="The whole path of a page.")],
+    here: Here,
+    caller: Reader,
+) -> Sections:
+    """The sections of a published page, by the source and the path of the page."""
+    await here.source_of(caller, source)
+    return Sections.of(await read_path(here.database, source, path))
+
+
+@router.get("/search", tags=["search"])
+async def search(
+    q: Annotated[
+        PlainText,
+        Query(
+            max_length=2000,
+            description='Words, "exact phrases", identifiers, -without, one or another.',
+            examples=["connection pool"],
+        ),
+    ],
+    here: Here,
+    caller: Reader,
+    source: AnySource = None,
+    path: Annotated[PathText | None, Query(description="Only below this path.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 10,
+    cursor: Cursor = None,
+) -> SearchAnswer:
+    """Sections of published pages, best first."""
+    request = SearchRequest(
+        query=q, source=source, path=path, user_id=caller.sees_only, limit=limit, cursor=cursor
+    )
+    page = await search_sections(here.database, request)
+    return SearchAnswer(
+        hits=[Hit.model_validate(hit) for hit in page.hits],
+        capped=page.capped,
+        next_cursor=page.next_cursor,
+        note=page.note,
+    )
+
+
+@router.get("/explain", tags=["search"])
+async def explain(
+    url: Url,
+    here: Here,
+    caller: Reader,
+    job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
+) -> Explanation:
+    """What became of a URL in a crawl, or in the latest crawl that knows it."""
+    if job_id is not None:
+        await here.job_of(caller, job_id)
+    found = await explain_url(
+        here.database, here.queue, url, job_id=job_id, user_id=caller.sees_only
+    )
+    return Explanation.model_validate(found)

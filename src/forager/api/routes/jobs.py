@@ -1,0 +1,190 @@
+"""Jobs: looking at them, and steering them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from forager.access.caller import Caller
+from forager.api.models.jobs import (
+    BulkOrder,
+    BulkResult,
+    Job,
+    JobDetail,
+    JobEvent,
+    Move,
+    Moved,
+    MoveOrder,
+    PageOutcome,
+    PendingWork,
+    Pruned,
+    PruneOrder,
+    StateCount,
+    Worker,
+    Workers,
+)
+from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.problems import problem_of
+from forager.api.services import Admin, Here, Operator, Reader, Services
+from forager.crawl.settled import list_settled
+from forager.crawl.settlement import Outcome
+from forager.db.cursor import Page
+from forager.jobs import bulk
+from forager.jobs import job as jobs
+from forager.jobs.lifecycle import Status
+from forager.jobs.report import job_report, list_workers
+
+router = APIRouter(tags=["jobs"])
+
+MAX_STATUSES = 20
+
+Filter = Annotated[PlainText | None, Query(max_length=500)]
+EventCursor = Annotated[
+    int, Query(ge=0, le=LARGEST_BIGINT, description="The `next_cursor` of the part before.")
+]
+
+
+@router.get("/jobs")
+async def list_jobs(
+    here: Here,
+    caller: Reader,
+    status: Annotated[list[Status] | None, Query(max_length=MAX_STATUSES)] = None,
+    kind: Filter = None,
+    source: Filter = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[Job]:
+    """Jobs, newest first."""
+    page = await here.queue.list_jobs(
+        statuses=status,
+        kind=kind,
+        source_id=source,
+        user_id=caller.sees_only,
+        cursor=cursor,
+        limit=limit,
+    )
+    return listed(page, Job.of)
+
+
+@router.get("/jobs/work")
+async def work(here: Here, caller: Reader) -> PendingWork:
+    """Jobs by state, and the work they still have."""
+    counts = await here.queue.counts(user_id=caller.sees_only)
+    left = await here.queue.pending_work(user_id=caller.sees_only)
+    return PendingWork(counts=counts, pending_work=[StateCount.of(row) for row in left])
+
+
+@router.post("/jobs/bulk")
+async def move_many(order: BulkOrder, here: Here, caller: Operator) -> BulkResult:
+    """Pause, resume, cancel or retry many jobs; each is moved or refused by itself."""
+    moved = await bulk.move_each(
+        order.ids, lambda job_id: _move(here, caller, job_id, order.action, order.reason)
+    )
+    items = [_moved(each) for each in moved]
+    done = sum(item.job is not None for item in items)
+    return BulkResult(moved=done, failed=len(items) - done, items=items)
+
+
+@router.post("/jobs/prune")
+async def prune(order: PruneOrder, here: Here, caller: Admin) -> Pruned:  # noqa: ARG001 - the scope
+    """Delete finished jobs of an age, with their history; by default the age of the settings."""
+    days = order.older_than_days
+    return Pruned(deleted=await here.queue.prune(older_than=None if days is None else days * 86400))
+
+
+@router.get("/jobs/{job_id}")
+async def show(job_id: UUID, here: Here, caller: Reader) -> JobDetail:
+    """Everything about one job."""
+    await here.job_of(caller, job_id)
+    return JobDetail.of_report(await job_report(here.database, here.queue, job_id))
+
+
+@router.get("/jobs/{job_id}/pages")
+async def pages(
+    job_id: UUID,
+    here: Here,
+    caller: Reader,
+    outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[PageOutcome]:
+    """What became of the URLs of a job, in no particular order; those of some outcomes alone."""
+    await here.job_of(caller, job_id)
+    page = await list_settled(
+        here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
+    )
+    return listed(page, PageOutcome.of)
+
+
+@router.get("/jobs/{job_id}/events")
+async def events(
+    job_id: UUID, here: Here, caller: Reader, limit: Limit = 100, cursor: EventCursor = 0
+) -> Listed[JobEvent]:
+    """A job's history, oldest first."""
+    await here.job_of(caller, job_id)
+    found = await here.queue.events(job_id, after=cursor, limit=limit)
+    # a full page may be the last one: only the next event tells
+    more = len(found) == limit and await here.queue.events(job_id, after=found[-1].id, limit=1)
+    return listed(Page(found, str(found[-1].id) if more else None), JobEvent.of)
+
+
+@router.post("/jobs/{job_id}/pause")
+async def pause(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+    """Hold a job. A running one commits what it has first; until then it is pausing."""
+    return await _moved_job(here, caller, job_id, Move.PAUSE, order)
+
+
+@router.post("/jobs/{job_id}/resume")
+async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+    """Continue a paused job from its last commit."""
+    return await _moved_job(here, caller, job_id, Move.RESUME, order)
+
+
+@router.post("/jobs/{job_id}/cancel")
+async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+    """End a job for good; what it had not published is thrown away."""
+    return await _moved_job(here, caller, job_id, Move.CANCEL, order)
+
+
+@router.post("/jobs/{job_id}/retry")
+async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+    """Let a failed job run again from its last commit, with all its retries."""
+    return await _moved_job(here, caller, job_id, Move.RETRY, order)
+
+
+@router.get("/workers", tags=["workers"])
+async def workers(here: Here, caller: Operator) -> Workers:  # noqa: ARG001 - the scope
+    """Workers that are, or lately were, there."""
+    found = await list_workers(here.database)
+    return Workers(items=[Worker.model_validate(worker) for worker in found])
+
+
+async def _moved_job(
+    here: Services, caller: Caller, job_id: UUID, move: Move, order: MoveOrder | None
+) -> Job:
+    return Job.of(await _move(here, caller, job_id, move, order.reason if order else None))
+
+
+async def _move(
+    here: Services, caller: Caller, job_id: UUID, move: Move, reason: str | None
+) -> jobs.Job:
+    await here.job_of(caller, job_id)
+    queue = here.queue
+    act = {
+        Move.PAUSE: queue.pause,
+        Move.RESUME: queue.resume,
+        Move.CANCEL: queue.cancel,
+        Move.RETRY: queue.retry,
+    }[move]
+    return await act(job_id, actor=caller.actor, reason=reason)
+
+
+def _moved(each: bulk.Moved) -> Moved:
+    return Moved(
+        id=each.id,
+        job=None if each.job is None else Job.of(each.job),
+        problem=None if each.error is None else problem_of(each.error),
+    )

@@ -1,0 +1,153 @@
+"""Domains and proxies. They belong to the installation: operators look, admins change."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from forager.api.idempotency import OnlyOnce
+from forager.api.models.network import (
+    AddedProxy,
+    DisableOrder,
+    Domain,
+    DomainSettings,
+    NewDomain,
+    Proxy,
+    ProxyOrder,
+    RemovedProxy,
+    TrialOrder,
+    TrialResult,
+    spec_url,
+)
+from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Admin, Here, Operator, Services
+from forager.errors import InvalidInput
+from forager.fetch.client import ClientOptions
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies import parse_address
+from forager.fetch.proxy_trial import try_proxies
+from forager.fetch.user_agent import agent_header
+
+router = APIRouter()
+
+# the scope is all that is asked of the caller here
+# ruff: noqa: ARG001
+
+Host = Annotated[PlainText, Path(min_length=1, max_length=300, examples=["shop.example.org"])]
+ProxyId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+
+
+# --- domains -----------------------------------------------------------------------------------
+
+
+@router.get("/domains", tags=["domains"])
+async def list_domains(
+    here: Here,
+    caller: Operator,
+    active: Annotated[bool | None, Query(description="Only these.")] = None,
+    slowed: Annotated[bool, Query(description="Only hosts that asked for fewer requests.")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[Domain]:
+    """Domains by name."""
+    page = await here.domains.list_domains(active=active, slowed=slowed, cursor=cursor, limit=limit)
+    return listed(page, Domain.model_validate)
+
+
+@router.post("/domains", status_code=201, response_model=Domain, tags=["domains"])
+async def add_domain(order: NewDomain, caller: Admin, once: OnlyOnce) -> Response:
+    """Give a host settings of its own; they also cover its subdomains that have none."""
+
+    async def add(here: Services) -> Domain:
+        return Domain.model_validate(await here.domains.add(order.host, order.changes()))
+
+    return await once.do(add, status=201)
+
+
+@router.get("/domains/{host}", tags=["domains"])
+async def show_domain(host: Host, here: Here, caller: Operator) -> Domain:
+    """The domain that applies to a host: its own, or the nearest above it."""
+    return Domain.model_validate(await here.domains.get(host))
+
+
+@router.patch("/domains/{host}", tags=["domains"])
+async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admin) -> Domain:
+    """Change how a domain is treated; running crawls heed it within seconds."""
+    return Domain.model_validate(await here.domains.set(host, order.changes()))
+
+
+@router.post("/domains/{host}/unblock", tags=["domains"])
+async def unblock(host: Host, here: Here, caller: Admin) -> Domain:
+    """Forget that a host asked for fewer requests."""
+    return Domain.model_validate(await here.domains.forget_slow_down(host))
+
+
+# --- proxies -----------------------------------------------------------------------------------
+
+
+@router.get("/proxies", tags=["proxies"])
+async def list_proxies(
+    here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[Proxy]:
+    """Proxies with their health, by id."""
+    page = await here.proxies.page(limit=limit, after=_last_id(cursor))
+    return listed(page, Proxy.of)
+
+
+@router.post("/proxies", status_code=201, response_model=AddedProxy, tags=["proxies"])
+async def add_proxy(order: ProxyOrder, caller: Admin, once: OnlyOnce) -> Response:
+    """Add a proxy. Its password is stored encrypted; a known proxy gets the new password."""
+    spec = parse_address(order.url)
+
+    async def add(here: Services) -> AddedProxy:
+        added = await here.proxies.add(spec, allow_private=order.allow_private)
+        return AddedProxy(id=added.id, url=spec_url(spec), is_new=added.is_new)
+
+    return await once.do(add, status=201)
+
+
+@router.delete("/proxies/{proxy_id}", tags=["proxies"])
+async def remove_proxy(proxy_id: ProxyId, here: Here, caller: Admin) -> RemovedProxy:
+    """Forget a proxy, with its password and counts."""
+    return RemovedProxy(id=(await here.proxies.remove(proxy_id)).id)
+
+
+@router.post("/proxies/{proxy_id}/enable", tags=["proxies"])
+async def enable_proxy(proxy_id: ProxyId, here: Here, caller: Admin) -> Proxy:
+    """Use a proxy again, with no failure remembered against it."""
+    return Proxy.of(await here.proxies.enable(proxy_id))
+
+
+@router.post("/proxies/{proxy_id}/disable", tags=["proxies"])
+async def disable_proxy(
+    proxy_id: ProxyId, here: Here, caller: Admin, order: DisableOrder | None = None
+) -> Proxy:
+    """Stop using a proxy until it is enabled again."""
+    return Proxy.of(await here.proxies.disable(proxy_id, order.reason if order else None))
+
+
+@router.post("/proxies/{proxy_id}/test", tags=["proxies"])
+async def try_proxy(
+    proxy_id: ProxyId, here: Here, caller: Admin, order: TrialOrder | None = None
+) -> TrialResult:
+    """Go through a proxy and see how long it takes. A failing one that works is used again."""
+    wanted = order or TrialOrder()
+    options = ClientOptions(
+        user_agent=agent_header(here.settings),
+        guard=GuardPolicy(allow_private=wanted.allow_private),
+    )
+    [trial] = await try_proxies(here.proxies, [proxy_id], options, wanted.url)
+    return TrialResult.of(trial)
+
+
+def _last_id(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 20):
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return min(int(cursor), LARGEST_BIGINT)

@@ -1,0 +1,133 @@
+"""Sources: what readers see of them, and how that changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from forager.api.idempotency import OnlyOnce
+from forager.api.models.crawls import CrawlStarted
+from forager.api.models.sources import (
+    Deleted,
+    Diff,
+    Generation,
+    Number,
+    PublishOrder,
+    RollbackOrder,
+    ScheduleOrder,
+    Source,
+    SourceChanges,
+)
+from forager.api.models.values import PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Here, Operator, Reader, Services
+from forager.crawl.admission import start_refresh
+from forager.documents import publication, sources
+from forager.documents.diff import MAX_CHANGES, diff_generations
+
+router = APIRouter(prefix="/sources", tags=["sources"])
+
+SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["docs.example.org"])]
+
+
+@router.get("")
+async def list_sources(
+    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[Source]:
+    """Sources by name."""
+    page = await sources.list_sources(
+        here.database, user_id=caller.sees_only, cursor=cursor, limit=limit
+    )
+    return listed(page, Source.of)
+
+
+@router.get("/{source_id}")
+async def show(source_id: SourceId, here: Here, caller: Reader) -> Source:
+    """One source."""
+    return Source.of(await here.source_of(caller, source_id))
+
+
+@router.patch("/{source_id}")
+async def change(
+    source_id: SourceId, changes: SourceChanges, here: Here, caller: Operator
+) -> Source:
+    """Set what is kept of a source, and what its quality gate lets pass."""
+    await here.source_of(caller, source_id)
+    return Source.of(await sources.set_limits(here.database, source_id, **changes.model_dump()))
+
+
+@router.delete("/{source_id}")
+async def delete(source_id: SourceId, here: Here, caller: Operator) -> Deleted:
+    """Delete a source with all its generations; readers see nothing of it from now on."""
+    await here.source_of(caller, source_id)
+    await sources.delete_source(here.database, source_id)
+    return Deleted(source_id=source_id)
+
+
+@router.post("/{source_id}/refresh", status_code=202, response_model=CrawlStarted)
+async def refresh(source_id: SourceId, caller: Operator, once: OnlyOnce) -> Response:
+    """Crawl a source again as it was crawled last."""
+
+    async def start(here: Services) -> CrawlStarted:
+        source = await here.source_of(caller, source_id)
+        return CrawlStarted.of(await start_refresh(here.database, here.settings, caller, source))
+
+    return await once.do(start, status=202)
+
+
+@router.put("/{source_id}/schedule")
+async def schedule(
+    source_id: SourceId, order: ScheduleOrder, here: Here, caller: Operator
+) -> Source:
+    """Set when a source is refreshed; an empty order ends the schedule."""
+    await here.source_of(caller, source_id)
+    return Source.of(await sources.set_schedule(here.database, source_id, order.schedule()))
+
+
+@router.get("/{source_id}/generations")
+async def generations(
+    source_id: SourceId, here: Here, caller: Reader, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[Generation]:
+    """Generations of a source, newest first."""
+    await here.source_of(caller, source_id)
+    page = await sources.list_generations(here.database, source_id, cursor=cursor, limit=limit)
+    return listed(page, Generation.of)
+
+
+@router.get("/{source_id}/diff")
+async def diff(
+    source_id: SourceId,
+    here: Here,
+    caller: Reader,
+    old: Annotated[Number | None, Query(description="By default what `new` was built on.")] = None,
+    new: Annotated[Number | None, Query(description="By default the published one.")] = None,
+    sections: Annotated[bool, Query(description="With the changed sections as diffs.")] = False,
+    limit: Annotated[int, Query(ge=1, le=MAX_CHANGES, description="Pages at most.")] = 1000,
+) -> Diff:
+    """What one generation has otherwise than another."""
+    await here.source_of(caller, source_id)
+    found = await diff_generations(
+        here.database, source_id, old, new, with_sections=sections, limit=limit
+    )
+    return Diff.model_validate(found)
+
+
+@router.post("/{source_id}/publish")
+async def publish(
+    source_id: SourceId, order: PublishOrder, here: Here, caller: Operator
+) -> Generation:
+    """Let readers see a generation."""
+    await here.source_of(caller, source_id)
+    done = await publication.publish(here.database, source_id, order.generation, force=order.force)
+    return Generation.of(done)
+
+
+@router.post("/{source_id}/rollback")
+async def rollback(
+    source_id: SourceId, order: RollbackOrder, here: Here, caller: Operator
+) -> Generation:
+    """Let readers see an older generation again."""
+    await here.source_of(caller, source_id)
+    return Generation.of(await publication.roll_back(here.database, source_id, order.generation))

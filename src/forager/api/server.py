@@ -1,0 +1,112 @@
+"""The server: binds, serves until told to stop, and lets requests under way finish."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from forager.access.keys import any_key
+from forager.access.upkeep import AccessUpkeep
+from forager.api.app import create_app
+from forager.api.origins import is_loopback
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotAllowed
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("api")
+
+BACKLOG = 2048
+GRACE = 10
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    settings: Settings,
+    database: Database,
+    stopping: asyncio.Event,
+    *,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Answer requests until `stopping` is set; `started` is told the address."""
+    await refuse_open_door(settings, database)
+    line = bind(settings)
+    app = create_app(settings, database)
+    server = _Server(_config(app))
+    upkeep = asyncio.create_task(AccessUpkeep(database).run(), name="access upkeep")
+    serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
+    told = asyncio.create_task(stopping.wait())
+    address = _address(line)
+    log.info("api listens", address=address, keys=await any_key(database))
+    if started is not None:
+        started(address)
+    try:
+        await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
+        await app.state.hub.close()
+        server.should_exit = True
+        await serving
+    finally:
+        # at once, when this task is cancelled
+        server.force_exit = server.should_exit = True
+        for task in (told, upkeep):
+            task.cancel()
+        await asyncio.gather(serving, told, upkeep, return_exceptions=True)
+        line.close()
+
+
+async def refuse_open_door(settings: Settings, database: Database) -> None:
+    """Without any key everybody who can connect is an admin: that can only be this machine."""
+    if is_loopback(settings.api_host) or await any_key(database):
+        return
+    raise NotAllowed(
+        f"without an API key the API listens on loopback only, not on {settings.api_host}",
+        hint="Make a key first: forager keys create NAME --scope admin",
+    )
+
+
+def bind(settings: Settings) -> socket.socket:
+    host, port = settings.api_host.strip("[]"), settings.api_port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # the protocol is named, because asyncio turns Nagle's delay off only where it sees TCP
+    line = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        line.bind((host, port))
+        line.listen(BACKLOG)
+    except OSError as error:
+        line.close()
+        raise InvalidInput(
+            f"the API cannot listen on {host}:{port}: {error.strerror or error}",
+            hint="Give another --port or --host, or stop what uses it.",
+        ) from None
+    return line
+
+
+def _config(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+    )
+
+
+def _address(line: socket.socket) -> str:
+    host, port = line.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

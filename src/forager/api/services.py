@@ -1,0 +1,89 @@
+"""What endpoints call: the services, put together for one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from forager.access.caller import Caller
+from forager.access.scope import Scope
+from forager.db.database import Connection, Database
+from forager.db.within import Within
+from forager.documents.generation import Source
+from forager.documents.publication import no_such_source
+from forager.documents.sources import get_source
+from forager.errors import NotFound
+from forager.fetch.domains import Domains
+from forager.fetch.proxies import Proxies
+from forager.jobs.job import Job
+from forager.jobs.queue import Queue
+from forager.secrets import Vault
+from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The database and everything that stands on it."""
+
+    database: Database
+    settings: Settings
+
+    @property
+    def queue(self) -> Queue:
+        return Queue(self.database, self.settings)
+
+    @property
+    def domains(self) -> Domains:
+        return Domains(self.database)
+
+    @property
+    def vault(self) -> Vault:
+        return Vault(self.settings)
+
+    @property
+    def proxies(self) -> Proxies:
+        return Proxies(self.database, self.vault)
+
+    def within(self, connection: Connection) -> Services:
+        """The same services, all inside the transaction of this connection."""
+        return replace(self, database=Within(self.database, connection))
+
+    # --- what belongs to somebody else is as if it were not there -----------------------------
+
+    async def job_of(self, caller: Caller, job_id: UUID) -> Job:
+        job = await self.queue.get(job_id)
+        if not caller.sees(job.user_id):
+            raise NotFound(f"there is no job {job_id}", hint="GET /api/jobs lists your jobs.")
+        return job
+
+    async def source_of(self, caller: Caller, source_id: str) -> Source:
+        source = await get_source(self.database, source_id)
+        if not caller.sees(source.user_id):
+            raise no_such_source(source_id)
+        return source
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+class Needs:
+    """A dependency: the caller, if the key is good enough."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> Caller:
+        caller: Caller = request.state.caller
+        caller.require(self.scope)
+        return caller
+
+
+Here = Annotated[Services, Depends(_services)]
+Reader = Annotated[Caller, Depends(Needs(Scope.READ))]
+Operator = Annotated[Caller, Depends(Needs(Scope.OPERATE))]
+Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN))]

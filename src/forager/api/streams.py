@@ -1,0 +1,176 @@
+"""Server-sent events: progress as it happens.
+
+One look at the database per interval serves everybody who watches in this process, however many
+they are and whichever jobs they watch. Nobody watches: nobody looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+
+from forager.access.errors import QuotaExceeded
+from forager.api.models.crawls import CrawlProgress
+from forager.api.models.jobs import JobEvent
+from forager.crawl.report import CrawlReport, crawl_reports
+from forager.db.database import Database
+from forager.errors import DatabaseUnavailable
+from forager.jobs import job as jobs
+from forager.jobs import store
+from forager.jobs.lifecycle import FINISHED
+from forager.logs import get_logger
+
+log = get_logger("api")
+
+LOOK_INTERVAL = 0.5
+HEARTBEAT = 15.0
+# after this a client connects again, so that a key that was revoked meanwhile is noticed
+LONGEST = 900.0
+MAX_STREAMS = 1000
+MAX_EVENTS = 1000
+RETRY_MS = 2000
+
+
+@dataclass(slots=True)
+class Watched:
+    """A job that somebody watches, as it was at the last look."""
+
+    report: CrawlReport | None = None
+    events: list[jobs.JobEvent] = field(default_factory=list)
+    gone: bool = False
+    watchers: set[asyncio.Event] = field(default_factory=set)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.gone or (self.report is not None and self.report.job.status in FINISHED)
+
+    def wake(self) -> None:
+        for watcher in self.watchers:
+            watcher.set()
+
+
+class ProgressHub:
+    """Looks at all watched jobs together, and wakes who watches one that changed."""
+
+    def __init__(self, database: Database, *, interval: float = LOOK_INTERVAL) -> None:
+        self._database = database
+        self._interval = interval
+        self._watched: dict[UUID, Watched] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self.closing = False
+
+    @asynccontextmanager
+    async def watch(self, job_id: UUID) -> AsyncIterator[tuple[Watched, asyncio.Event]]:
+        """The job's state, kept up to date, and an event that is set when it changes."""
+        if sum(len(w.watchers) for w in self._watched.values()) >= MAX_STREAMS:
+            raise QuotaExceeded("too many streams are open", retry_after=10)
+        watched = self._watched.setdefault(job_id, Watched())
+        changed = asyncio.Event()
+        watched.watchers.add(changed)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_for_ever(), name="progress hub")
+        try:
+            yield watched, changed
+        finally:
+            watched.watchers.discard(changed)
+            if not watched.watchers:
+                self._watched.pop(job_id, None)
+
+    async def close(self) -> None:
+        """End all streams; their clients may connect to another process, or to this one later."""
+        self.closing = True
+        for watched in self._watched.values():
+            watched.wake()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _look_for_ever(self) -> None:
+        while self._watched:
+            try:
+                await self.run_once()
+            except (DatabaseUnavailable, psycopg.Error) as error:
+                log.warning("progress cannot be read now", reason=str(error))
+            await asyncio.sleep(self._interval)
+
+    async def run_once(self) -> None:
+        """One look at every watched job."""
+        ids = list(self._watched)
+        reports = await crawl_reports(self._database, ids)
+        events = await self._new_events()
+        for job_id in ids:
+            watched = self._watched.get(job_id)
+            if watched is not None:
+                self._note(watched, reports.get(job_id), events.get(job_id, []))
+
+    def _note(
+        self, watched: Watched, report: CrawlReport | None, events: list[jobs.JobEvent]
+    ) -> None:
+        known = watched.events[-1].id if watched.events else 0
+        fresh = [event for event in events if event.id > known]
+        changed = bool(fresh) or report != watched.report
+        watched.gone = report is None
+        watched.report = report
+        watched.events = [*watched.events, *fresh][-MAX_EVENTS:]
+        if changed or watched.gone:
+            watched.wake()
+
+    async def _new_events(self) -> dict[UUID, list[jobs.JobEvent]]:
+        """Moves since the last one that is known of each job."""
+        known = {
+            job_id: watched.events[-1].id if watched.events else 0
+            for job_id, watched in self._watched.items()
+        }
+        async with self._database.connection() as connection:
+            found = await store.select_events_of_many(connection, known, limit=MAX_EVENTS)
+        by_job: dict[UUID, list[jobs.JobEvent]] = {}
+        for event in found:
+            by_job.setdefault(event.job_id, []).append(event)
+        return by_job
+
+
+async def progress_events(
+    hub: ProgressHub, job_id: UUID, last_event_id: int
+) -> AsyncIterator[bytes]:
+    """`move` for each move after the last one the client knows, `progress` for each change."""
+    stop_at = time.monotonic() + LONGEST
+    sent: bytes | None = None
+    async with hub.watch(job_id) as (watched, changed):
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        while not hub.closing and time.monotonic() < stop_at:
+            for event in [e for e in watched.events if e.id > last_event_id]:
+                last_event_id = event.id
+                yield _message("move", JobEvent.of(event).model_dump_json(), event.id)
+            if watched.report is not None:
+                body = _message("progress", CrawlProgress.of(watched.report).model_dump_json())
+                if body != sent:
+                    yield body
+                    sent = body
+            if watched.has_ended:
+                yield _message("end", "{}")
+                return
+            if not await _wait(changed):
+                yield b": still here\n\n"
+
+
+async def _wait(changed: asyncio.Event) -> bool:
+    """Wait for a change; False if there was none for a while."""
+    try:
+        async with asyncio.timeout(HEARTBEAT):
+            await changed.wait()
+    except TimeoutError:
+        return False
+    changed.clear()
+    return True
+
+
+def _message(kind: str, data: str, event_id: int | None = None) -> bytes:
+    head = "" if event_id is None else f"id: {event_id}\n"
+    # JSON has no raw line breaks, so one data line holds all of it
+    return f"{head}event: {kind}\ndata: {data}\n\n".encode()

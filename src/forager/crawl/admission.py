@@ -1,0 +1,117 @@
+"""Crawls that somebody with a key asks for: whether they may, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from forager.access.caller import Caller
+from forager.access.quotas import admit_job, taken
+from forager.access.scope import Scope
+from forager.crawl.options import POOL, CrawlOptions
+from forager.crawl.service import default_source, request_crawl
+from forager.db.database import Database
+from forager.db.within import Within
+from forager.documents.generation import Source
+from forager.documents.sources import enqueue_refresh
+from forager.errors import GiveUp
+from forager.extract.hosts import host_name, host_of
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxy import ProxySpec
+from forager.jobs.lifecycle import ACTIVE
+from forager.jobs.queue import Enqueued, Queue
+from forager.settings import Settings
+
+
+async def start_crawl(
+    database: Database,
+    settings: Settings,
+    caller: Caller,
+    options: CrawlOptions,
+    *,
+    source: str | None = None,
+    priority: int = 0,
+) -> Enqueued:
+    """Enqueue a crawl for its caller, within the caller's rights and quota."""
+    check_addresses(options, caller)
+    source_id = source or default_source(options)
+    async with _counted(database, caller) as here:
+        queue = Queue(here, settings)
+        asked = await _running(queue, caller, source_id)
+        if asked is None:
+            pages = await _admit(here, caller, source_id, options.max_pages)
+            asked = await request_crawl(
+                queue,
+                options.model_copy(update={"max_pages": pages}),
+                source=source_id,
+                priority=priority,
+                max_retries=settings.max_retries,
+                user_id=caller.user_id,
+                actor=caller.actor,
+            )
+    return _own(asked, caller, source_id)
+
+
+async def start_refresh(
+    database: Database, settings: Settings, caller: Caller, source: Source
+) -> Enqueued:
+    """Crawl a source again as it was crawled last, within the caller's quota."""
+    async with _counted(database, caller) as here:
+        queue = Queue(here, settings)
+        asked = await _running(queue, caller, source.id)
+        if asked is None:
+            pages = await _admit(here, caller, source.id, source.payload.get("max_pages"))
+            payload = source.payload if pages is None else {**source.payload, "max_pages": pages}
+            asked = await enqueue_refresh(
+                queue, replace(source, payload=payload), actor=caller.actor
+            )
+    return _own(asked, caller, source.id)
+
+
+def check_addresses(options: CrawlOptions, caller: Caller) -> None:
+    """Private addresses are for admins. What a name resolves to is checked when it is fetched."""
+    if options.allow_private:
+        caller.require(Scope.ADMIN)
+    hosts = {host_name(host_of(url)) for url in options.seeds}
+    if options.proxy is not None and options.proxy != POOL:
+        hosts.add(ProxySpec.parse(options.proxy).host)
+    guard = GuardPolicy(allow_private=options.allow_private)
+    try:
+        for host in hosts:
+            guard.check_unresolved(host)
+    except GiveUp as refused:
+        raise GiveUp(
+            refused.message, kind=refused.kind, hint="An admin may set `allow_private`."
+        ) from None
+
+
+@asynccontextmanager
+async def _counted(database: Database, caller: Caller) -> AsyncIterator[Database]:
+    """Counting and adding are one transaction; who is not counted need not pay for it."""
+    if not caller.quota.limits_jobs:
+        yield database
+        return
+    async with database.transaction() as connection:
+        yield Within(database, connection)
+
+
+async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | None:
+    """The job that the source already has: it is the answer, also when no room is left."""
+    if not caller.quota.limits_jobs:
+        return None  # adding a job finds it
+    active = await queue.list_jobs(source_id=source_id, statuses=list(ACTIVE), limit=1)
+    return Enqueued(active.items[0], created=False) if active.items else None
+
+
+async def _admit(
+    database: Database, caller: Caller, source_id: str, max_pages: int | None
+) -> int | None:
+    async with database.connection() as connection:
+        return await admit_job(connection, caller, source_id, max_pages)
+
+
+def _own(asked: Enqueued, caller: Caller, source_id: str) -> Enqueued:
+    if not asked.created and not caller.sees(asked.job.user_id):
+        raise taken(source_id)
+    return asked
