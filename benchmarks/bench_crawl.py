@@ -31,6 +31,11 @@ REFRESH = "Forager, refresh of an unchanged site"
 PAGES = "Forager, archive and ledger only"
 FORAGERS: dict[str, tuple[str, ...]] = {FULL: (), PAGES: ("--no-documents",)}
 
+# processes of a crawl by a word of their command lines
+PARTS = {"forager.jobs": "runner", "forager.crawl.extractor": "extraction"}
+# what a refresh is measured by: the rest is the command itself, however large the site
+OF_A_CRAWL = ("runner", "extraction", "PostgreSQL")
+
 CONTENDERS: dict[str, tuple[str, ...]] = {
     "the limit (in memory, nothing stored)": ("memory_limit.py",),
     "Scrapy, JOBDIR": ("scrapy_jobdir.py",),
@@ -50,6 +55,9 @@ class Result:
     @property
     def rate(self) -> float:
         return self.pages / self.seconds
+
+    def ms_per_page(self, part: str) -> float:
+        return 1000 * self.usage.parts[part] / self.pages
 
 
 def main() -> None:
@@ -111,6 +119,29 @@ def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
         ],
         _rows(results),
     )
+    _say_parts(report, results)
+
+
+def _say_parts(report: Report, results: dict[str, list[Result]]) -> None:
+    """Where the processor time of Forager's crawls goes, in milliseconds per page."""
+    names = [*OF_A_CRAWL, "command"]
+    shares = {
+        crawl: {
+            name: statistics.median(result.ms_per_page(name) for result in results[crawl])
+            for name in names
+        }
+        for crawl in (FULL, PAGES, REFRESH)
+    }
+    report.text("Processor time by part, in ms per page:")
+    report.table(
+        ["crawl", *names],
+        [[crawl, *(f"{ms:.2f}" for ms in parts.values())] for crawl, parts in shares.items()],
+    )
+    first, refresh = (sum(shares[crawl][name] for name in OF_A_CRAWL) for crawl in (FULL, REFRESH))
+    report.text(
+        f"Runner, extraction and PostgreSQL of the refresh together took {refresh / first:.0%} of "
+        "what the first crawl took."
+    )
 
 
 def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
@@ -143,7 +174,8 @@ def _crawl_with_forager(url: str, home: Path, options: Sequence[str]) -> Result:
             str(Path(sys.executable).parent / "forager"), "--home", str(home), "crawl", url,
             "--concurrency", "64", "--delay", "0", "--allow-private", "--json", *options,
         ]  # fmt: skip
-        usage = run_measured(command, also=server.pid, env={**os.environ, "NO_COLOR": "1"})
+        environment = {**os.environ, "NO_COLOR": "1"}
+        usage = run_measured(command, also=server.pid, env=environment, parts=PARTS)
     answer = json.loads(usage.output)
     return Result(answer["pages"], answer["seconds"], usage)
 

@@ -7,13 +7,15 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 SAMPLE = 0.1
+# how often the processor time of each process is read; what it uses after the last look is lost
+LOOK = 0.01
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -23,23 +25,37 @@ class Usage:
     seconds: float
     cpu_seconds: float
     peak_mb: float
+    # processor time by part of the command, where parts were asked for
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_measured(
-    command: Sequence[str], *, also: int | None = None, env: dict[str, str] | None = None
+    command: Sequence[str],
+    *,
+    also: int | None = None,
+    env: dict[str, str] | None = None,
+    parts: Mapping[str, str] | None = None,
 ) -> Usage:
-    """Run a command; `also` is a process whose work for it counts too (the database server)."""
+    """Run a command; `also` is a process whose work for it counts too (the database server).
+
+    `parts` names processes below the command by a word of their command lines.
+    """
     before = _tree_cpu(also)
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     peak = _Peak([process.pid, *([also] if also else [])])
+    work = _Parts(process.pid, parts or {})
     output = process.communicate()[0]
     seconds = time.perf_counter() - started
     memory = peak.stop()
+    by_part = work.stop()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with code {process.returncode}\n{output}")
-    cpu = _children_cpu() + _tree_cpu(also) - before
-    return Usage(output, seconds, cpu, memory)
+    ours, server = _children_cpu(), _tree_cpu(also) - before
+    if by_part:
+        by_part["command"] = ours - sum(by_part.values())
+        by_part["PostgreSQL"] = server
+    return Usage(output, seconds, ours + server, memory, by_part)
 
 
 _counted = 0.0
@@ -64,10 +80,9 @@ def _tree_cpu(pid: int | None) -> float:
 
 def _cpu_with_ended_children(pid: int) -> float:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return sum(map(int, _stat(pid)[11:15])) / TICKS
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / TICKS
 
 
 class _Peak:
@@ -98,3 +113,57 @@ def _memory(pid: int) -> int:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_full_info().pss
     return total
+
+
+class _Parts:
+    """Reads the processor time of everything below a process, by what each of them is."""
+
+    def __init__(self, pid: int, names: Mapping[str, str]) -> None:
+        self._pid = pid
+        self._names = names
+        self._part_of: dict[int, str | None] = {}
+        self._used: dict[int, float] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        if names:
+            self._thread.start()
+
+    def stop(self) -> dict[str, float]:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        total = dict.fromkeys(self._names.values(), 0.0)
+        for pid, seconds in self._used.items():
+            total[self._part_of[pid] or ""] += seconds
+        return total
+
+    def _look(self) -> None:
+        while not self._done.wait(LOOK):
+            for pid in _below(self._pid):
+                with contextlib.suppress(OSError):
+                    if self._part_of.get(pid) is None:
+                        self._part_of[pid] = self._named(pid)
+                    if self._part_of[pid] is not None:
+                        self._used[pid] = _own_cpu(pid)
+
+    def _named(self, pid: int) -> str | None:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return next((name for word, name in self._names.items() if word in words), None)
+
+
+def _below(pid: int) -> Iterator[int]:
+    """All living descendants of a process."""
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                yield child
+                yield from _below(child)
+
+
+def _own_cpu(pid: int) -> float:
+    return sum(map(int, _stat(pid)[11:13])) / TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()

@@ -541,13 +541,13 @@ async def test_readers_never_see_a_mix(crawls: Crawls, site: Site) -> None:
     done = asyncio.Event()
     reader = Reader(crawls.database, 8)
     reading = asyncio.create_task(reader.read_until(done))
-    for turn in range(1, 6):
+    for turn in range(1, 7):
         site.pages = site_of(numbered(8, f"v{turn}"))
         assert (await crawl(crawls, site)).job.stop_reason == "finished"
-        if turn % 2:
+        if turn % 2:  # a reader may miss what is published for a moment, but not the last
             await roll_back(crawls.database, SOURCE)
         assert not reading.done()
-    await eventually(lambda: "v5" in reader.seen or reading.done())
+    await eventually(lambda: "v6" in reader.seen or reading.done())
     done.set()
     await reading
     assert len(reader.seen) >= 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +47,10 @@ class Extracted:
 
 
 class ExtractionPool:
-    """Pages in, facts out. A page that breaks a limit fails; its process is replaced."""
+    """Pages in, facts out. A page that breaks a limit fails; its process is replaced.
+
+    Processes start with the first page: a refresh in which nothing changed needs none.
+    """
 
     def __init__(
         self,
@@ -67,15 +71,14 @@ class ExtractionPool:
         self._seeds = seeds
         self._numbers = count()
         self._processes: list[Sandbox] = []
+        self._starting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._processes = [
-            await Sandbox.start(MODULE, self._argument(), self._limits)
-            for _ in range(self._limits.processes)
-        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
         for process in self._processes:
             await process.stop()
 
@@ -83,7 +86,7 @@ class ExtractionPool:
         """A new seed widens the scope, for all pages that are sent from now on."""
         self._seeds = (*self._seeds, seed)
         for process in self._processes:
-            process.tell(encode_frame({"seed": seed}, []), self._argument())
+            process.tell(_seed_frame(seed), self._argument())
 
     async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits."""
@@ -101,14 +104,35 @@ class ExtractionPool:
             "at": time.time(),
             "archive": archive,
         }
-        process = min(self._processes, key=lambda p: p.load)
+        process = min(await self._started(), key=lambda p: p.load)
         answer, blobs = await process.ask(number, header, response.body)
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         return _extracted(answer, blobs)
 
+    async def _started(self) -> list[Sandbox]:
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        if not self._starting.done():
+            # a visit that is cancelled must not leave the others without processes
+            await asyncio.shield(self._starting)
+        self._starting.result()
+        return self._processes
+
+    async def _start(self) -> None:
+        for _ in range(self._limits.processes):
+            known = len(self._seeds)
+            process = await Sandbox.start(MODULE, self._argument(), self._limits)
+            self._processes.append(process)
+            for seed in self._seeds[known:]:  # that came while it started
+                process.tell(_seed_frame(seed), self._argument())
+
     def _argument(self) -> bytes:
         return orjson.dumps({**self._setup, "seeds": self._seeds})
+
+
+def _seed_frame(seed: str) -> bytes:
+    return encode_frame({"seed": seed}, [])
 
 
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:

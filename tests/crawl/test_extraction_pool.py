@@ -1,0 +1,56 @@
+"""The processes of a pool: started by the first page, and told of every seed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psutil
+
+from forager.crawl.extraction import ExtractionPool
+from forager.fetch.response import Response, Timing, headers_from
+from forager.sandbox.process import SandboxLimits
+
+HOME = "http://a.example/"
+PAGE = b"<title>A</title><main><p>Text <a href=/b>b</a> <a href=http://other.example/c>c</a></p></main>"
+
+
+def response(url: str = HOME) -> Response:
+    headers = headers_from({"Content-Type": "text/html"})
+    timing = Timing(None, None, 0.0, 0.0)
+    return Response(url, 200, "OK", headers, PAGE, len(PAGE), timing, "127.0.0.1", "1.1")
+
+
+def pool_of(processes: int = 1) -> ExtractionPool:
+    limits = SandboxLimits(processes=processes)
+    return ExtractionPool(limits, seeds=(HOME,), scope="host", agent="forager")
+
+
+async def test_processes_start_with_the_first_page_and_end_with_the_pool() -> None:
+    before = set(psutil.Process().children())
+    async with pool_of(2) as pool:
+        assert set(psutil.Process().children()) == before
+        facts = await asyncio.gather(*(pool.extract(response()) for _ in range(3)))
+        assert [each.title for each in facts] == ["A"] * 3
+        assert len(set(psutil.Process().children()) - before) == 2
+    assert set(psutil.Process().children()) == before
+
+
+async def test_a_seed_that_comes_while_processes_start_counts() -> None:
+    async with pool_of() as pool:
+        first = asyncio.create_task(pool.extract(response()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the process is being started
+        pool.add_seed("http://other.example/")
+        await first
+        facts = await pool.extract(response("http://a.example/again"))
+        assert facts.links.urls.split() == [b"http://a.example/b", b"http://other.example/c"]
+        assert not facts.out_of_scope
+
+
+async def test_a_visit_that_leaves_does_not_stop_the_start() -> None:
+    async with pool_of() as pool:
+        leaving = asyncio.create_task(pool.extract(response()))
+        staying = asyncio.create_task(pool.extract(response()))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        assert (await staying).title == "A"
