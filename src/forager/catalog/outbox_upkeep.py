@@ -1,0 +1,43 @@
+"""Messages go when they were given up or taken long ago."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import psycopg
+
+from forager.catalog.outbox import CHUNK, in_chunks, tidy
+from forager.catalog.store.events import WEBHOOKS
+from forager.catalog.store.webhooks import delete_orphans
+from forager.db.database import Connection, Database
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.logs import get_logger
+
+log = get_logger("webhooks")
+
+INTERVAL = 3600.0
+
+
+class OutboxUpkeep:
+    """Any number of processes may run one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+            try:
+                await self.run_once()
+            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
+                log.warning("outbox upkeep put off", reason=str(error))
+
+    async def run_once(self) -> int:
+        """Give up what is too old, and delete what nobody will look at; how many messages."""
+        tidied = await tidy(self._database, WEBHOOKS)
+        return tidied.given_up + tidied.purged + await in_chunks(self._database, _delete_orphans)
+
+
+async def _delete_orphans(connection: Connection) -> int:
+    return await delete_orphans(connection, CHUNK)

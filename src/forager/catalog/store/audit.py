@@ -1,0 +1,189 @@
+"""SQL of the audit: each statement finds what should not be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg.rows import scalar_row
+
+from forager.db.database import Connection
+
+# Each gives one column, what to look at; they are counted, and the first few are kept.
+PRODUCTS_WITHOUT_TASK: LiteralString = "SELECT id FROM products WHERE crawl_task_id IS NULL"
+
+TASKS_WITHOUT_DOMAIN: LiteralString = """
+    SELECT t.id FROM crawl_tasks t
+     WHERE NOT EXISTS (SELECT FROM domains d WHERE d.id = t.domain_id)
+"""
+
+COMPLETED_WITHOUT_NEXT: LiteralString = """
+    SELECT id FROM crawl_tasks WHERE status = 'completed' AND next_crawl_at IS NULL
+"""
+
+DEAD_LETTERS_OF_LIVING: LiteralString = """
+    SELECT l.id FROM dead_letters l
+      LEFT JOIN crawl_tasks t ON t.id = l.task_id
+     WHERE l.resolved_at IS NULL AND t.status IS DISTINCT FROM 'failed'
+"""
+
+FAILED_WITHOUT_DEAD_LETTER: LiteralString = """
+    SELECT t.id FROM crawl_tasks t
+     WHERE t.status = 'failed'
+       AND NOT EXISTS (
+        SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolved_at IS NULL
+       )
+       AND NOT EXISTS (
+        SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolution = 'dropped'
+       )
+"""
+
+SEGMENTS_GONE: LiteralString = """
+    SELECT r.segment
+      FROM (
+        SELECT DISTINCT segment FROM crawl_tasks WHERE segment IS NOT NULL
+        UNION SELECT DISTINCT segment FROM extractions WHERE segment IS NOT NULL
+        UNION SELECT DISTINCT segment FROM task_attempts WHERE segment IS NOT NULL
+      ) AS r
+     WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
+"""
+
+IMAGES_WITHOUT_FILE_ROW: LiteralString = """
+    SELECT i.id FROM images i
+     WHERE i.status = 'stored'
+       AND NOT EXISTS (
+        SELECT FROM image_files f
+         WHERE f.content_hash = i.content_hash AND f.path = i.image_path AND f.going_at IS NULL
+       )
+"""
+
+# what somebody holds back, or has switched off, is meant to be old
+_RUNNING: LiteralString = """
+    t.hold IS NULL AND d.task_hold IS NULL AND d.is_active
+    AND NOT EXISTS (SELECT FROM task_control c WHERE c.hold IS NOT NULL)
+"""
+
+PRODUCTS_NOT_SEEN: LiteralString = f"""
+    SELECT p.id FROM products p
+      JOIN crawl_tasks t ON t.id = p.crawl_task_id
+      JOIN domains d ON d.id = t.domain_id
+     WHERE {_RUNNING}
+       AND p.last_seen_at < now() - 3 * coalesce(
+            t.adapted_frequency, t.crawl_frequency, d.crawl_frequency,
+            make_interval(secs => %(every)s))
+"""
+
+TASKS_OVERDUE: LiteralString = f"""
+    SELECT t.id FROM crawl_tasks t
+      JOIN domains d ON d.id = t.domain_id
+     WHERE {_RUNNING}
+       AND CASE WHEN t.status IN ('pending', 'queued', 'downloaded') THEN t.scheduled_at
+                WHEN t.status = 'completed' THEN t.next_crawl_at
+           END < now() - make_interval(secs => %(late)s)
+"""
+
+DOMAINS_THAT_FAIL: LiteralString = """
+    SELECT d.domain_name FROM domains d
+     WHERE d.is_active
+       AND EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status = 'failed')
+       AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status <> 'failed')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many there are, and some of them."""
+
+    count: int
+    examples: list[Any]
+
+
+async def find(
+    connection: Connection, statement: LiteralString, *, examples: int, **parameters: Any
+) -> Found:
+    cursor = await connection.execute(
+        f"""
+        WITH found (what) AS MATERIALIZED ({statement})
+        SELECT (SELECT count(*) FROM found),
+               ARRAY(SELECT what FROM found ORDER BY what LIMIT %(examples)s)
+        """,
+        {"examples": examples, **parameters},
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return Found(row[0], row[1])
+
+
+async def check_prices(
+    connection: Connection, *, after: int, limit: int
+) -> tuple[list[int], int | None]:
+    """Of the next products: those whose last recorded price is another one; where to go on."""
+    cursor = await connection.execute(
+        """
+        WITH piece AS MATERIALIZED (
+            SELECT id, price, currency FROM products WHERE id > %s ORDER BY id LIMIT %s
+        )
+        SELECT ARRAY(
+            SELECT p.id
+              FROM piece p
+              LEFT JOIN LATERAL (
+                SELECT h.price, h.currency FROM price_history h
+                 WHERE h.product_id = p.id
+                 ORDER BY h.recorded_at DESC, h.id DESC
+                 LIMIT 1
+              ) AS last ON true
+             WHERE p.price IS DISTINCT FROM last.price
+                OR (p.price IS NOT NULL AND p.currency IS DISTINCT FROM last.currency)
+        ), (SELECT max(id) FROM piece)
+        """,
+        (after, limit),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+async def sample_images(connection: Connection, limit: int) -> list[tuple[int, str, int]]:
+    """Some images that are said to be stored, where, and how large; others each time."""
+    cursor = await connection.execute(
+        """
+        SELECT id, image_path, file_size FROM images
+         WHERE status = 'stored'
+           AND id > (SELECT coalesce(floor(random() * max(id)), 0) - %(limit)s FROM images)
+         ORDER BY id
+         LIMIT %(limit)s
+        """,
+        {"limit": limit},
+    )
+    return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
+
+
+async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
+    """Whether an image is still said to be at this path."""
+    cursor = await connection.execute(
+        "SELECT FROM images WHERE id = %s AND image_path = %s AND status = 'stored'",
+        (image_id, path),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def was_audited(connection: Connection, *, seconds: float) -> bool:
+    """Whether there was an audit within so many seconds."""
+    cursor = await connection.execute(
+        """
+        SELECT FROM catalog_events
+         WHERE kind = 'catalog.audit' AND occurred_at > now() - make_interval(secs => %s)
+         LIMIT 1
+        """,
+        (seconds,),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_now(connection: Connection) -> datetime:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT now()")
+    now = await cursor.fetchone()
+    assert isinstance(now, datetime)
+    return now
