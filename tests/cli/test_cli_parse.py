@@ -77,9 +77,6 @@ def test_standard_input_is_a_file() -> None:
 def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "logo").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     (tmp_path / "page.html").write_text(PAGE)
-    product = forager("parse", str(tmp_path / "page.html"), "--kind", "product")
-    assert (product.code, product.out) == (2, "")
-    assert "yet" in product.err
     missing = forager("parse", "docs.example.org")
     assert missing.code == 2
     assert "no file docs.example.org" in missing.err
@@ -88,6 +85,44 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     image = forager("parse", str(tmp_path / "logo"))
     assert image.code == 1
     assert "nothing to read" in image.err
+    assert forager("parse", str(tmp_path / "logo"), "--kind", "product").code == 1
+
+
+PRODUCT = """
+<html lang="en-gb"><head><title>Copper kettle</title><script type="application/ld+json">
+{"@type": "Product", "name": "Copper kettle", "brand": "Acme", "sku": "AC-1",
+ "category": "Kitchen > Tea",
+ "image": "/k.jpg", "aggregateRating": {"ratingValue": 4.5, "reviewCount": 12},
+ "offers": {"price": 87.11, "priceCurrency": "GBP", "availability": "https://schema.org/InStock"}}
+</script></head><body><h1>Copper kettle</h1></body></html>
+"""
+
+
+def test_the_product_of_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "kettle.html"
+    path.write_text(PRODUCT, encoding="utf-8")
+    given = ["parse", str(path), "--url", "https://shop.example/kettle", "--kind", "product"]
+    done = forager(*given, "--json", FORAGER_DATABASE_URL=NOWHERE)
+    assert (done.code, done.err) == (0, "")
+    expected = {
+        "url": "https://shop.example/kettle", "is_product": True, "name": "Copper kettle",
+        "description": None, "price": "87.11", "list_price": None, "currency": "GBP",
+        "availability": "in_stock", "rating": 4.5, "review_count": 12, "brand": "Acme",
+        "category": "Kitchen > Tea", "category_path": ["Kitchen", "Tea"], "sku": "AC-1",
+        "gtin": None,
+        "images": ["https://shop.example/k.jpg"], "variants": [], "parser": "generic",
+        "image_details": [{"url": "https://shop.example/k.jpg", "alt": None, "role": "primary"}],
+    }  # fmt: skip
+    assert {name: done.json[name] for name in expected} == expected
+    assert done.json["confidence"]["price"] > 0.9
+    assert done.json["origins"]["price"] == "json-ld:Product.offers"
+    assert done.json["page_confidence"] > 0.5
+    shown = forager(*given, FORAGER_DATABASE_URL=NOWHERE)
+    assert "87.11" in shown.out
+    assert "json-ld:Product.offers" in shown.out
+    path.write_text(PAGE, encoding="utf-8")
+    other = forager(*given, FORAGER_DATABASE_URL=NOWHERE)
+    assert "hardly looks like" in other.err
 
 
 def test_a_url_is_fetched(database_url: str) -> None:

@@ -33,7 +33,7 @@ def term_of(value: object) -> Availability | None:
         return Availability.IN_STOCK if value else Availability.OUT_OF_STOCK
     if not isinstance(value, str):
         return None
-    name = value.strip().rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1][:80]
+    name = re.split(r"[/#:]", value[:200].strip().rstrip("/"))[-1][:80]
     return _TERMS.get(_NOT_LETTERS.sub("", name.lower())) or words_of(name)
 
 

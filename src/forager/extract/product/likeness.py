@@ -36,7 +36,7 @@ def likeness(product: Product, facts: Sequence[Fact], page: ProductPage) -> floa
     if product.name is None:
         return 0.0
     structure = _structure(facts)
-    score = structure + _shop(product, facts) - _doubt(structure, page)
+    score = structure + _shop(product, facts) - _doubt(structure, facts, page)
     kind = page_type(page)
     score += 0.2 if "product" in kind or kind.endswith(":item") else 0.0
     score -= 0.25 if kind in ("article", "blog", "profile") else 0.0
@@ -79,13 +79,14 @@ def _shown(facts: Sequence[Fact]) -> bool:
     )
 
 
-def _doubt(structure: float, page: ProductPage) -> float:
+def _doubt(structure: float, facts: Sequence[Fact], page: ProductPage) -> float:
     doubt = 0.3 if urlsplit(page.url).path in ("", "/") else 0.0
     types = Counter(name for item in page.linked_data for name in types_of(item))
     if structure == 0.0:
         doubt += 0.3 if any(types[name] for name in _LISTS) else 0.0
         doubt += 0.3 if sum(types[name] for name in PRODUCT_TYPES) > 3 else 0.0
-        doubt += 0.2 if _most_repeated(page) >= _MANY_PRICES else 0.0
+        if _most_repeated(page) >= _MANY_PRICES:
+            doubt += 0.1 if _shown(facts) else 0.2
     return doubt + (0.3 if any(types[name] for name in _ARTICLES) else 0.0)
 
 

@@ -11,6 +11,7 @@ from forager.extract.product.schema import PRODUCT_TYPES, SOLD_TYPES, Item, text
 from forager.extract.product.wording import alike, line_of
 
 _MANY = 4
+_FITTING = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,13 @@ def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
     candidates = [item for item in items if is_sold(item)]
     if not candidates:
         return None
-    scored = [(_score(item, page), -i, item) for i, item in enumerate(candidates)]
-    score, _, best = max(scored, key=lambda each: each[:2])
+    fits = [_fit(item, page) for item in candidates]
+    at = max(range(len(candidates)), key=lambda i: (fits[i] + _weight(candidates[i]), -i))
     products = sum(1 for item in candidates if types_of(item) & PRODUCT_TYPES)
     rivals = max(0, products - 1)
-    if rivals >= _MANY and score < 4:
+    if rivals >= _MANY and fits[at] < _FITTING:
         return None
-    return MainItem(best, 1.0 if score >= 4 or not rivals else 0.8, rivals)
+    return MainItem(candidates[at], 1.0 if fits[at] >= _FITTING or not rivals else 0.7, rivals)
 
 
 def is_sold(item: Item) -> bool:
@@ -43,14 +44,19 @@ def is_sold(item: Item) -> bool:
     return bool(types & SOLD_TYPES or any(t.endswith("event") for t in types)) and "offers" in item
 
 
-def _score(item: Item, page: ProductPage) -> float:
+def _weight(item: Item) -> float:
+    """How much an item looks like something that is sold."""
     types = types_of(item)
-    score = 3.0 if types & PRODUCT_TYPES else 1.0
-    score += 1.0 if item.get("offers") else 0.0
-    score += 0.5 if "productgroup" in types else 0.0
+    weight = 3.0 if types & PRODUCT_TYPES else 1.0
+    weight += 1.0 if item.get("offers") else 0.0
+    return weight + (0.5 if "productgroup" in types else 0.0)
+
+
+def _fit(item: Item, page: ProductPage) -> float:
+    """How much an item is named and addressed like the page."""
     name = line_of(text_of(item.get("name")), 500)
-    score += 2.0 * max((alike(name, title) for title in page.titles), default=0.0)
-    return score + (2.0 if _is_page(item, page) else 0.0)
+    named = 2.0 * max((alike(name, title) for title in page.titles), default=0.0)
+    return named + (2.0 if _is_page(item, page) else 0.0)
 
 
 def _is_page(item: Item, page: ProductPage) -> bool:

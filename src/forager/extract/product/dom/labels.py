@@ -116,7 +116,7 @@ def line_facts(view: View) -> Iterator[Fact]:
     """Labels in any short line of the text, for what nothing better has said."""
     named_sku = named_gtin = named_brand = False
     lines = [text for _, _, text in view.texts if len(text) < 100]
-    for line, following in zip(lines, (*lines[1:], ""), strict=True):
+    for line, following in zip(lines, (*lines[1:], ""), strict=False):
         if not named_sku and (code := _labelled_sku(line, following)):
             named_sku = True
             yield Fact(FieldName.SKU, code, 0.58, "dom:label")

@@ -15,7 +15,8 @@ _STARS = re.compile(
     re.IGNORECASE,
 )
 _COUNT = re.compile(
-    r"(\d[\d.,\u00a0 ]{0,10})\s{0,3}(?:customer |global |verified )?(?:reviews?|ratings?"
+    r"(\d{1,3}(?:[.,\u00a0]\d{3}){1,2}|\d{1,7})\s{0,3}(?:customer |global |verified )?"
+    r"(?:reviews?|ratings?"
     r"|bewertungen|rezensionen"
     r"|avis|évaluations|recensioni|voti|reseñas|opiniones|valoraciones|hodnoten|recenz|opinii"
     r"|отзыв|оценок|beoordelingen)",

@@ -37,14 +37,15 @@ _STOCKS = ("availability", "instock", "isinstock", "isavailable", "stockstatus",
            "availabilitystatus", "availabilitystatusdisplay", "purchasable",
            "isbuyable")  # fmt: skip
 _SOLD_OUT = ("soldout", "issoldout", "outofstock", "isoutofstock", "isoos")
-_SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("itemnumber", 0.85), ("skucode", 0.9),
-         ("articlenumber", 0.85), ("productcode", 0.85), ("asin", 0.95), ("productid", 0.8),
+_SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("skucode", 0.9), ("asin", 0.95),
+         ("itemnumber", 0.85), ("articlenumber", 0.85), ("productcode", 0.85), ("productid", 0.8),
          ("itemid", 0.78), ("prodid", 0.75), ("partnumber", 0.75), ("code", 0.65),
          ("id", 0.72))  # fmt: skip
 _BRANDS = ("brand", "brandname", "productbrand", "manufacturer", "manufacturername", "vendor")
 _GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
-_PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw", "sales",
-          "min", "default", "selling", "gross", "discounted", "list", "regular")  # fmt: skip
+_PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw",
+          "sales", "min", "default", "selling", "gross", "discounted", "list",
+          "regular")  # fmt: skip
 _INTERESTING = frozenset((*_PRICES, *_CURRENCIES, *(name for name, _ in _SKUS), "variants"))
 _NOT_KEY = re.compile(r"[\W_]+")
 
@@ -158,10 +159,16 @@ def _named(value: Any) -> Any:
 
 
 def _currency(keys: Lowered, page: ProductPage) -> str | None:
-    for source in (keys, *(v for k in _PRICES if isinstance(v := _first(keys.get(k)), dict))):
-        for name, value in source.items():
-            if str(name).lower().replace("_", "") in _CURRENCIES and isinstance(value, str):
+    """Beside the price, or in the objects that hold it."""
+    waiting: list[tuple[Any, int]] = [(keys, 0)]
+    for source, depth in waiting:
+        for name, value in list(source.items())[:_MAX_CHILDREN]:
+            key = _NOT_KEY.sub("", str(name)).lower()
+            if key in _CURRENCIES and isinstance(value, str):
                 return currency_of(value, page.currency_hints)
+            inner = _first(value)
+            if isinstance(inner, dict) and depth < 2 and (depth or key in _PRICES):
+                waiting.append((inner, depth + 1))
     return None
 
 
