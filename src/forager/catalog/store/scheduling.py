@@ -53,8 +53,7 @@ async def wake_due(connection: Connection, limit: int) -> int:
                next_crawl_at = NULL,
                retry_count = 0,
                updated_at = now()
-          FROM due
-         WHERE t.id = due.id
+         WHERE t.id = ANY(ARRAY(SELECT id FROM due))
         """,
         (limit,),
     )
@@ -78,8 +77,7 @@ async def withdraw_queued(connection: Connection, window: float) -> int:
         )
         UPDATE crawl_tasks t
            SET status = 'pending', lease = t.lease + 1, updated_at = now()
-          FROM unwanted
-         WHERE t.id = unwanted.id
+         WHERE t.id = ANY(ARRAY(SELECT id FROM unwanted))
         """,
         (window,),
     )
@@ -180,16 +178,19 @@ WITH candidates AS (
      ORDER BY priority, scheduled_at, popularity DESC, id
      LIMIT %(limit)s
 ), locked AS MATERIALIZED (
-    SELECT t.id
+    SELECT locked.id
       FROM chosen
-      JOIN crawl_tasks t ON t.id = chosen.id
-     WHERE t.status = 'pending' AND t.hold IS NULL
-       FOR NO KEY UPDATE OF t SKIP LOCKED
+     CROSS JOIN LATERAL (
+        -- spelled so that no index of pending tasks seems to be of use here
+        SELECT t.id
+          FROM crawl_tasks t
+         WHERE t.id = chosen.id AND t.status = 'pending' AND coalesce(t.hold, '') = ''
+           FOR NO KEY UPDATE SKIP LOCKED
+     ) AS locked
 )
-UPDATE crawl_tasks t
+UPDATE crawl_tasks
    SET status = 'queued', updated_at = now()
-  FROM locked
- WHERE t.id = locked.id
+ WHERE id = ANY(ARRAY(SELECT id FROM locked))
 """
 
 
