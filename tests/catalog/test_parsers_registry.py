@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from forager.extract.product.record import Availability
 from forager.parsers import generic
 from forager.parsers.parser import ABSENT, SiteParser
 from forager.parsers.pattern import UrlPattern
+from forager.parsers.printing import PrintsAside
 from forager.parsers.registry import (
     all_parsers,
     build_registry,
@@ -139,6 +141,19 @@ class Urgent(SiteParser):
     assert found.chosen("https://shop.example/item/99") == "urgent"
 
 
+def test_patterns_count_as_the_version_that_reads_has_them(tmp_path: Path) -> None:
+    file = tmp_path / "moved.py"
+    file.write_text(
+        GOOD.format(version="1") + GOOD.format(version="2").replace("Corner", "Corner2") + "    "
+        "patterns = ('corner.example/*', 'moved.example/*')"
+    )
+    found = build_registry([str(file)])
+    url = "https://moved.example/x"
+    assert found.chosen(url) == "corner"
+    assert found.chosen(url, {"corner": "2"}) == "corner"
+    assert found.chosen(url, {"corner": "1"}) == "generic"
+
+
 # --- what a parser says --------------------------------------------------------------------------
 
 
@@ -182,6 +197,9 @@ class Odd(SiteParser):
     def brand(self) -> None:
         return None
 
+    def description(self) -> str:
+        sys.exit("a parser cannot end the program")
+
 
 def test_values_are_read_as_people_write_them_and_wrong_ones_are_problems() -> None:
     reading = Odd.read(page_of("<p>", "https://odd.example/a/b"))
@@ -202,6 +220,7 @@ def test_values_are_read_as_people_write_them_and_wrong_ones_are_problems() -> N
         "rating": "NotUsable: '11' is no rating",
         "gtin": "NotUsable: '4006381333932' is no gtin",
         "sku": "RuntimeError: no number here",
+        "description": "SystemExit: a parser cannot end the program",
     }
 
 
@@ -229,6 +248,26 @@ def test_what_a_parser_prints_does_not_reach_the_answer(
     out, err = capsys.readouterr()
     assert out == ""
     assert "loading" in err
+
+
+def test_threads_leave_standard_output_as_it_was() -> None:
+    before = sys.stdout
+    aside = PrintsAside()
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with aside:
+            inside.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=stay)
+    with aside:
+        other.start()
+        assert inside.wait(10)
+    assert sys.stdout is sys.stderr
+    leave.set()
+    other.join(10)
+    assert sys.stdout is before
 
 
 # --- plug-ins that are broken --------------------------------------------------------------------

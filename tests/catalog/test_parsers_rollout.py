@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 
 import pytest
 
-from catalog.archived_kiosk import Kiosk, item, kiosk_parsers, silent_server
-from forager.archive.options import archive_options
-from forager.archive.reader import read_response
+from catalog.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
+from catalog.working import Tasks, at_work
 from forager.catalog.backtest import backtest
 from forager.catalog.parser_overview import overview
 from forager.catalog.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
-from forager.catalog.store.archived_pages import archived_pages
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.extract.product.page import open_page
-from forager.parsers.registry import ParsedProduct, parse_product
 from forager.settings import Settings
 
 
@@ -138,51 +133,56 @@ async def test_an_overview_names_what_runs_and_what_is_missing(
 async def test_a_parser_is_changed_tried_and_rolled_back_without_one_request(
     database: Database, settings: Settings
 ) -> None:
-    """The whole story, from the archive alone; the shop's server is up and hears nothing."""
+    """The whole story with a worker at work; the shop's server is up, and hears nothing."""
+    settings = settings.model_copy(update={"parser_modules": (MODULE,)})
     async with silent_server() as (host, visitors):
         shop = Kiosk(database, settings, host)
         await shop.archive((n, item(n, was="£20" if n < 4 else None)) for n in range(1, 21))
         await roll_out(database, "kiosk", "1")
+        assert await parse_all(shop) == {("1", "active"): 20}
 
         report = await backtest(database, settings, "kiosk", version="2", against="1")
         assert report.pages == 20
         assert report.fields["price"].changed == 3
-        assert report.fields["brand"].equal + report.fields["brand"].gained == 20
         assert report.fields["sku"].lost == 20
 
         await roll_out(database, "kiosk", "2", canary=0.5)
         plan = await load_plan(database)
-        tried = {task: plan.versions_for(task)[1] for task in shop.task_ids}
-        assert 0 < sum(canary is not None for canary in tried.values()) < 20
-        for task_id, parsed, canary in await read_tasks(database, settings, plan):
-            assert parsed.version == "1"
-            assert parsed.product.sku is not None
-            assert (canary is not None) == (tried[task_id] is not None)
-            if canary is not None:
-                assert (canary.version, canary.product.sku) == ("2", None)
+        tried = [task for task in shop.task_ids if plan.versions_for(task)[1] is not None]
+        assert 0 < len(tried) < 20
+        assert await parse_all(shop) == {("1", "active"): 20, ("2", "canary"): len(tried)}
+        assert await products_of(shop) == {("1", False): 20}
 
         await roll_out(database, "kiosk", "2")
-        active = await read_tasks(database, settings, await load_plan(database))
-        assert {parsed.version for _, parsed, _ in active} == {"2"}
-        assert sum(parsed.product.price == Decimal(20) for _, parsed, _ in active) == 3
+        assert await parse_all(shop) == {("2", "active"): 20}
+        assert await products_of(shop) == {("2", True): 20}
 
         await roll_back(database, "kiosk")
-        active = await read_tasks(database, settings, await load_plan(database))
-        assert {(parsed.version, canary) for _, parsed, canary in active} == {("1", None)}
-        assert all(parsed.product.sku for _, parsed, _ in active)
+        assert await parse_all(shop) == {("1", "active"): 20}
+        assert await products_of(shop) == {("1", False): 20}
         assert visitors == []
 
 
-async def read_tasks(
-    database: Database, settings: Settings, plan: RolloutPlan
-) -> list[tuple[int, ParsedProduct, ParsedProduct | None]]:
-    """Every task's page from the archive, in the versions that the plan has for it."""
-    storage = archive_options(settings).open()
-    read = []
-    async for row in archived_pages(database, domain_id=None, history=False):
-        archived = await read_response(storage, row.ref)
-        page = open_page(archived.body, archived.url, headers=archived.headers)
-        active, canary = plan.versions_for(row.task_id)
-        tried = parse_product(page, canary) if canary else None
-        read.append((row.task_id, parse_product(page, active), tried))
-    return read
+async def parse_all(shop: Kiosk) -> dict[tuple[str, str], int]:
+    """Let a worker parse every task's archived page; how many were read by whom."""
+    tasks = Tasks(shop.database, shop.settings)
+    [[last]] = await tasks.sql("SELECT coalesce(max(id), 0) FROM extractions")
+    await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded', updated_at = 'yesterday'")
+    async with at_work(tasks):
+        await tasks.all_when(shop.task_ids, "completed")
+    rows = await tasks.sql(
+        """
+        SELECT parser_version, role, count(*) FROM extractions
+         WHERE parser = 'kiosk' AND id > %s GROUP BY 1, 2
+        """,
+        last,
+    )
+    return {(version, role): count for version, role, count in rows}
+
+
+async def products_of(shop: Kiosk) -> dict[tuple[str, bool], int]:
+    """By version, and whether the number has got lost: how many products there are."""
+    rows = await Tasks(shop.database, shop.settings).sql(
+        "SELECT parser_version, sku IS NULL, count(*) FROM products GROUP BY 1, 2"
+    )
+    return {(version, lost): count for version, lost, count in rows}

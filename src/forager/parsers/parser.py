@@ -104,7 +104,10 @@ class SiteParser:
                     facts.append(Fact(field, kept, CONFIDENCE, f"parser:{cls.name}"))
             except MemoryError:
                 raise
-            except Exception as error:  # a plug-in may raise anything, and the other fields stand
+            except (
+                Exception,
+                SystemExit,
+            ) as error:  # a plug-in may raise anything, and the other fields stand
                 problems.append(FieldProblem(field, f"{type(error).__name__}: {error}"[:500]))
         return Reading(tuple(facts), tuple(absent), tuple(problems))
 

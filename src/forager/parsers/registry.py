@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +14,8 @@ from forager.extract.product.record import Product
 from forager.parsers import generic
 from forager.parsers.parser import FieldProblem, SiteParser
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
-from forager.parsers.version import newest, version_key
+from forager.parsers.printing import prints_aside
+from forager.parsers.version import version_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,20 @@ class ParserVersion:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Parsers by name and version. What could not be loaded is in `broken`, and does no harm."""
+    """Parsers by name and version, oldest first. What could not be loaded is in `broken`."""
 
-    plugins: Mapping[str, Mapping[str, Plugin]]
+    plugins: Mapping[str, dict[str, Plugin]]
     broken: tuple[BrokenPlugin, ...] = ()
 
-    def chosen(self, url: str) -> str:
-        """The name of the parser for a URL: highest priority, then the most telling pattern."""
+    def chosen(self, url: str, versions: Mapping[str, str] | None = None) -> str:
+        """The name of the parser for a URL: highest priority, then the most telling pattern.
+
+        Patterns count as the version that would read has them.
+        """
         best, chosen = (-(10**9), -1), generic.NAME
-        for name, versions in self.plugins.items():
-            rank = _rank(versions[newest(versions)].parser, url)
+        for name in self.plugins:
+            parser = self.in_version(name, versions.get(name) if versions else None)
+            rank = _rank(parser, url) if parser else None
             if rank is not None and rank > best:
                 best, chosen = rank, name
         return chosen
@@ -60,13 +63,15 @@ class Registry:
         versions = self.plugins.get(name)
         if not versions:
             return None
-        return (versions.get(version or "") or versions[newest(versions)]).parser
+        if version is None or version not in versions:
+            return next(reversed(versions.values())).parser
+        return versions[version].parser
 
     def versions(self, name: str) -> tuple[str, ...]:
         """All of one name, oldest first; empty where there is no such parser."""
         if name == generic.NAME:
             return (generic.VERSION,)
-        return tuple(sorted(self.plugins.get(name, ()), key=version_key))
+        return tuple(self.plugins.get(name, ()))
 
 
 def _rank(parser: type[SiteParser], url: str) -> tuple[int, int] | None:
@@ -78,13 +83,17 @@ def build_registry(modules: Iterable[str] = ()) -> Registry:
     """Import everything that offers parsers; what breaks is left out, and said in `broken`."""
     plugins: dict[str, dict[str, Plugin]] = {}
     broken: list[BrokenPlugin] = []
-    with _prints_aside():
+    with prints_aside:
         candidates = [*installed_plugins(), *named_plugins(modules)]
     for found in candidates:
         problem = found if isinstance(found, BrokenPlugin) else _add(plugins, found)
         if problem is not None:
             broken.append(problem)
-    return Registry(plugins, tuple(broken))
+    return Registry({name: _by_age(each) for name, each in plugins.items()}, tuple(broken))
+
+
+def _by_age(versions: Mapping[str, Plugin]) -> dict[str, Plugin]:
+    return {version: versions[version] for version in sorted(versions, key=version_key)}
 
 
 def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin | None:
@@ -98,11 +107,6 @@ def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin 
         plugin.origin,
         f"{parser.name} {parser.version} is there already, from {known.origin}",
     )
-
-
-def _prints_aside() -> contextlib.AbstractContextManager[object]:
-    # standard output carries the answers of a sandboxed process, and the data of a command
-    return contextlib.redirect_stdout(sys.stderr)
 
 
 # --- the parsers of this process -----------------------------------------------------------------
@@ -158,9 +162,9 @@ def find(name: str, version: str | None = None) -> str:
     return version or versions[-1]
 
 
-def chosen_parser(url: str) -> str:
-    """The name of the parser that reads pages of this (normalised) URL."""
-    return registry().chosen(url)
+def chosen_parser(url: str, versions: Mapping[str, str] | None = None) -> str:
+    """The name of the parser that reads pages of this (normalised) URL, in these versions."""
+    return registry().chosen(url, versions)
 
 
 def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) -> ParsedProduct:
@@ -170,11 +174,11 @@ def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) 
     by the newest too: the answer says which one has read the page.
     """
     known = registry()
-    name = known.chosen(page.url)
+    name = known.chosen(page.url, versions)
     parser = known.in_version(name, (versions or {}).get(name))
     if parser is None:
         return ParsedProduct(extract_product(page), generic.NAME, generic.VERSION)
-    with _prints_aside():
+    with prints_aside:
         reading = parser.read(page)
     product = _without(extract_product(page, reading.facts), reading.absent)
     return ParsedProduct(product, parser.name, parser.version, reading.problems)
