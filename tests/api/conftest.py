@@ -1,0 +1,67 @@
+"""A real server on a real socket, over the test's own database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from api.client import Api
+from built_site import Crawls
+from forager.access.keys import create_key
+from forager.access.scope import Scope
+from forager.api.server import serve
+from forager.db.database import Database
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+
+Keyed = Callable[..., Awaitable[Api]]
+
+
+@pytest.fixture
+def api_settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"api_port": 0})
+
+
+@pytest.fixture
+async def address(api_settings: Settings, database: Database) -> AsyncIterator[str]:
+    """Where the server is; it is stopped gracefully at the end."""
+    stopping = asyncio.Event()
+    started: asyncio.Queue[str] = asyncio.Queue()
+    serving = asyncio.create_task(
+        serve(api_settings, database, stopping, started=started.put_nowait)
+    )
+    async with asyncio.timeout(30):
+        where = await started.get()
+    yield where
+    stopping.set()
+    await serving
+
+
+@pytest.fixture
+async def api(address: str) -> AsyncIterator[Api]:
+    """Somebody at this machine: an admin, as long as there is no key."""
+    async with Api(address) as client:
+        yield client
+
+
+@pytest.fixture
+async def keyed(address: str, database: Database) -> AsyncIterator[Keyed]:
+    """Makes clients with a key of a scope, each of an owner of its own unless told."""
+    clients: list[Api] = []
+
+    async def make(scope: Scope = Scope.OPERATE, **how: object) -> Api:
+        made = await create_key(database, "test", scope=scope, **how)  # type: ignore[arg-type]
+        client = Api(address, key=made.text, owner=made.key.user_id)
+        clients.append(await client.__aenter__())
+        return client
+
+    yield make
+    for client in clients:
+        await client.__aexit__()
+
+
+@pytest.fixture
+def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
+    return Crawls(database, queue, settings)

@@ -1,0 +1,268 @@
+"""What all endpoints have in common: problems, ids, ETags, pages, limits, answers given again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from io import BytesIO
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.client import Api
+from api.conftest import Keyed
+from built_site import rows_of
+from forager.access.answers import reserve
+from forager.access.caller import NOBODY
+from forager.access.upkeep import AccessUpkeep
+from forager.db.database import Database
+from forager.errors import DatabaseUnavailable
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Queue
+
+NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
+CRAWL = "/api/knowledge-items/crawl"
+ORDER = {"urls": ["https://docs.example.org/"]}
+
+
+# --- problems -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/api/nothing", None, 404),
+        ("GET", "/nothing", None, 404),
+        ("PUT", "/api/jobs", None, 405),
+        ("GET", f"/api/jobs/{NO_JOB}", None, 404),
+        ("GET", "/api/jobs/not-an-id", None, 422),
+        ("GET", "/api/sources/nobody", None, 404),
+        ("GET", "/api/jobs?limit=0", None, 422),
+        ("GET", "/api/jobs?limit=1001", None, 422),
+        ("GET", "/api/jobs?cursor=abc", None, 422),
+        ("GET", "/api/jobs?source=%00", None, 422),
+        ("GET", "/api/sources/a%00b", None, 422),
+        ("GET", "/api/sources/a%2Fb", None, 404),
+        ("GET", "/api/search?q=x&cursor=%F0%9F%A6%93", None, 422),
+        ("POST", CRAWL, {"urls": []}, 422),
+        ("POST", CRAWL, {"urls": ["https://a.example/\0"]}, 422),
+        ("POST", CRAWL, {**ORDER, "sealed": "abc"}, 422),
+        ("POST", CRAWL, {**ORDER, "source": "../../etc/passwd"}, 422),
+        ("POST", CRAWL, {**ORDER, "include": ["re:("]}, 422),
+        ("POST", CRAWL, {**ORDER, "max_pages": 10**30}, 422),
+        ("POST", CRAWL, {**ORDER, "headers": {"A": "b\r\nC: d"}}, 422),
+        ("POST", CRAWL, [1, 2], 422),
+        ("POST", "/api/sources/nobody/publish", {"generation": 0}, 422),
+        ("PUT", "/api/sources/nobody/schedule", {"every": "1d", "cron": "* * * * *"}, 422),
+    ],
+)
+async def test_every_error_is_a_problem(
+    api: Api, method: str, path: str, body: Any, status: int
+) -> None:
+    answer = await api.send(method, path, body)
+    assert answer.status == status, answer.body
+    assert answer.is_problem
+    if status == 405:
+        assert answer.headers["Allow"]
+
+
+async def test_a_problem_names_the_field_and_the_fix(api: Api) -> None:
+    wrong = (await api.post(CRAWL, {"urls": ["ftp://a.example/"], "max_depth": 1})).json
+    assert wrong["errors"][0]["field"] == "body.urls"
+    assert "neither http nor https" in wrong["errors"][0]["message"]
+    misspelt = (await api.post(CRAWL, {**ORDER, "max_page": 5})).json
+    assert [error["field"] for error in misspelt["errors"]] == ["body.max_page"]
+    job = (await api.crawl())["job_id"]
+    illegal = (await api.post(f"/api/jobs/{job}/retry")).json
+    assert (illegal["status"], illegal["fix"]) == (409, "Possible now: cancel, pause.")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'"text"', b"null", b"[" * 100_000])
+async def test_malformed_bodies(api: Api, body: bytes) -> None:
+    answer = await api.post(CRAWL, data=body, headers={"Content-Type": "application/json"})
+    assert answer.status in (400, 422), answer.body
+    assert answer.is_problem
+
+
+async def test_a_body_that_is_too_large_is_not_read(api: Api) -> None:
+    urls = "\n".join(f"https://a.example/{n:024}" for n in range(300_000))
+    said = await api.post(CRAWL, data=BytesIO(urls.encode()))
+    assert (said.status, said.is_problem) == (413, True)
+
+    async def pieces() -> Any:
+        for _ in range(200):
+            yield b" " * 100_000
+
+    unsaid = await api.post(CRAWL, data=pieces(), headers={"Content-Type": "application/json"})
+    assert (unsaid.status, unsaid.is_problem) == (413, True)
+
+
+async def test_too_many_urls_are_refused_by_name(api: Api) -> None:
+    answer = await api.post(CRAWL, {"urls": [f"https://a.example/{n}" for n in range(10_001)]})
+    assert answer.status == 422
+    assert answer.json["errors"][0]["field"] == "body.urls"
+
+
+async def test_each_request_has_an_id_of_its_own_or_the_given_one(api: Api) -> None:
+    first, second = await api.get("/healthz"), await api.get("/healthz")
+    assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
+    given = await api.get("/api/nothing", headers={"X-Request-Id": "my-id.1"})
+    assert given.headers["X-Request-Id"] == given.json["request_id"] == "my-id.1"
+    forged = await api.get("/healthz", headers={"X-Request-Id": "a b\tc"})
+    assert forged.headers["X-Request-Id"] != "a b\tc"
+
+
+async def test_health_and_readiness(api: Api, database: Database) -> None:
+    assert (await api.get("/healthz")).json["status"] == "alive"
+    ready = await api.get("/readyz")
+    assert (ready.status, ready.json["ready"]) == (200, True)
+    await rows_of(database, "UPDATE alembic_version SET version_num = '0001' RETURNING 1")
+    behind = await api.get("/readyz")
+    assert (behind.status, behind.json["schema_version"]) == (503, "0001")
+
+
+# --- ETags --------------------------------------------------------------------------------------
+
+
+async def test_who_polls_gets_a_body_only_when_it_changed(api: Api, queue: Queue) -> None:
+    job = (await api.crawl())["job_id"]
+    for path in (f"/api/crawl-progress/{job}", f"/api/jobs/{job}", "/api/jobs", "/api/jobs/work"):
+        first = await api.get(path)
+        etag = first.headers["ETag"]
+        for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+            same = await api.get(path, headers={"If-None-Match": known})
+            assert (same.status, same.body, same.headers["ETag"]) == (304, b"", etag)
+        assert (await api.get(path, headers={"If-None-Match": '"other"'})).body == first.body
+    etag = (await api.get(f"/api/crawl-progress/{job}")).headers["ETag"]
+    await api.post(f"/api/jobs/{job}/pause")
+    changed = await api.get(f"/api/crawl-progress/{job}", headers={"If-None-Match": etag})
+    assert (changed.status, changed.json["status"]) == (200, "paused")
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+async def test_a_list_is_complete_and_without_repetition(api: Api, queue: Queue) -> None:
+    jobs = await queue.enqueue_many([NewJob(kind="selftest") for _ in range(23)])
+    found: list[str] = []
+    cursor = None
+    while True:
+        path = "/api/jobs?limit=5" + (f"&cursor={cursor}" if cursor else "")
+        page = (await api.get(path)).json
+        found += [job["id"] for job in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert sorted(found) == sorted(str(job.id) for job in jobs)
+    assert len(found) == len(set(found))
+
+
+async def test_the_last_page_of_events_says_so(api: Api) -> None:
+    job = (await api.crawl())["job_id"]
+    await api.post(f"/api/jobs/{job}/pause", {"reason": "<script>alert(1)</script>"})
+    first = (await api.get(f"/api/jobs/{job}/events?limit=1")).json
+    assert first["next_cursor"] is not None
+    path = f"/api/jobs/{job}/events?limit=1&cursor={first['next_cursor']}"
+    last = (await api.get(path)).json
+    assert last["next_cursor"] is None
+    assert last["items"][0]["reason"] == "<script>alert(1)</script>"
+
+
+# --- answers that are given again ---------------------------------------------------------------
+
+
+def once(key: str) -> dict[str, Any]:
+    return {"headers": {"Idempotency-Key": key}}
+
+
+async def test_the_same_request_is_done_once(api: Api, database: Database) -> None:
+    order = {"host": "a.example", "delay": 2.0}
+    first = await api.post("/api/domains", order, **once("k1"))
+    again = await api.post("/api/domains", dict(reversed(order.items())), **once("k1"))
+    assert (first.status, again.status) == (201, 201)
+    assert first.body == again.body
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert (await api.post("/api/domains", order, **once("k2"))).status == 422
+    assert (await api.post("/api/domains", order)).status == 422
+
+
+async def test_another_request_with_the_same_key_is_a_conflict(api: Api) -> None:
+    await api.post(CRAWL, ORDER, **once("k"))
+    for path, body in ((CRAWL, {"urls": ["https://other.example/"]}), ("/api/keys", ORDER)):
+        other = await api.post(path, body, **once("k"))
+        assert other.status in (409, 422)
+    other = await api.post(CRAWL, {"urls": ["https://other.example/"]}, **once("k"))
+    assert (other.status, other.is_problem) == (409, True)
+    assert len((await api.get("/api/jobs")).json["items"]) == 1
+
+
+async def test_racing_requests_are_one_request(api: Api, database: Database) -> None:
+    answers = await asyncio.gather(
+        *(api.post("/api/keys", {"name": "one", "scope": "admin"}, **once("k")) for _ in range(8)),
+        return_exceptions=False,
+    )
+    # the first of them makes a key, and from then on those without one are refused
+    done = [answer for answer in answers if answer.status == 201]
+    assert len({answer.body for answer in done}) == 1
+    assert {answer.status for answer in answers} <= {201, 401}
+    assert len(await rows_of(database, "SELECT id FROM api_keys")) == 1
+
+
+async def test_racing_crawls_are_one_crawl(keyed: Keyed, database: Database) -> None:
+    client = await keyed()
+    answers = await asyncio.gather(*(client.post(CRAWL, ORDER, **once("k")) for _ in range(12)))
+    assert {answer.status for answer in answers} == {202}
+    assert len({answer.body for answer in answers}) == 1
+    assert sum("Idempotency-Replayed" not in answer.headers for answer in answers) == 1
+
+
+async def test_what_failed_may_be_tried_again(api: Api) -> None:
+    order = {"host": "a.example"}
+    await api.post("/api/domains", order)
+    assert (await api.post("/api/domains", order, **once("k"))).status == 422
+    assert (await api.post("/api/domains", {"host": "b.example"}, **once("k"))).status == 201
+
+
+async def test_a_server_that_dies_in_the_middle_leaves_nothing(
+    api: Api, database: Database
+) -> None:
+    """The same statements as a request, and then the line is cut instead of a commit."""
+    with suppress(psycopg.OperationalError, DatabaseUnavailable):
+        async with database.transaction() as connection:
+            assert await reserve(connection, NOBODY, "k", b"hash") is None
+            await connection.close()
+    assert (await api.post("/api/domains", {"host": "a.example"}, **once("k"))).status == 201
+
+
+async def test_keys_of_different_owners_do_not_meet(keyed: Keyed) -> None:
+    mine, other = await keyed(), await keyed()
+    first = await mine.post(CRAWL, {"urls": ["https://a.example/"]}, **once("k"))
+    second = await other.post(CRAWL, {"urls": ["https://b.example/"]}, **once("k"))
+    assert (first.status, second.status) == (202, 202)
+
+
+async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) -> None:
+    await api.post(CRAWL, ORDER, **once("old"))
+    await api.post(CRAWL, ORDER, **once("new"))
+    await rows_of(
+        database,
+        """
+        UPDATE idempotency_keys SET created_at = now() - interval '25 hours'
+         WHERE key = 'old' RETURNING 1
+        """,
+    )
+    fresh = await api.post(CRAWL, {"urls": ["https://b.example/"]}, **once("old"))
+    assert (fresh.status, fresh.json["created"]) == (202, True)
+    await rows_of(
+        database,
+        "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1",
+    )
+    assert await AccessUpkeep(database).run_once() == 2
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a b"])
+async def test_keys_of_another_form_are_refused(api: Api, key: str) -> None:
+    refused = await api.post(CRAWL, ORDER, **once(key))
+    assert (refused.status, refused.is_problem) == (422, True)
