@@ -8,7 +8,7 @@ import typer
 
 from forager.cli.options import AsJson
 from forager.cli.output import note, show_json, show_table
-from forager.cli.webhooks import with_database
+from forager.cli.sources import with_database
 from forager.cli.words import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import typer
 
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, show_page
-from forager.cli.webhooks import Cursor, say_more, with_database
+from forager.cli.sources import Cursor, with_database
+from forager.cli.webhooks import say_more
 
 app = typer.Typer(
     name="events",

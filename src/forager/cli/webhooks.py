@@ -12,18 +12,15 @@ import typer
 
 from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
-from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, plain, say, show_json, show_page
-from forager.cli.running import run
+from forager.cli.sources import Cursor, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.catalog.store.webhooks import Webhook
     from forager.catalog.webhooks import Issued, Webhooks
-    from forager.db.database import Database
-    from forager.settings import Settings
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +40,6 @@ class State(StrEnum):
 
 
 WebhookId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="A webhook.")]
-Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
 SecretFile = Annotated[
     Path | None,
     typer.Option(
@@ -217,21 +213,6 @@ def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[An
     return with_database(
         context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
     )
-
-
-def with_database(
-    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
-) -> Answer:
-    """The answer to one question to the configured database."""
-    from forager.db.database import open_database
-
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(database, settings)
-
-    return run(answer())
 
 
 def say_more(cursor: str | None) -> None:
