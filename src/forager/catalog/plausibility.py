@@ -86,14 +86,12 @@ def judge(
     of them stays, however often they come.
     """
     availability, about_stock = _judge_availability(seen, past, page, impossible)
-    seen, about_currency = _with_currency(seen, past.offer, domain_currency)
-    if _has_impossible_money(past, impossible):
-        judged: _Money = (past.offer, Standing.REFUSED, ())
+    if {"price", "currency"} & impossible:
+        money, standing, about_price = _keep_money(seen, past, domain_currency, impossible)
     else:
-        judged = _judge_money(seen, past, page, domain_currency)
-    money, standing, about_price = judged
+        money, standing, about_price = _judge_money(seen, past, page, domain_currency)
     offer = replace(money, availability=availability)
-    return Judged(offer, standing, (*about_price, *about_currency, *about_stock))
+    return Judged(offer, standing, (*about_price, *about_stock))
 
 
 _Money = tuple[Offer, Standing, tuple[Problem, ...]]
@@ -101,24 +99,29 @@ _Money = tuple[Offer, Standing, tuple[Problem, ...]]
 # --- money -----------------------------------------------------------------------------------
 
 
-def _has_impossible_money(past: Past, impossible: Set[str]) -> bool:
-    """A price in a currency that is none is as good as any other while nothing else is known."""
-    return "price" in impossible or ("currency" in impossible and past.offer.price is not None)
+def _keep_money(
+    seen: Offer, past: Past, domain_currency: str | None, impossible: Set[str]
+) -> _Money:
+    """A price in a currency that is none is taken only while nothing better can be expected."""
+    if "price" in impossible or past.offer.price is not None or domain_currency is not None:
+        return past.offer, Standing.REFUSED, ()
+    return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
 
 
 def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
+    seen, problems = _with_currency(seen, past.offer, domain_currency)
     if refusal := _refusal(seen, domain_currency):
         return past.offer, Standing.REFUSED, (refusal,)
     doubt = _doubt(seen, past.offer)
     if doubt is None:
-        return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
+        return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, problems
     before = past.held.get("price")
     now = Held(_as_text(seen), page)
     if before is not None and _confirms(now, before):
-        return seen, Standing.CONFIRMED, ()
+        return seen, Standing.CONFIRMED, problems
     # read again, a page is as old as it was
     waiting = before if before is not None and before.value == now.value else now
-    return past.offer, Standing.HELD, (replace(doubt, held=waiting),)
+    return past.offer, Standing.HELD, (replace(doubt, held=waiting), *problems)
 
 
 def _refusal(seen: Offer, domain_currency: str | None) -> Problem | None:

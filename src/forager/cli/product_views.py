@@ -1,0 +1,277 @@
+"""Products, their histories and their numbers in the words people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from forager.catalog.export import amount_text
+from forager.catalog.price_history import PriceEntry
+from forager.catalog.products import ProductDetails, Stats
+from forager.catalog.store.product_reads import ListedProduct, ProductRecord
+from forager.cli.output import note, say, show_table
+from forager.cli.price_chart import chart
+from forager.cli.words import duration, long_time, on_one_line, short_time
+
+RIGHT = {"justify": "right"}
+_STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
+_SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
+_DESCRIPTION = 400
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: amounts as text, so that no digit is lost, lengths of time in seconds."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Decimal):
+        return amount_text(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def money(amount: Decimal | None, currency: str | None) -> str:
+    return "" if amount is None else f"{amount_text(amount)} {currency or ''}".strip()
+
+
+def show_products(products: Sequence[ListedProduct]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "ID": RIGHT,
+        "NAME": {"cut": True},
+        "PRICE": RIGHT,
+        "STOCK": {},
+        "RATING": RIGHT,
+        "BRAND": {"cut": True},
+        "DOMAIN": {},
+        "CHANGED": {},
+        "": {},
+    }
+    rows = [
+        (
+            product.id,
+            on_one_line(product.name),
+            money(product.price, product.currency),
+            _stock(product.availability),
+            product.rating,
+            on_one_line(product.brand or ""),
+            product.domain,
+            short_time(product.updated_at),
+            ("!", "yellow") if product.problems else "",
+        )
+        for product in products
+    ]
+    show_table(columns, rows)
+
+
+def _stock(availability: str | None) -> tuple[str, str]:
+    return (availability or "").replace("_", " "), _STOCK.get(availability or "", "")
+
+
+# --- one product -----------------------------------------------------------------------------
+
+
+def show_details(details: ProductDetails) -> None:
+    product = details.product
+    _show_fields(product)
+    _show_about(details)
+    if product.problems:
+        say("\nproblems", "bold")
+        for problem in product.problems:
+            style = _SEVERITY.get(problem["severity"], "")
+            say(f"  {problem['field']}: {problem['message']} ({problem['rule']})", style)
+    _show_images(details)
+    _show_visits(details)
+
+
+def _show_fields(product: ProductRecord) -> None:
+    """Every field with how sure it is, and what in the page said so."""
+    values: dict[str, Any] = {
+        "name": product.name,
+        "price": money(product.price, product.currency),
+        "list_price": money(product.list_price, product.currency),
+        "currency": product.currency,
+        "availability": product.availability,
+        "rating": product.rating,
+        "review_count": product.review_count,
+        "brand": product.brand,
+        "category": product.category,
+        "sku": product.sku,
+        "gtin": product.gtin,
+        "variants": len(product.variants) or None,
+        "description": _short(product.description),
+    }
+    rows = [
+        (name, on_one_line(str(value)), *_evidence(product, name))
+        for name, value in values.items()
+        if value not in (None, "")
+    ]
+    show_table(
+        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": RIGHT, "FROM": {}}, rows
+    )
+
+
+def _evidence(product: ProductRecord, name: str) -> tuple[str, str]:
+    said = product.evidence.get(name)
+    return ("", "") if said is None else (f"{said['confidence']:.0%}", said["origin"] or "")
+
+
+def _short(text: str | None) -> str | None:
+    if text is None or len(text) <= _DESCRIPTION:
+        return text
+    return f"{text[:_DESCRIPTION]}…"
+
+
+def _show_about(details: ProductDetails) -> None:
+    product, history = details.product, details.history
+    spread = (
+        f"{history.changes} known, from {money(history.lowest, product.currency)} to "
+        f"{money(history.highest, product.currency)}"
+        if history.lowest is not None
+        else str(history.changes)
+    )
+    facts = {
+        "id": product.id,
+        "url": product.url,
+        "final url": product.metadata.get("final_url", ""),
+        "parser": f"{product.parser} {product.parser_version}",
+        "language": product.language or "",
+        "offers": spread,
+        "first seen": long_time(product.created_at),
+        "changed": long_time(product.updated_at),
+        "price changed": long_time(product.price_changed_at),
+        "last seen": long_time(product.last_seen_at),
+        "task": _task(product),
+        "next visit": long_time(product.next_crawl_at),
+    }
+    say("")
+    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+
+
+def _task(product: ProductRecord) -> str:
+    if product.task_id is None:
+        return "none: it is not tracked any more"
+    often = product.crawl_frequency
+    parts = [
+        f"{product.task_id} {product.task_status}",
+        f"every {duration(often.total_seconds())}" if often is not None else "",
+        product.task_hold or "",
+        product.task_error or "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _show_images(details: ProductDetails) -> None:
+    if not details.images:
+        return
+    say("\nimages", "bold")
+    columns: dict[str, dict[str, Any]] = {"": {}, "TYPE": {}, "STATE": {}, "SIZE": {}, "URL": {}}
+    rows = [
+        (
+            image.position,
+            image.type,
+            image.problem or image.status,
+            f"{image.width}x{image.height}" if image.width else "",
+            image.url,
+        )
+        for image in details.images
+    ]
+    show_table(columns, rows)
+
+
+def _show_visits(details: ProductDetails) -> None:
+    if details.extractions:
+        say("\nwhat was read", "bold")
+        rows = [
+            (
+                short_time(found.created_at),
+                f"{found.parser} {found.parser_version}",
+                found.role,
+                found.outcome,
+                found.error_message or ", ".join(p["message"] for p in found.problems),
+            )
+            for found in details.extractions
+        ]
+        show_table({"WHEN": {}, "PARSER": {}, "ROLE": {}, "OUTCOME": {}, "WHY": {}}, rows)
+    if details.attempts:
+        say("\nattempts", "bold")
+        attempts = [
+            (
+                short_time(attempt.finished_at),
+                attempt.stage,
+                attempt.outcome,
+                attempt.http_status,
+                attempt.error_message or "",
+            )
+            for attempt in details.attempts
+        ]
+        show_table({"WHEN": {}, "STAGE": {}, "OUTCOME": {}, "HTTP": RIGHT, "WHY": {}}, attempts)
+
+
+# --- history ---------------------------------------------------------------------------------
+
+
+def show_history(entries: Sequence[PriceEntry]) -> None:
+    """Newest first; the chart shows the currency of the newest price."""
+    for line in chart(list(reversed(entries))):
+        say(line, "cyan")
+    columns: dict[str, dict[str, Any]] = {
+        "WHEN": {},
+        "PRICE": RIGHT,
+        "CHANGE": RIGHT,
+        "LIST PRICE": RIGHT,
+        "STOCK": {},
+    }
+    rows = [
+        (
+            short_time(entry.recorded_at),
+            money(entry.price, entry.currency),
+            _change(entry.percent),
+            money(entry.list_price, entry.currency),
+            _stock(entry.availability),
+        )
+        for entry in entries
+    ]
+    show_table(columns, rows)
+
+
+def _change(percent: float | None) -> tuple[str, str]:
+    if not percent:
+        return "", ""
+    return f"{percent:+.1f} %", "green" if percent < 0 else "red"
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def show_stats(stats: Stats) -> None:
+    counts = stats.counts
+    facts = {
+        "products": counts.products,
+        "with a price": counts.priced,
+        "with problems": counts.with_problems,
+        "domains": counts.domains,
+        "added in a day": counts.added_today,
+        "changed in a day": counts.changed_today,
+        "price changes in a day": counts.price_changes_today,
+        "not seen for a week": counts.unseen_for_a_week,
+    }
+    show_table({"": {"style": "bold"}, " ": RIGHT}, list(facts.items()))
+    _show_counts("stock", [(str(name or "not said"), n) for name, n in stats.availability])
+    _show_counts("currency", [(str(name or "not said"), n) for name, n in stats.currencies])
+    _show_counts("domains", stats.largest_domains)
+    _show_counts("problems", [(f"{f}: {rule}", number) for f, rule, number in stats.problems])
+    if not counts.products:
+        note("`forager products track URL` adds the first.")
+
+
+def _show_counts(title: str, counts: Sequence[tuple[str, int]]) -> None:
+    if counts:
+        say(f"\n{title}", "bold")
+        show_table({"": {}, " ": RIGHT}, counts)

@@ -1,0 +1,226 @@
+"""`forager products`, from the command to the tables."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet  # type: ignore[import-untyped]
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from catalog.product_shop import LAMP, Shop, lamp
+from forager.catalog.price_history import PriceEntry
+from forager.cli import products
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.cli.price_chart import HEIGHT, WIDTH, chart
+from forager.cli.product_filters import moment
+from forager.db.database import Database
+from forager.errors import InvalidInput
+from forager.extract.product.record import Product, ProductImage
+from forager.settings import Settings
+
+root = typer.Typer()
+root.add_typer(products.app, name="products")
+
+HOSTILE = replace(LAMP, name="Lamp \x1b[31mred\x07\nsecond", brand="[bold]x[/bold]")
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def visit(database_url: str, settings: Settings) -> Visits:
+    return Visits(database_url, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Visits a shop without an event loop around: commands have one of their own."""
+
+    url: str
+    settings: Settings
+
+    def __call__(self, *visits: tuple[str, Product]) -> None:
+        asyncio.run(self._visit(visits))
+
+    async def _visit(self, visits: Sequence[tuple[str, Product]]) -> None:
+        async with Database(self.url) as database:
+            shop = await Shop(database, self.settings).open()
+            for name, product in visits:
+                await shop.visit(name, product)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str) -> Answered:
+    with CliRunner().isolation() as (out, err, _):
+        try:
+            code = root(["products", *arguments], standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+
+
+def test_lists_filters_and_pages(visit: Visits) -> None:
+    assert "There are no such products" in forager("list").err
+    visit(("a", lamp(name="Lamp A")), ("b", lamp("9.5", name="Lamp B")), ("c", HOSTILE))
+    listed = forager("list", "--json").json
+    assert [item["name"] for item in listed["items"]][1:] == ["Lamp B", "Lamp A"]
+    assert (listed["items"][1]["price"], listed["next_cursor"]) == ("9.50", None)
+    cheap = forager("list", "--max-price", "10", "--availability", "in_stock", "--json").json
+    assert [item["name"] for item in cheap["items"]] == ["Lamp B"]
+    first = forager("list", "--order", "cheapest", "--limit", "2", "--json").json
+    rest = forager("list", "--order", "cheapest", "--cursor", first["next_cursor"], "--json").json
+    assert len(first["items"]) + len(rest["items"]) == 3
+    people = forager("list", "--limit", "2")
+    assert "9.50 EUR" in people.out
+    assert "\x1b[31m" not in people.out
+    assert "[bold]x[/bold]" in people.out
+    assert "--cursor" in people.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list", "--min-price", "cheap"),
+        ("list", "--availability", "soon"),
+        ("list", "--changed-since", "lately"),
+        ("list", "--cursor", "nonsense"),
+        ("list", "--domain", "nowhere.example"),
+        ("show", "17"),
+        ("history", "nothing at all"),
+        ("export", "--since", "1d"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: tuple[str, ...]) -> None:
+    answer = forager(*arguments)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err
+
+
+def test_a_product_in_full(visit: Visits) -> None:
+    image = ProductImage("https://shop.example/lamp.jpg", "A lamp")
+    visit(("lamp", replace(LAMP, images=(image,))), ("lamp", lamp("4990", images=(image,))))
+    [item] = forager("list", "--problems", "--json").json["items"]
+    shown = forager("show", str(item["id"]))
+    for part in ("Brass Desk Lamp", "49.90 EUR", "json-ld:Product", "90%", "the price was 49.9",
+                 "lamp.jpg", "suspect", "Home > Lighting", "next visit"):  # fmt: skip
+        assert part in shown.out, part
+    full = forager("show", item["url"], "--json").json
+    assert full["product"]["price"] == "49.90"
+    assert full["product"]["problems"][0]["held"]["value"] == "4990 EUR"
+    assert [found["outcome"] for found in full["extractions"]] == ["suspect", "ok"]
+
+
+def test_history_with_a_chart(visit: Visits) -> None:
+    visit(*[("lamp", lamp(price)) for price in ("50", "40", "44")])
+    told = forager("history", "https://shop.example/lamp")
+    assert "-20.0 %" in told.out
+    assert "+10.0 %" in told.out
+    assert "█" in told.out
+    entries = forager("history", "https://shop.example/lamp", "--json").json["items"]
+    assert [(entry["price"], entry["percent"]) for entry in entries] == [
+        ("44", 10.0), ("40", -20.0), ("50", None)
+    ]  # fmt: skip
+    assert forager("history", "https://shop.example/lamp", "--since", "2999-01-01").out == ""
+
+
+def test_search(visit: Visits) -> None:
+    visit(("a", lamp(name="Brass lamp")), ("b", lamp(name="Steel lamp", description=None)))
+    found = forager("search", "brass", "lamps", "--json").json
+    assert [item["name"] for item in found["items"]] == ["Brass lamp"]
+    assert "Steel lamp" in forager("search", "--min-price", "10", "--", "lamp", "-brass").out
+    assert "Nothing matches" in forager("search", "teapot").err
+
+
+def test_files(visit: Visits, tmp_path: Path) -> None:
+    visit(("a", lamp(name="A")), ("b", lamp("9.5", name='B, "b"')), ("a", lamp("44", name="A")))
+    table = list(csv.DictReader(io.StringIO(forager("export", "--format", "csv").out, newline="")))
+    assert [(row["name"], row["price"]) for row in table] == [("A", "44"), ('B, "b"', "9.50")]
+    target = tmp_path / "products.parquet"
+    written = forager("export", "-f", "parquet", "-o", str(target), "--max-price", "10")
+    assert "1 row written" in written.err
+    assert pyarrow.parquet.read_table(target)["price"].to_pylist() == [Decimal("9.5")]
+    assert forager("export", "-f", "parquet", "-o", str(target)).code == 4
+    assert forager("export", "-f", "parquet", "-o", str(target), "--force").code == 0
+    lines = forager("export", "--history", "--since", "1d").out.splitlines()
+    assert [json.loads(line)["price"] for line in lines] == ["49.90", "44", "9.50"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [target.name]
+
+
+def test_numbers(visit: Visits) -> None:
+    assert "adds the first" in forager("stats").err
+    visit(("a", lamp()), ("b", lamp("1")))
+    assert "price: placeholder" in forager("stats").out
+    assert forager("stats", "--json").json["counts"]["priced"] == 1
+
+
+# --- the chart and the times ---------------------------------------------------------------------
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def entry(price: str | None, day: float, currency: str = "EUR") -> PriceEntry:
+    amount = None if price is None else Decimal(price)
+    return PriceEntry(amount, None, currency, None, START + timedelta(days=day), None)
+
+
+def test_a_chart_is_as_high_as_its_prices() -> None:
+    entries = [entry("10", 0), entry(None, 2), entry("20", 5), entry("15", 7.5)]
+    lines = chart(entries, now=START + timedelta(days=10))
+    assert len(lines) == HEIGHT + 1
+    top, *_, bottom, axis = lines
+    assert top.startswith("20 ")
+    assert bottom.startswith("10 ")
+    assert len(bottom) == 3 + WIDTH
+    assert bottom[3:].count("▁") == WIDTH // 2
+    assert "2026-01-01" in axis
+
+
+def test_no_chart_without_a_change() -> None:
+    assert chart([]) == []
+    assert chart([entry("10", 0), entry(None, 1), entry("10", 2)]) == []
+    assert chart([entry("10", 0, "USD"), entry("12", 1)]) == []
+
+
+def test_moments() -> None:
+    assert moment("2026-01-31T12:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert moment("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+    ago = moment("2d")
+    assert ago is not None
+    assert timedelta(days=2) <= datetime.now(UTC) - ago < timedelta(days=3)
+    assert moment(None) is None
+    with pytest.raises(InvalidInput):
+        moment("yesterday")
