@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli import product_filters as options
+from forager.cli.audit import audit
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import console, note, show_json, show_page, silence_stdout
 from forager.cli.product_filters import filters_of, moment
@@ -34,6 +35,7 @@ app = typer.Typer(
     help="What shops offer: prices, stock, histories, search, files.",
     no_args_is_help=True,
 )
+app.command("audit")(audit)
 
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or URL.")]
 
