@@ -106,7 +106,7 @@ _BYLINES = tuple(
     )
 )
 _ASIN = re.compile(r"[A-Z0-9]{10}")
-_ASIN_IN_URL = re.compile(r"/(?:dp|gp/product|gp/aw/d|exec/obidos/ASIN)/([A-Z0-9]{10})(?![A-Z0-9])")
+_ASIN_IN_URL = re.compile(r"/(?:dp|gp/product|gp/aw/d)/([A-Z0-9]{10})(?![A-Z0-9])")
 _NUMBERS = re.compile(r"\d(?:[.,]\d{1,2})?(?!\d)")
 _GALLERY = re.compile(r"colorImages['\"]\s*:\s*\{\s*['\"]initial['\"]\s*:\s*(?=\[)")
 _VARIANTS = re.compile(r"dimensionValuesDisplayData['\"]\s*:\s*(?=\{)")
