@@ -6,9 +6,7 @@ import re
 from datetime import timedelta
 
 from forager.errors import InvalidInput
-
-SHORTEST = timedelta(seconds=1)
-LONGEST = timedelta(days=3660)
+from forager.fetch.domains import LONGEST_INTERVAL, SHORTEST_INTERVAL
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _INTERVAL = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(s|m|min|h|d|w)\s*", re.ASCII | re.IGNORECASE)
@@ -24,6 +22,6 @@ def parse_every(text: str) -> timedelta:
 
 
 def checked(every: timedelta) -> timedelta:
-    if not SHORTEST <= every <= LONGEST:
+    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
         raise InvalidInput("an interval must be from 1s to 10 years")
     return every

@@ -11,10 +11,12 @@ from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_page, show_table
 from forager.cli.running import run
-from forager.cli.words import long_time, short_time
+from forager.cli.words import duration, long_time, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from forager.fetch.domain_store import Domain
     from forager.fetch.domains import DomainChanges, Domains
 
@@ -50,6 +52,52 @@ PerProxy = Annotated[
     typer.Option(
         "--per-proxy-only/--in-total",
         help="Count the delay for each proxy alone, or for all requests together.",
+        show_default=False,
+    ),
+]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        metavar="6h|default",
+        help="How often its tasks are crawled: 30m, 6h, 1d, 1w; counts from their next visit.",
+        show_default=False,
+    ),
+]
+Adaptive = Annotated[
+    bool | None,
+    typer.Option(
+        "--adaptive/--no-adaptive",
+        help="Whether tasks come sooner when prices change, and later when they do not.",
+        show_default=False,
+    ),
+]
+MinEvery = Annotated[
+    str | None,
+    typer.Option(metavar="1h|default", help="Shortest adapted interval.", show_default=False),
+]
+MaxEvery = Annotated[
+    str | None,
+    typer.Option(metavar="30d|default", help="Longest adapted interval.", show_default=False),
+]
+Currency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EUR|default", help="The currency its prices must have.", show_default=False
+    ),
+]
+Proxies = Annotated[
+    bool | None,
+    typer.Option(
+        "--proxies/--no-proxies",
+        help="Whether its tasks go through the pool of proxies.",
+        show_default=False,
+    ),
+]
+AllowPrivate = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-private/--no-allow-private",
+        help="Whether its tasks may reach private addresses.",
         show_default=False,
     ),
 ]
@@ -102,13 +150,32 @@ def set_(
     delay: Delay = None,
     concurrency: Concurrency = None,
     per_proxy_only: PerProxy = None,
+    every: Every = None,
+    adaptive: Adaptive = None,
+    min_every: MinEvery = None,
+    max_every: MaxEvery = None,
+    currency: Currency = None,
+    proxies: Proxies = None,
+    allow_private: AllowPrivate = None,
     as_json: AsJson = False,
 ) -> None:
     """Change how a domain is treated; running crawls heed it within seconds."""
-    changes = _changes(delay, concurrency, per_proxy_only)
+    changes = _changes(
+        delay=_read(delay, lambda text: _number(text, "--delay", float)),
+        concurrency=_read(concurrency, lambda text: _number(text, "--concurrency", int)),
+        per_proxy_only=per_proxy_only,
+        every=_read(every, _interval),
+        adaptive=adaptive,
+        shortest=_read(min_every, _interval),
+        longest=_read(max_every, _interval),
+        currency=_read(currency, str.upper),
+        proxies=proxies,
+        allow_private=allow_private,
+    )
     if not changes.named():
         raise InvalidInput(
-            "nothing to set was given", hint="Give --delay, --concurrency or --per-proxy-only."
+            "nothing to set was given",
+            hint="Give --delay, --concurrency, --every or another option; see --help.",
         )
     _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
 
@@ -120,10 +187,28 @@ def add(
     delay: Delay = None,
     concurrency: Concurrency = None,
     per_proxy_only: PerProxy = None,
+    every: Every = None,
+    adaptive: Adaptive = None,
+    min_every: MinEvery = None,
+    max_every: MaxEvery = None,
+    currency: Currency = None,
+    proxies: Proxies = None,
+    allow_private: AllowPrivate = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a host settings of its own; they also cover its subdomains that have none."""
-    changes = _changes(delay, concurrency, per_proxy_only)
+    changes = _changes(
+        delay=_read(delay, lambda text: _number(text, "--delay", float)),
+        concurrency=_read(concurrency, lambda text: _number(text, "--concurrency", int)),
+        per_proxy_only=per_proxy_only,
+        every=_read(every, _interval),
+        adaptive=adaptive,
+        shortest=_read(min_every, _interval),
+        longest=_read(max_every, _interval),
+        currency=_read(currency, str.upper),
+        proxies=proxies,
+        allow_private=allow_private,
+    )
     _show(with_domains(context, lambda domains: domains.add(host, changes)), as_json)
 
 
@@ -166,26 +251,37 @@ def _switch(context: typer.Context, host: str, *, active: bool, as_json: bool) -
     _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
 
 
-def _changes(
-    delay: str | None, concurrency: str | None, per_proxy_only: bool | None
-) -> DomainChanges:
-    from forager.fetch.domains import UNCHANGED, DomainChanges
+def _changes(**given: Any) -> DomainChanges:
+    """What was given: None is what was not, and a `default` that was asked for becomes None."""
+    from forager.fetch.domains import DomainChanges
 
-    return DomainChanges(
-        delay=UNCHANGED if delay is None else _number(delay, "--delay", float),
-        concurrency=UNCHANGED
-        if concurrency is None
-        else _number(concurrency, "--concurrency", int),
-        per_proxy_only=UNCHANGED if per_proxy_only is None else per_proxy_only,
-    )
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is not None:
+            changes[name] = None if value is _UNSET else value
+    return DomainChanges(**changes)
+
+
+_UNSET = object()
+
+
+def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
+    """An option's value; `default` is one too."""
+    if text is None:
+        return None
+    return _UNSET if text == DEFAULT else parse(text)
+
+
+def _interval(text: str) -> timedelta:
+    from forager.catalog.intervals import parse_every
+
+    return parse_every(text)
 
 
 Number = TypeVar("Number", int, float)
 
 
-def _number(text: str, flag: str, kind: type[Number]) -> Number | None:
-    if text == DEFAULT:
-        return None
+def _number(text: str, flag: str, kind: type[Number]) -> Number:
     try:
         return kind(text)
     except ValueError:
@@ -240,6 +336,37 @@ def _show(domain: Domain, as_json: bool) -> None:
     say(f"delay        {_seconds(domain.crawl_delay_seconds)}, {counted}")
     say(f"connections  {domain.max_concurrent_requests or DEFAULT}")
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
+    for name, value in _task_facts(domain).items():
+        say(f"{name:13}{value}")
+
+
+def _task_facts(domain: Domain) -> dict[str, str]:
+    """How its tasks are treated, as far as that was set."""
+    facts = {
+        "tasks": domain.task_hold,
+        "every": _length(domain.crawl_frequency),
+        "schedule": _adaptation(domain),
+        "currency": domain.currency,
+        "proxies": None if domain.use_proxies is None else _yes_or_no(domain.use_proxies),
+        "private": "addresses allowed" if domain.allow_private else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _adaptation(domain: Domain) -> str | None:
+    bounds = [_length(domain.min_frequency), _length(domain.max_frequency)]
+    words = [f"{word} {bound}" for word, bound in zip(("from", "to"), bounds, strict=True) if bound]
+    if domain.adaptive is not None:
+        words.insert(0, "adaptive" if domain.adaptive else "not adaptive")
+    return " ".join(words) or None
+
+
+def _length(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(seconds)
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _seconds(value: float | None) -> str:

@@ -23,6 +23,15 @@ class Domain:
     max_concurrent_requests: int | None
     per_proxy_only: bool
     is_active: bool
+    # how its tasks are treated; lengths of time in seconds
+    crawl_frequency: float | None
+    adaptive: bool | None
+    min_frequency: float | None
+    max_frequency: float | None
+    use_proxies: bool | None
+    allow_private: bool
+    currency: str | None
+    task_hold: str | None
     created_at: datetime
     updated_at: datetime
     blocked_until: datetime | None  # None unless that is still to come
@@ -34,7 +43,12 @@ class Domain:
 
 _COLUMNS: LiteralString = """
     d.id, d.domain_name, d.base_url, d.crawl_delay_seconds::float8, d.max_concurrent_requests,
-    d.per_proxy_only, d.is_active, d.created_at, d.updated_at,
+    d.per_proxy_only, d.is_active,
+    extract(epoch FROM d.crawl_frequency)::float8 AS crawl_frequency,
+    d.adaptive,
+    extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
+    extract(epoch FROM d.max_frequency)::float8 AS max_frequency,
+    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.created_at, d.updated_at,
     CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
     d.slow_delay,
     CASE WHEN d.next_slot_at > now() THEN d.next_slot_at END AS next_slot_at,
@@ -57,6 +71,13 @@ _SETTABLE: dict[str, LiteralString] = {
     "concurrency": "max_concurrent_requests",
     "active": "is_active",
     "per_proxy_only": "per_proxy_only",
+    "every": "crawl_frequency",
+    "adaptive": "adaptive",
+    "shortest": "min_frequency",
+    "longest": "max_frequency",
+    "proxies": "use_proxies",
+    "allow_private": "allow_private",
+    "currency": "currency",
 }
 
 

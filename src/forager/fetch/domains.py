@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Literal
 
 import ada_url
+import psycopg
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
@@ -21,10 +25,14 @@ from forager.fetch.domain_store import Domain
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
+SHORTEST_INTERVAL = timedelta(seconds=1)
+LONGEST_INTERVAL = timedelta(days=3660)
 
 _HOST = re.compile(
     r"(?=.{1,260}$)(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?"
 )
+
+_CURRENCY = re.compile(r"[A-Z]{3}")
 
 
 class _Unchanged(Enum):
@@ -43,6 +51,14 @@ class DomainChanges:
     concurrency: int | Unchanged | None = UNCHANGED
     active: bool | Unchanged = UNCHANGED
     per_proxy_only: bool | Unchanged = UNCHANGED
+    # how its tasks are treated
+    every: timedelta | Unchanged | None = UNCHANGED
+    adaptive: bool | Unchanged | None = UNCHANGED
+    shortest: timedelta | Unchanged | None = UNCHANGED
+    longest: timedelta | Unchanged | None = UNCHANGED
+    proxies: bool | Unchanged | None = UNCHANGED
+    allow_private: bool | Unchanged = UNCHANGED
+    currency: str | Unchanged | None = UNCHANGED
 
     def named(self) -> dict[str, Any]:
         """The values that are to be set, checked."""
@@ -50,6 +66,9 @@ class DomainChanges:
         changes = {name: value for name, value in given.items() if value is not UNCHANGED}
         _check_delay(changes.get("delay"))
         _check_concurrency(changes.get("concurrency"))
+        for name in ("every", "shortest", "longest"):
+            _check_interval(changes.get(name))
+        _check_currency(changes.get("currency"))
         return changes
 
 
@@ -94,23 +113,25 @@ class Domains:
         """Make a row for a host, so that it has settings of its own."""
         name = domain_name(host)
         named = (changes or DomainChanges()).named()
-        async with self._database.transaction() as connection:
-            if not await store.insert_domain(connection, name, _base_url(host, name)):
-                raise InvalidInput(
-                    f"there is a domain {name} already",
-                    hint=f"`forager domains set {name}` changes it.",
-                )
-            await store.update_domain(connection, name, named)
-            return await _existing(connection, name)
+        with _sensible_bounds():
+            async with self._database.transaction() as connection:
+                if not await store.insert_domain(connection, name, _base_url(host, name)):
+                    raise InvalidInput(
+                        f"there is a domain {name} already",
+                        hint=f"`forager domains set {name}` changes it.",
+                    )
+                await store.update_domain(connection, name, named)
+                return await _existing(connection, name)
 
     async def set(self, host: str, changes: DomainChanges) -> Domain:
         """Change a domain; running crawls heed it within seconds."""
         name = domain_name(host)
         named = changes.named()
-        async with self._database.transaction() as connection:
-            if not await store.update_domain(connection, name, named):
-                raise _unknown(name)
-            return await _existing(connection, name)
+        with _sensible_bounds():
+            async with self._database.transaction() as connection:
+                if not await store.update_domain(connection, name, named):
+                    raise _unknown(name)
+                return await _existing(connection, name)
 
     async def forget_slow_down(self, host: str) -> Domain:
         """Forget what a host asked for: for a person who knows better than its Retry-After."""
@@ -160,6 +181,29 @@ def _check_concurrency(concurrency: int | None) -> None:
             f"the concurrency must be 1 to {MAX_CONCURRENCY}, not {concurrency}",
             hint="To stop requests to a domain, disable it.",
         )
+
+
+def _check_interval(every: timedelta | None) -> None:
+    if every is not None and not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+
+
+def _check_currency(currency: str | None) -> None:
+    if currency is not None and not _CURRENCY.fullmatch(currency):
+        raise InvalidInput(
+            f"{currency[:20]!r} is not a currency", hint="Write it in three letters, as EUR or USD."
+        )
+
+
+@contextmanager
+def _sensible_bounds() -> Iterator[None]:
+    """Which bound is there already is known to the database alone."""
+    try:
+        yield
+    except psycopg.errors.CheckViolation as error:
+        if error.diag.constraint_name != "domains_frequencies_check":
+            raise
+        raise InvalidInput("the shortest interval must be at most the longest") from None
 
 
 def _unknown(name: str) -> NotFound:

@@ -1,0 +1,171 @@
+"""`forager products track`: keep URLs fresh, from the command line or from a file."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import note, say, show_json
+from forager.cli.running import run
+from forager.cli.words import counted, on_one_line
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.catalog.tracking import Tracked
+    from forager.catalog.wish import BadLine, Terms
+    from forager.settings import Settings
+
+STDIN = "-"
+
+
+def track(
+    context: typer.Context,
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[URL]...", help="Product pages.", show_default=False),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(help="Crawl this often: 30m, 6h, 1d, 1w.", show_default="the domain's"),
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default="5")
+    ] = None,
+    popularity: Annotated[
+        float | None,
+        typer.Option(help="Decides between tasks that are equal otherwise.", show_default="0"),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A CSV file (url, priority, every, popularity), JSON lines with these keys, or a"
+            " list of URLs; - reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    errors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write all lines that were refused there.", show_default=False
+        ),
+    ] = None,
+    allow_private: Annotated[
+        bool,
+        typer.Option(
+            "--allow-private", help="Also hosts at private addresses; kept with their domains."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep product pages fresh. Those tracked already take over what is given."""
+    from forager.catalog.intervals import parse_every
+    from forager.catalog.wish import Terms
+
+    if bool(urls) == (file is not None):
+        raise InvalidInput(
+            "give URLs, or a file with --from" if not urls else "give URLs or --from, not both"
+        )
+    terms = Terms(priority, None if every is None else parse_every(every), popularity)
+    settings = flags_of(context).load()
+    tracked = run(_track(settings, urls or [], file, errors, terms, allow_private))
+    _show(tracked, as_json=as_json, errors=errors, from_file=file is not None)
+
+
+async def _track(
+    settings: Settings,
+    urls: list[str],
+    file: str | None,
+    errors: Path | None,
+    terms: Terms,
+    allow_private: bool,
+) -> Tracked:
+    from forager.catalog.imports import read_wishes
+    from forager.catalog.tasks import Tasks
+    from forager.catalog.wish import Wish
+    from forager.db.database import open_database
+
+    with ExitStack() as files:
+        wishes = (
+            (Wish(number, url) for number, url in enumerate(urls, start=1))
+            if file is None
+            else read_wishes(files.enter_context(_opened(file)), file)
+        )
+        refused = files.enter_context(_refused_into(errors))
+        async with open_database(settings, name="forager cli") as database:
+            return await Tasks(database, settings).track_wishes(
+                wishes,
+                terms=terms,
+                allow_private=allow_private,
+                found_by="person" if file is None else "file",
+                on_bad=refused,
+            )
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    if file == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = Path(file).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from None
+    with stream:
+        yield stream
+
+
+@contextmanager
+def _refused_into(path: Path | None) -> Iterator[Callable[[BadLine], None] | None]:
+    """What takes every refused line, if a file for them is wanted."""
+    if path is None:
+        yield None
+        return
+    try:
+        stream = path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
+    with stream:
+        writer = csv.writer(stream)
+        writer.writerow(("line", "reason", "text"))
+        yield lambda bad: writer.writerow((bad.line, bad.reason, bad.text))
+
+
+def _show(tracked: Tracked, *, as_json: bool, errors: Path | None, from_file: bool) -> None:
+    if as_json:
+        show_json(tracked)
+    else:
+        say(_summary(tracked))
+        _note_bad(tracked, errors, "line" if from_file else "URL")
+    if tracked.bad and not tracked.kept:
+        first = tracked.first_bad[0]
+        raise InvalidInput(f"nothing can be tracked: {on_one_line(first.text)}: {first.reason}")
+
+
+def _summary(tracked: Tracked) -> str:
+    parts = [f"{counted(tracked.added, 'task')} added"]
+    if tracked.known:
+        changed = f", {tracked.updated} of them changed" if tracked.updated else ""
+        parts.append(f"{tracked.known} tracked already{changed}")
+    if tracked.bad:
+        parts.append(f"{tracked.bad} refused")
+    return "; ".join(parts)
+
+
+def _note_bad(tracked: Tracked, errors: Path | None, what: str) -> None:
+    for bad in tracked.first_bad:
+        note(f"{what} {bad.line}: {bad.reason}: {on_one_line(bad.text)}")
+    more = tracked.bad - len(tracked.first_bad)
+    if more and errors is None:
+        note(f"and {more} more; --errors FILE writes them all")
+    if tracked.bad and errors is not None:
+        note(f"all refused lines are in {errors}")

@@ -1,0 +1,67 @@
+"""`forager scheduler`: hand due tasks to the workers until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import say, show_json
+from forager.cli.running import run
+from forager.cli.stopping import run_until_stopped
+from forager.cli.words import counted
+
+if TYPE_CHECKING:
+    from forager.catalog.scheduler import Tick
+    from forager.settings import Settings
+
+
+def scheduler(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Look now, and leave.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Hand tasks that are due to the workers. `forager up` does this too; several may run."""
+    settings = flags_of(context).load(quiet=once)
+    if not once:
+        run(_keep_scheduling(settings))
+        return
+    tick = run(_look_now(settings))
+    if as_json:
+        show_json(tick)
+    elif not tick.led:
+        say("another scheduler is at it")
+    else:
+        say(f"{counted(tick.woken, 'task')} became due, {tick.queued} handed to the workers")
+
+
+async def _look_now(settings: Settings) -> Tick:
+    from forager.catalog.scheduler import Scheduler
+    from forager.db.database import open_database
+
+    async with open_database(settings, name="forager scheduler") as database:
+        return await Scheduler(database, settings).run_once()
+
+
+async def _keep_scheduling(settings: Settings) -> None:
+    from forager.catalog.scheduler import Scheduler
+    from forager.db.database import open_database
+    from forager.logs import get_logger
+
+    async with open_database(settings, name="forager scheduler") as database:
+        looking = asyncio.ensure_future(Scheduler(database, settings).run())
+
+        async def until_cancelled() -> None:
+            # said from here, when signals are heard already
+            get_logger("scheduler").info("scheduler started", interval=settings.scheduler_interval)
+            await asyncio.wait({looking})
+            if not looking.cancelled():
+                looking.result()
+
+        def stop() -> None:
+            looking.cancel()
+
+        await run_until_stopped(until_cancelled(), stop)

@@ -1,0 +1,155 @@
+"""How tasks look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from forager.cli.output import plain, say, show_table
+from forager.cli.words import duration, long_time, on_one_line, short_time
+
+if TYPE_CHECKING:
+    from forager.catalog.store.tasks import Attempt
+    from forager.catalog.task import Task
+    from forager.catalog.tasks import TaskReport, TaskStats
+
+STYLES = {
+    "queued": "cyan",
+    "crawling": "cyan",
+    "downloaded": "cyan",
+    "parsing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "paused": "yellow",
+    "stopped": "yellow",
+}
+
+
+def document(task: Task) -> dict[str, Any]:
+    """A task for programs; intervals in seconds."""
+    return {name: _seconds(value) for name, value in _fields(task).items()} | {
+        "shown_status": task.shown_status
+    }
+
+
+def report_document(report: TaskReport) -> dict[str, Any]:
+    return document(report.task) | {
+        "every": report.every.total_seconds(),
+        "next_at": plain(report.next_at),
+        "why": report.why,
+        "attempts": plain(report.attempts),
+    }
+
+
+def _fields(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in task.__slots__}
+
+
+def _seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else plain(value)
+
+
+def show_tasks(tasks: Sequence[Task]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "ID": {"justify": "right"},
+        "STATUS": {},
+        "PRIORITY": {"justify": "right"},
+        "NEXT": {},
+        "URL": {"cut": True},
+        "NOTE": {"cut": True},
+    }
+    show_table(columns, [_row(task) for task in tasks])
+
+
+def _row(task: Task) -> tuple[Any, ...]:
+    following = task.next_crawl_at if task.status == "completed" else task.scheduled_at
+    return (
+        task.id,
+        (task.shown_status, STYLES.get(task.shown_status, "")),
+        task.priority,
+        short_time(following) if task.status in ("completed", "pending") else "",
+        task.url,
+        on_one_line(task.error_message or ""),
+    )
+
+
+def show_report(report: TaskReport) -> None:
+    task = report.task
+    facts = {
+        "task": task.id,
+        "url": task.url,
+        "domain": task.domain,
+        "status": (task.shown_status, STYLES.get(task.shown_status, "")),
+        "now": report.why,
+        "next": long_time(report.next_at) or "when that is done",
+        "every": duration(report.every.total_seconds()),
+        "priority": task.priority,
+        "popularity": f"{task.popularity:g}" if task.popularity else None,
+        "last visit": long_time(task.completed_at) or None,
+        "error": on_one_line(task.error_message) if task.error_message else None,
+        "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
+        "tracked": f"{long_time(task.created_at)}, by {task.found_by or 'unknown'}",
+    }
+    shown = [(name, value) for name, value in facts.items() if value is not None]
+    show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, shown)
+    if report.attempts:
+        say("\nLast attempts", style="bold")
+        _show_attempts(report.attempts)
+
+
+def _show_attempts(attempts: Sequence[Attempt]) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "FINISHED": {},
+        "STAGE": {},
+        "OUTCOME": {},
+        "HTTP": {"justify": "right"},
+        "TOOK": {"justify": "right"},
+        "NOTE": {"cut": True},
+    }
+    show_table(
+        columns,
+        [
+            (
+                short_time(attempt.finished_at),
+                attempt.stage,
+                attempt.outcome,
+                attempt.http_status,
+                None if attempt.duration_ms is None else f"{attempt.duration_ms} ms",
+                on_one_line(attempt.error_message or attempt.final_url or ""),
+            )
+            for attempt in attempts
+        ],
+    )
+
+
+def show_stats(stats: TaskStats) -> None:
+    show_table(
+        {"STATUS": {}, "TASKS": {"justify": "right"}},
+        [((status.value, STYLES.get(status, "")), count) for status, count in stats.counts.items()],
+    )
+    say(f"\noldest due      {long_time(stats.oldest_due) or 'nothing is due'}")
+    say(f"last scheduled  {long_time(stats.ticked_at) or 'never; run `forager scheduler`'}")
+    say(f"held            {_held(stats)}")
+    if stats.backlog:
+        say("\nMost work waiting", style="bold")
+        show_table(
+            {
+                "DOMAIN": {},
+                "DUE": {"justify": "right"},
+                "UNDER WAY": {"justify": "right"},
+                "OLDEST": {},
+            },
+            [
+                (one.domain, one.due, one.under_way, short_time(one.oldest_due))
+                for one in stats.backlog
+            ],
+        )
+
+
+def _held(stats: TaskStats) -> str:
+    if stats.all_hold is not None:
+        return f"all ({stats.all_hold})"
+    if not stats.held_domains and not stats.held_tasks:
+        return "nothing"
+    return f"{stats.held_domains} domains, {stats.held_tasks} tasks by themselves"

@@ -1,0 +1,312 @@
+"""`forager tasks`: look at tracked pages, hold them, change them, crawl them now."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from forager.catalog.task import TaskStatus
+from forager.cli.asking import confirm
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, say, show_json, show_page
+from forager.cli.running import run
+from forager.cli.words import counted
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.catalog.holds import Held, Holds
+    from forager.catalog.selection import Selection
+    from forager.catalog.tasks import Tasks
+
+Answer = TypeVar("Answer")
+
+app = typer.Typer(
+    name="tasks",
+    help="Tracked pages: what is due, what happened, holds, recrawls.",
+    no_args_is_help=True,
+)
+
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[ID]...", min=1, help="Numbers of tasks.", show_default=False),
+]
+Statuses = Annotated[
+    list[TaskStatus] | None,
+    typer.Option("--status", help="Only in this state; may be repeated.", show_default=False),
+]
+Domain = Annotated[
+    str | None, typer.Option(help="Only of the domain that covers this host.", show_default=False)
+]
+Url = Annotated[
+    str | None,
+    typer.Option(help="Only URLs with this in them; * is anything.", show_default=False),
+]
+All = Annotated[bool, typer.Option("--all", help="All tasks.")]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    due: Annotated[bool, typer.Option("--due", help="Only those whose time has come.")] = False,
+    held: Annotated[
+        bool | None,
+        typer.Option("--held/--not-held", help="Only these.", show_default=False),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Annotated[
+        str | None, typer.Option(help="Go on where the last list ended.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List tasks, newest first."""
+    from forager.catalog.selection import Selection
+    from forager.cli import task_views as views
+
+    chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
+    page = with_tasks(context, lambda tasks: tasks.list_tasks(chosen, cursor=cursor, limit=limit))
+    if as_json:
+        return show_page([views.document(task) for task in page.items], page.next_cursor)
+    if page.items:
+        views.show_tasks(page.items)
+    elif chosen.is_everything:
+        note("There are no tasks. `forager products track URL` makes one.")
+    else:
+        note("No task fits. `forager tasks stats` counts those there are.")
+    if page.next_cursor is not None:
+        note(f"There are more: --cursor {page.next_cursor}")
+    return None
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task's number, or its URL.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one task: when it comes next, why it does not run now, its last attempts."""
+    from forager.cli import task_views as views
+
+    report = with_tasks(context, lambda tasks: tasks.report(task))
+    if as_json:
+        return show_json(views.report_document(report))
+    return views.show_report(report)
+
+
+@app.command()
+def stats(context: typer.Context, as_json: AsJson = False) -> None:
+    """Count tasks by state, and show which domains have work waiting."""
+    from forager.cli import task_views as views
+
+    found = with_tasks(context, lambda tasks: tasks.stats())
+    return show_json(found) if as_json else views.show_stats(found)
+
+
+@app.command()
+def recrawl(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl tasks now, before the others of the same domain and priority."""
+    chosen = _chosen(ids, status, domain, url, everything)
+    done = with_tasks(context, lambda tasks: tasks.recrawl(chosen))
+    if as_json:
+        return show_json(
+            {"found": done.found, "due": done.due, "held": done.held, "under_way": done.under_way}
+        )
+    say(f"{counted(done.due, 'task')} due now")
+    if done.held:
+        note(f"{done.held} of them are held: `forager tasks resume` lets them go.")
+    if done.under_way:
+        note(f"{done.under_way} are under way already.")
+    return None
+
+
+@app.command()
+def pause(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    as_json: AsJson = False,
+) -> None:
+    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    chosen = _chosen(ids, status, domain, url, everything)
+    _show_held(_with_holds(context, lambda holds: holds.pause(chosen)), chosen, "paused", as_json)
+
+
+@app.command()
+def stop(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    as_json: AsJson = False,
+) -> None:
+    """Pause, and take back what is under way as well."""
+    chosen = _chosen(ids, status, domain, url, everything)
+    _show_held(_with_holds(context, lambda holds: holds.stop(chosen)), chosen, "stopped", as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    as_json: AsJson = False,
+) -> None:
+    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
+    chosen = _chosen(ids, status, domain, url, everything)
+    _show_held(_with_holds(context, lambda holds: holds.resume(chosen)), chosen, "resumed", as_json)
+
+
+@app.command()
+def remove(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Track no more. Products, their history and the archive stay."""
+    chosen = _chosen(ids, status, domain, url, everything)
+
+    async def ask(tasks: Tasks) -> int:
+        if not yes:
+            confirm(f"Remove {counted(await tasks.count(chosen), 'task')}?", yes=yes)
+        return await tasks.remove(chosen)
+
+    removed = with_tasks(context, ask)
+    return (
+        show_json({"removed": removed}) if as_json else say(f"{counted(removed, 'task')} removed")
+    )
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    ids: Ids = None,
+    status: Statuses = None,
+    domain: Domain = None,
+    url: Url = None,
+    everything: All = False,
+    priority: Annotated[
+        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default=False)
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="6h|default",
+            help="Crawl this often: 30m, 6h, 1d, 1w; `default`: as often as the domain says.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the priority or the interval of tasks."""
+    from forager.catalog.intervals import parse_every
+
+    chosen = _chosen(ids, status, domain, url, everything)
+    if priority is None and every is None:
+        raise InvalidInput("nothing to set was given", hint="Give --priority or --every.")
+    default = every == "default"
+    interval = None if every is None or default else parse_every(every)
+    changed = with_tasks(
+        context,
+        lambda tasks: tasks.set_terms(
+            chosen, priority=priority, every=interval, default_every=default
+        ),
+    )
+    return (
+        show_json({"changed": changed}) if as_json else say(f"{counted(changed, 'task')} changed")
+    )
+
+
+def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]) -> Answer:
+    """The answer to one question about tasks."""
+    from forager.catalog.tasks import Tasks
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(Tasks(database, settings))
+
+    return run(answer())
+
+
+def _with_holds(context: typer.Context, ask: Callable[[Holds], Awaitable[Held]]) -> Held:
+    from forager.catalog.holds import Holds
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Held:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(Holds(database))
+
+    return run(answer())
+
+
+def _chosen(
+    ids: list[int] | None,
+    status: list[TaskStatus] | None,
+    domain: str | None,
+    url: str | None,
+    everything: bool,
+) -> Selection:
+    """Which tasks are meant. All of them only if that was said."""
+    from forager.catalog.selection import Selection
+
+    chosen = Selection(tuple(ids or ()), tuple(status or ()), domain, url)
+    if chosen.is_everything != everything:
+        raise InvalidInput(
+            "--all goes with no other choice" if everything else "no tasks were named",
+            hint="Give numbers, --domain, --status or --url; or --all.",
+        )
+    return chosen
+
+
+def _show_held(held: Held, chosen: Selection, done: str, as_json: bool) -> None:
+    if as_json:
+        return show_json(held)
+    if chosen.is_everything:
+        say(f"all tasks are {done}" if held.changed else f"all tasks were {done} already")
+    elif chosen.is_domain_alone:
+        say(f"the tasks of {chosen.domain} are {done}")
+    else:
+        say(f"{counted(held.changed, 'task')} {done}")
+    if held.withdrawn:
+        note(f"{counted(held.withdrawn, 'task')} taken back from the workers.")
+    return _note_other_holds(held)
+
+
+def _note_other_holds(held: Held) -> None:
+    holds = [f"all tasks are {held.all_hold}"] if held.all_hold else []
+    if held.held_domains:
+        holds.append(f"{counted(held.held_domains, 'domain')} held")
+    if held.held_tasks:
+        holds.append(f"{counted(held.held_tasks, 'task')} held by themselves")
+    if holds:
+        note(f"Now: {', '.join(holds)}.")

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import typer
+from cli_command import FORAGER
+from typer.testing import CliRunner
+
+from forager.cli.domains import app as domains_app
+from forager.cli.failures import exit_code_of
+from forager.cli.flags import Flags
+from forager.cli.products_track import track
+from forager.cli.scheduler import scheduler
+from forager.cli.tasks import app
+
+root = typer.Typer()
+root.add_typer(app, name="tasks")
+root.add_typer(domains_app, name="domains")
+root.command("track")(track)
+root.command("scheduler")(scheduler)
+
+
+@root.callback()
+def main(context: typer.Context) -> None:
+    context.obj = Flags()
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+class Answered:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def forager(*arguments: str, stdin: bytes = b"") -> Answered:
+    with CliRunner().isolation(stdin) as (out, err, _):
+        try:
+            code = root(list(arguments), standalone_mode=False) or 0
+        except typer.Exit as leaving:
+            code = leaving.exit_code
+        except Exception as error:
+            code = exit_code_of(error, Flags())
+        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+
+
+def only_task() -> dict[str, Any]:
+    (task,) = forager("tasks", "list", "--json").json["items"]
+    return dict(task)
+
+
+def test_the_life_of_a_task(database_url: str) -> None:
+    url = "https://shop.example/lamp"
+    done = forager("track", url, "--every", "6h", "--priority", "2")
+    assert (done.code, done.out) == (0, "1 task added\n")
+    assert "1 tracked already" in forager("track", url).out
+    task = only_task()
+    assert (task["status"], task["priority"], task["crawl_frequency"]) == ("pending", 2, 21600)
+    number = str(task["id"])
+    assert "no scheduler runs" in forager("tasks", "show", url).out
+    ticked = forager("scheduler", "--once")
+    assert "1 handed to the workers" in ticked.out
+    assert only_task()["status"] == "queued"
+    paused = forager("tasks", "pause", number)
+    assert (paused.out, "taken back" in paused.err) == ("1 task paused\n", True)
+    assert "paused" in forager("tasks", "list", "--held").out
+    recrawled = forager("tasks", "recrawl", number)
+    assert ("1 task due now" in recrawled.out, "held" in recrawled.err) == (True, True)
+    assert forager("tasks", "resume", number).out == "1 task resumed\n"
+    assert forager("tasks", "set", number, "--every", "default", "--json").json == {"changed": 1}
+    assert only_task()["crawl_frequency"] is None
+    shown = forager("tasks", "show", number, "--json").json
+    assert (shown["every"], shown["attempts"]) == (86400, [])
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            """
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       http_status, duration_ms, error_message)
+            SELECT id, domain_id, 'download', 1, 1, 'retry', 503, 12, 'overloaded' FROM crawl_tasks
+            """
+        )
+    assert "overloaded" in forager("tasks", "show", number).out
+    assert "shop.example" in forager("tasks", "stats").out
+    assert forager("tasks", "stats", "--json").json["counts"]["pending"] == 1
+    assert forager("tasks", "remove", number).code == 2
+    assert forager("tasks", "remove", number, "--yes").out == "1 task removed\n"
+    assert "There are no tasks" in forager("tasks", "list").err
+
+
+def test_files_with_bad_lines(tmp_path: Path) -> None:
+    content = "url,priority\r\nhttps://shop.example/1,1\r\nnot a url,1\r\nhttps://shop.example/2,99"
+    Path("list.csv").write_bytes(b"\xef\xbb\xbf" + content.encode())
+    done = forager("track", "--from", "list.csv", "--errors", "bad.csv")
+    assert (done.code, done.out) == (0, "1 task added; 2 refused\n")
+    assert "line 3: not a valid URL" in done.err
+    assert (tmp_path / "bad.csv").read_text().splitlines()[0] == "line,reason,text"
+    assert len((tmp_path / "bad.csv").read_text().splitlines()) == 3
+    again = forager("track", "--from", "list.csv", "--json").json
+    assert (again["added"], again["known"], again["bad"]) == (0, 1, 2)
+    assert [bad["line"] for bad in again["first_bad"]] == [3, 4]
+
+
+def test_standard_input() -> None:
+    lines = b'{"url": "https://shop.example/1"}\n{"url": "https://shop.example/2"}\n'
+    assert forager("track", "--from", "-", "--json", stdin=lines).json["added"] == 2
+
+
+def test_lists_by_pages() -> None:
+    forager("track", *[f"https://shop.example/{number}" for number in range(3)])
+    page = forager("tasks", "list", "--limit", "2", "--json").json
+    rest = forager("tasks", "list", "--cursor", page["next_cursor"], "--json").json
+    listed = page["items"] + rest["items"]
+    assert {task["url"] for task in listed} == {f"https://shop.example/{n}" for n in range(3)}
+    numbers = [task["id"] for task in listed]
+    assert numbers == sorted(numbers, reverse=True)
+    assert "--cursor" in forager("tasks", "list", "--limit", "2").err
+    found = forager("tasks", "list", "--url", "ple/1", "--status", "pending", "--json").json
+    assert len(found["items"]) == 1
+
+
+def test_holds_of_everything_and_of_a_domain() -> None:
+    forager("track", "https://a.example/1", "https://b.example/1")
+    assert forager("tasks", "stop", "--all").out == "all tasks are stopped\n"
+    assert "all (stopped)" in forager("tasks", "stats").out
+    paused = forager("tasks", "pause", "--domain", "a.example")
+    assert paused.out == "the tasks of a.example are paused\n"
+    resumed = forager("tasks", "resume", "--all")
+    assert "1 domain held" in resumed.err
+    assert "tasks        paused" in forager("domains", "show", "a.example").out
+
+
+def test_how_a_domain_treats_its_tasks() -> None:
+    forager("track", "https://a.example/1")
+    changed = forager(
+        "domains", "set", "a.example", "--every", "6h", "--adaptive", "--min-every", "1h",
+        "--max-every", "1w", "--currency", "eur", "--proxies", "--allow-private", "--json",
+    ).json  # fmt: skip
+    assert changed["crawl_frequency"] == 21600
+    assert (changed["min_frequency"], changed["max_frequency"]) == (3600, 604800)
+    assert (changed["adaptive"], changed["use_proxies"], changed["currency"]) == (True, True, "EUR")
+    assert changed["allow_private"] is True
+    shown = forager("domains", "show", "a.example").out
+    assert all(words in shown for words in ("6 h", "adaptive", "from 1 h to 7 d", "EUR"))
+    assert forager("tasks", "show", "https://a.example/1", "--json").json["every"] == 21600
+    back = forager(
+        "domains", "set", "a.example", "--every", "default", "--currency", "default",
+        "--no-adaptive", "--no-proxies", "--json",
+    ).json  # fmt: skip
+    assert (back["crawl_frequency"], back["currency"]) == (None, None)
+    assert (back["adaptive"], back["use_proxies"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["track"], "give URLs, or a file"),
+        (["track", "https://a.example/", "--from", "x.csv"], "not both"),
+        (["track", "--from", "nowhere.csv"], "cannot be read"),
+        (["track", "https://a.example/", "--every", "soon"], "length of time"),
+        (["track", "http://localhost:8000/"], "--allow-private"),
+        (["track", "what"], "nothing can be tracked"),
+        (["tasks", "show", "7"], "there is no task 7"),
+        (["tasks", "pause"], "no tasks were named"),
+        (["tasks", "pause", "1", "--all"], "--all goes with no other"),
+        (["tasks", "recrawl", "7"], "there is no task 7"),
+        (["tasks", "set", "1"], "nothing to set"),
+        (["tasks", "list", "--cursor", "?"], "cursor"),
+        (["tasks", "list", "--domain", "nowhere.example"], "there is no domain"),
+        (["domains", "add", "a.example", "--currency", "euros"], "three letters"),
+        (["domains", "add", "a.example", "--min-every", "2d", "--max-every", "1d"], "at most"),
+    ],
+)
+def test_mistakes_are_explained(arguments: list[str], words: str) -> None:
+    answered = forager(*arguments)
+    assert answered.code == 2
+    assert words in answered.err
+
+
+def test_the_scheduler_stops_when_asked(database_url: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [FORAGER, "--log-level", "info", "--log-format", "json", "scheduler"],
+        env={"FORAGER_DATABASE_URL": database_url, "FORAGER_HOME": str(tmp_path), "PATH": ""},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        assert any("scheduler started" in line for line in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, sys.version
+    finally:
+        process.kill()
+        process.stderr.close()
+        process.wait()
