@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from forager import __version__
-from forager.api import health
+from forager.api import health, reference
 from forager.api.authentication import Authentication
 from forager.api.conditional import Conditional
 from forager.api.limits import BodyLimit, RateLimiter
@@ -59,6 +59,7 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)
     app.include_router(health.router)
+    app.include_router(reference.router, prefix="/api")
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

@@ -1,0 +1,108 @@
+"""The page of the API: every endpoint with an example to copy. Needs no script and no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse
+
+router = APIRouter(include_in_schema=False)
+
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 60rem; margin: 0 auto; padding: 1rem }
+h3 { margin: 2rem 0 .25rem; font-size: 1rem; overflow-wrap: anywhere }
+h3 b { display: inline-block; min-width: 4.5rem }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886; border-radius: .4rem }
+table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
+nav a { margin-right: 1rem } td:first-child { font-family: monospace }
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+
+
+@router.get("/docs")
+async def docs(request: Request) -> HTMLResponse:
+    document = request.app.openapi()
+    page = _page(document, str(request.base_url).rstrip("/"))
+    return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
+
+
+def _page(document: dict[str, Any], base: str) -> str:
+    groups: dict[str, list[str]] = {}
+    for path, method, operation in _operations(document):
+        entry = _entry(document, base, path, method, operation)
+        groups.setdefault(operation["tags"][0], []).append(entry)
+    links = "".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in groups)
+    parts = "".join(
+        f'<h2 id="{escape(tag)}">{escape(tag)}</h2>{"".join(found)}'
+        for tag, found in groups.items()
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Forager API</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<style>{STYLE}</style><h1>Forager API {escape(document['info']['version'])}</h1>"
+        f"<p>{escape(document['info']['description'])}</p>"
+        '<p>For programs: <a href="openapi.json">openapi.json</a>. Where keys exist, every call'
+        " needs one: <code>Authorization: Bearer fgr_…</code></p>"
+        f"<nav>{links}</nav>{parts}</html>"
+    )
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _entry(
+    document: dict[str, Any], base: str, path: str, method: str, operation: dict[str, Any]
+) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(parameter['name'])}<td>{escape(parameter['in'])}"
+        f"<td>{escape(parameter.get('description', ''))}"
+        for parameter in operation.get("parameters", [])
+    )
+    words = escape(operation.get("description", "")).replace("\n\n", "<p>")
+    command = _command(base, path, method, operation, example_of(document, operation))
+    return (
+        f"<h3><b>{method.upper()}</b> {escape(path)}</h3><p>{words}</p>"
+        f"<pre>{escape(command)}</pre>" + (f"<table>{rows}</table>" if rows else "")
+    )
+
+
+def _command(
+    base: str, path: str, method: str, operation: dict[str, Any], example: Any | None
+) -> str:
+    """A call to be copied into a shell."""
+    needed = [
+        f"{p['name']}={_sample(p)}"
+        for p in operation.get("parameters", [])
+        if p["in"] == "query" and p.get("required")
+    ]
+    target = f"{base}{path}" + (f"?{'&'.join(needed)}" if needed else "")
+    verb = "" if method == "get" else f" -X {method.upper()}"
+    if example is None:
+        return f"curl{verb} '{target}'"
+    body = json.dumps(example, ensure_ascii=False)
+    return f"curl{verb} '{target}' \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+
+
+def _sample(parameter: dict[str, Any]) -> str:
+    examples = parameter["schema"].get("examples") or [f"{parameter['name'].upper()}"]
+    return str(examples[0]).replace(" ", "+")
+
+
+def example_of(document: dict[str, Any], operation: dict[str, Any]) -> Any | None:
+    """The example of what an operation takes, if it takes anything."""
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    for part in schema.get("anyOf", [schema]):
+        name = part.get("$ref", "").rpartition("/")[2]
+        if name:
+            examples = document["components"]["schemas"][name].get("examples")
+            return examples[0] if examples else None
+    return None

@@ -1,0 +1,281 @@
+"""Each endpoint does what the command of the same name does."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from api.client import Api
+from built_site import SOURCE, Crawls, rows_of
+from forager.api.models.crawls import CrawlOrder
+from forager.crawl.options import CrawlOptions
+from forager.db.database import Database
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Queue
+from forager.settings import Settings
+
+# SQL, HTML, control characters, other directions and other alphabets: all of it is only text
+NASTY = "'; DROP TABLE crawl_jobs; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e 🦓 %s"
+CRAWL = "/api/knowledge-items/crawl"
+
+
+def test_an_order_has_every_option_of_a_crawl() -> None:
+    own = {"source", "priority"}
+    hidden = {"sealed"}  # made by Forager, never given
+    assert CrawlOrder.model_fields.keys() - own == CrawlOptions.model_fields.keys() - hidden
+    for name, field in CrawlOptions.model_fields.items():
+        if name not in hidden and not field.is_required():
+            given = CrawlOrder(urls=["https://a.example/"]).options()
+            assert getattr(given, name) == field.get_default(call_default_factory=True)
+
+
+async def test_a_crawl_is_asked_for_with_all_its_options(api: Api, queue: Queue) -> None:
+    order = {
+        "urls": ["docs.example.org/a", "https://docs.example.org/b"],
+        "source": "docs",
+        "priority": 7,
+        "strategy": "list",
+        "scope": "prefix",
+        "include": ["/a*"],
+        "max_pages": 5,
+        "headers": {"Authorization": "Bearer hidden", "Accept": "text/html"},
+        "user_agent": NASTY.replace("\x1b", ""),
+    }
+    asked = await api.post(CRAWL, order)
+    assert asked.status == 202
+    assert asked.json == asked.json | {"source_id": "docs", "status": "pending", "created": True}
+    assert asked.json["job_id"] == asked.json["progress_id"]
+    job = await queue.get(UUID(asked.json["job_id"]))
+    assert (job.priority, job.payload["urls"][0]) == (7, "https://docs.example.org/a")
+    shown = await api.get(f"/api/jobs/{job.id}")
+    assert shown.json["payload"]["headers"]["Authorization"] == "***"
+    assert b"hidden" not in shown.body
+    assert "sealed" not in shown.json["payload"]
+    progress = (await api.get(f"/api/crawl-progress/{job.id}")).json
+    assert (progress["status"], progress["progress_percentage"]) == ("pending", 0)
+    assert progress["ledger"]["discovered"] == 0
+    assert progress["eta_seconds"] is None
+
+
+async def test_progress_has_pace_and_time_left(api: Api, crawls: Crawls) -> None:
+    crawl = await crawls.start()
+    await crawl.ledger(fetched=30, reasons={"timeout": 10})
+    await rows_of(
+        crawls.database,
+        """
+        UPDATE crawl_states SET discovered = discovered + 80, total_pending = 80, seconds = 10
+        RETURNING 1
+        """,
+    )
+    progress = (await api.get(f"/api/crawl-progress/{crawl.context.job.id}")).json
+    assert (progress["pages_per_second"], progress["eta_seconds"]) == (3.0, 20.0)
+    ledger = progress["ledger"]
+    assert ledger["discovered"] == ledger["fetched"] + ledger["failed"] + ledger["pending"]
+
+
+async def test_jobs_are_listed_moved_and_pruned(api: Api, queue: Queue) -> None:
+    job = (await api.crawl())["job_id"]
+    await queue.enqueue(NewJob(kind="selftest"))
+    for query, count in (("", 2), ("?kind=crawl", 1), ("?source=docs.example.org", 1),
+                         ("?status=paused&status=failed", 0)):  # fmt: skip
+        assert len((await api.get(f"/api/jobs{query}")).json["items"]) == count
+    paused = await api.post(f"/api/jobs/{job}/pause", {"reason": NASTY})
+    assert paused.json["status"] == "paused"
+    assert (await api.post(f"/api/jobs/{job}/resume")).json["status"] == "pending"
+    detail = (await api.get(f"/api/jobs/{job}")).json
+    assert [event["move"] for event in detail["last_events"]] == ["enqueue", "pause", "resume"]
+    assert detail["last_events"][1]["reason"] == NASTY
+    cancelled = await api.post(f"/api/jobs/{job}/cancel")
+    assert cancelled.json["stop_reason"] == "cancelled"
+    work = (await api.get("/api/jobs/work")).json
+    assert (work["counts"]["pending"], work["counts"]["cancelled"]) == (1, 1)
+    assert (await api.post("/api/jobs/prune", {"older_than_days": 0})).json == {"deleted": 1}
+    assert (await api.get(f"/api/jobs/{job}")).status == 404
+
+
+async def test_many_jobs_are_moved_each_by_itself(api: Api, queue: Queue) -> None:
+    jobs = await queue.enqueue_many([NewJob(kind="selftest") for _ in range(3)])
+    ids = [str(job.id) for job in jobs]
+    await queue.cancel(jobs[1].id)
+    missing = "0199a5c2-8a00-7000-8000-000000000000"
+    order = {"action": "pause", "ids": [*ids, missing, ids[0]]}
+    done = (await api.post("/api/jobs/bulk", order)).json
+    assert (done["moved"], done["failed"]) == (2, 2)
+    assert [item["id"] for item in done["items"]] == [*ids, missing]
+    problems = [item["problem"] and item["problem"]["status"] for item in done["items"]]
+    assert problems == [None, 409, None, 404]
+    too_many = {"action": "pause", "ids": [missing] * 1001}
+    assert (await api.post("/api/jobs/bulk", too_many)).status == 422
+
+
+async def test_pages_by_outcome(api: Api, crawls: Crawls, database: Database) -> None:
+    crawl = await crawls.start()
+    job_id = crawl.context.job.id
+    for n in range(12):
+        await rows_of(
+            database,
+            """
+            INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, detail, depth, via)
+            VALUES (%s, %s, %s, %s, %s, %s, 1, 'link') RETURNING 1
+            """,
+            job_id,
+            n.to_bytes(16, "big"),
+            f"https://docs.example.org/{n}",
+            "failed" if n % 3 == 0 else "fetched",
+            "timeout" if n % 3 == 0 else None,
+            NASTY,
+        )
+    path = f"/api/jobs/{job_id}/pages?outcome=failed&limit=3"
+    first = (await api.get(path)).json
+    rest = (await api.get(f"{path}&cursor={first['next_cursor']}")).json
+    assert [len(first["items"]), len(rest["items"]), rest["next_cursor"]] == [3, 1, None]
+    assert first["items"][0]["detail"] == NASTY
+    both = await api.get(f"/api/jobs/{job_id}/pages?outcome=failed&outcome=fetched")
+    assert len(both.json["items"]) == 12
+    assert (await api.get(f"/api/jobs/{job_id}/pages?cursor=AAAA")).status == 422
+    explained = await api.get(f"/api/explain?url=https://docs.example.org/1&job_id={job_id}")
+    assert explained.json["verdict"] == "never seen"
+
+
+async def test_sources_from_the_first_crawl_to_the_last(
+    api: Api, crawls: Crawls, queue: Queue
+) -> None:
+    await crawls.crawl({"a": "one", "b": "two"})
+    await crawls.crawl({"a": "one", "b": NASTY.replace("\x1b", ""), "c": "three"})
+    source = f"/api/sources/{SOURCE}"
+    assert [item["id"] for item in (await api.get("/api/sources")).json["items"]] == [SOURCE]
+    shown = (await api.get(source)).json
+    assert (shown["published_number"], shown["pages"]) == (2, 3)
+    generations = (await api.get(f"{source}/generations?limit=1")).json
+    assert [g["number"] for g in generations["items"]] == [2]
+    older = await api.get(f"{source}/generations?cursor={generations['next_cursor']}")
+    assert [g["state"] for g in older.json["items"]] == ["retired"]
+    diff = (await api.get(f"{source}/diff?sections=true")).json
+    assert [page["url"][-1] for page in diff["added"]] == ["c"]
+    assert "DROP TABLE" in diff["changed"][0]["sections"][0]["diff"]
+    back = await api.post(f"{source}/rollback", {})
+    assert (back.json["number"], back.json["state"]) == (1, "published")
+    assert (await api.post(f"{source}/publish", {"generation": 2})).json["number"] == 2
+    assert (await api.post(f"{source}/publish", {"generation": 9})).status == 404
+    timed = await api.send("PUT", f"{source}/schedule", {"every": "1d"})
+    assert timed.json["refresh_every"] == 86400
+    assert (await api.send("PUT", f"{source}/schedule", {"every": NASTY[:40]})).status == 422
+    ended = await api.send("PUT", f"{source}/schedule", {})
+    assert ended.json["next_refresh_at"] is None
+    limited = await api.send("PATCH", source, {"keep": 3})
+    assert (limited.json["keep_generations"], limited.json["max_shrink"]) == (3, 0.2)
+    asked = await api.post(f"{source}/refresh")
+    assert (asked.status, asked.json["created"]) == (202, True)
+    assert (await api.send("DELETE", source)).status == 409
+    await queue.cancel(UUID(asked.json["job_id"]))
+    assert (await api.send("DELETE", source)).json == {"source_id": SOURCE}
+    assert (await api.get(source)).status == 404
+
+
+async def test_pages_are_read_and_found(api: Api, crawls: Crawls) -> None:
+    await crawls.crawl({"a": "zebra stripes", "b": "the zebra <script>alert(1)</script>"})
+    listed = (await api.get(f"/api/documents?source={SOURCE}")).json
+    assert [document["path"] for document in listed["items"]] == ["/a", "/b"]
+    only = (await api.get(f"/api/documents?source={SOURCE}&path=/b&limit=1")).json
+    assert (len(only["items"]), only["next_cursor"]) == (1, None)
+    url = f"https://{SOURCE}/b"
+    read = await api.get("/api/documents/read", params={"url": url})
+    assert "<script>" in read.json["markdown"]
+    assert read.headers["Content-Type"] == "application/json"
+    part = await api.get("/api/documents/read", params={"url": url, "section": "details"})
+    assert [section["heading"] for section in part.json["sections"]] == ["Details"]
+    for section in ("nothing", NASTY):
+        missing = await api.get("/api/documents/read", params={"url": url, "section": section})
+        assert missing.status == 404
+    sections = (await api.get(f"/api/sections?source={SOURCE}&path=/a")).json
+    assert [section["heading"] for section in sections["items"]] == ["Guide", "Details"]
+    assert (await api.get(f"/api/sections?source={SOURCE}&path=/")).status == 404
+    hits = (await api.get("/api/search?q=zebra")).json["hits"]
+    assert {hit["url"].partition("#")[0][-1] for hit in hits} == {"a", "b"}
+    start, end = hits[0]["highlights"][0]
+    assert hits[0]["snippet"][start:end].lower() == "zebra"
+    first = (await api.get("/api/search?q=zebra&limit=1")).json
+    second = await api.get(f"/api/search?q=zebra&limit=1&cursor={first['next_cursor']}")
+    assert second.json["hits"] != first["hits"]
+    nasty = await api.get("/api/search", params={"q": NASTY, "path": NASTY})
+    assert (nasty.status, nasty.json["hits"]) == (200, [])
+
+
+async def test_domains_and_proxies(api: Api) -> None:
+    made = await api.post("/api/domains", {"host": "https://Shop.example.org/", "delay": 2.5})
+    assert (made.status, made.json["domain_name"]) == (201, "shop.example.org")
+    domain = "/api/domains/shop.example.org"
+    changed = await api.send("PATCH", domain, {"delay": None, "active": False})
+    assert (changed.json["crawl_delay_seconds"], changed.json["is_active"]) == (None, False)
+    assert (await api.get("/api/domains/www.shop.example.org")).json["domain_name"] == (
+        "shop.example.org"
+    )
+    assert len((await api.get("/api/domains?active=false")).json["items"]) == 1
+    assert (await api.post(f"{domain}/unblock")).json["slow_delay"] == 0
+    for host in (NASTY, "..", "a b"):
+        assert (await api.post("/api/domains", {"host": host})).status == 422
+    secret = {"url": "http://me:hidden@proxy.example.org:3128"}
+    added = await api.post("/api/proxies", secret)
+    assert (added.status, b"hidden" in added.body) == (201, False)
+    proxy = f"/api/proxies/{added.json['id']}"
+    listed = await api.get("/api/proxies")
+    assert (listed.json["items"][0]["state"], b"hidden" in listed.body) == ("active", False)
+    disabled = await api.post(f"{proxy}/disable", {"reason": NASTY})
+    assert disabled.json["disabled_reason"] == NASTY
+    assert (await api.post(f"{proxy}/enable")).json["state"] == "active"
+    assert (await api.post("/api/proxies", {"url": "http://127.0.0.1:1"})).status == 403
+    near = await api.post("/api/proxies", {"url": "http://127.0.0.1:1", "allow_private": True})
+    tried = await api.post(f"/api/proxies/{near.json['id']}/test")
+    assert (tried.json["ok"], tried.json["error"] is None) == (False, False)
+    assert (await api.send("DELETE", proxy)).json == {"id": added.json["id"]}
+    assert (await api.post(f"{proxy}/test")).status == 404
+    assert (await api.get("/api/workers")).json == {"items": []}
+
+
+async def test_examples_of_the_description_can_be_sent_as_they_are(api: Api) -> None:
+    document = (await api.get("/api/openapi.json")).json
+    tried = 0
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            for example in _examples(document, body):
+                answer = await api.send(method.upper(), _filled(path), example)
+                assert answer.status in (200, 201, 202, 404, 401), (path, answer.body)
+                tried += 1
+    assert tried >= 12
+
+
+def _examples(document: Any, body: Any) -> list[Any]:
+    if body is None:
+        return []
+    schema = body["schema"]
+    for part in schema.get("anyOf", [schema]):
+        if "$ref" in part:
+            name = part["$ref"].rpartition("/")[2]
+            found: list[Any] = document["components"]["schemas"][name]["examples"]
+            return found
+    raise AssertionError(f"{schema} has no example")
+
+
+def _filled(path: str) -> str:
+    # a source, a job and a proxy that do not exist: what counts is that the body is accepted
+    known = {
+        "job_id": "0199a5c2-8a00-7000-8000-000000000000",
+        "user_id": "0199a5c2-8a00-7000-8000-000000000000",
+        "proxy_id": "1000",
+        "source_id": "nothing.example",
+        "host": "nothing.example",
+    }
+    return path.format_map(known)
+
+
+@pytest.mark.parametrize("path", ["/api/docs"])
+async def test_the_page_of_the_api(api: Api, path: str, settings: Settings) -> None:
+    page = await api.get(path)
+    assert page.status == 200
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert b"<script" not in page.body
+    assert b"/api/knowledge-items/crawl" in page.body
