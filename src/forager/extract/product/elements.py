@@ -30,7 +30,6 @@ class Elements:
 
     scripts: list[Element] = field(default_factory=list)
     metas: list[Element] = field(default_factory=list)
-    canonicals: list[str] = field(default_factory=list)
     headings: list[Element] = field(default_factory=list)
     microdata: list[Element] = field(default_factory=list)
     rdfa: list[Element] = field(default_factory=list)
@@ -44,7 +43,14 @@ class Elements:
     inputs: list[Element] = field(default_factory=list)
     images: list[Element] = field(default_factory=list)
     bases: list[Element] = field(default_factory=list)
+    links: list[Element] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
+
+    @property
+    def canonicals(self) -> list[str]:
+        """The addresses that the page calls its own."""
+        named = (e.attributes for e in self.links if e.attributes.get("rel") == "canonical")
+        return [href for each in named if (href := each.get("href"))]
 
 
 def collect_elements(tree: LexborHTMLParser) -> Elements:
@@ -68,8 +74,10 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
             others -= 1
             if _ANY_ID.search(identifier):
                 kinds = _with_kinds_of_id(kinds, identifier)
-        if kinds or (others and not _TELLING.isdisjoint(attributes)):
-            _collect(found, Element(order, node, attributes, ""), kinds)
+        if others and not _TELLING.isdisjoint(attributes):
+            _collect_telling(found, Element(order, node, attributes, ""), kinds)
+        elif kinds:
+            _file(found, Element(order, node, attributes, _names(attributes)), kinds)
     return found
 
 
@@ -81,6 +89,7 @@ _LISTS = {
     "input": "inputs",
     "img": "images",
     "base": "bases",
+    "link": "links",
 }
 _KEPT_TAGS = frozenset(_LISTS)
 _SKU_ATTRIBUTES = frozenset(
@@ -99,20 +108,19 @@ _TEST_NAMES = (
     "data-auto",
 )
 _TELLING = frozenset(
-    ["itemprop", "itemscope", "typeof", "property", "rel", "role", *_SKU_ATTRIBUTES,
+    ["itemprop", "itemscope", "typeof", "property", "role", *_SKU_ATTRIBUTES,
      *_JSON_ATTRIBUTES, *_TEST_NAMES]
 )  # fmt: skip
 
 
-def _collect(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+def _collect_telling(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+    """An element with an attribute that says what it holds."""
     attributes = element.attributes
     if "itemprop" in attributes or "itemscope" in attributes:
         _keep(found.microdata, element)
     if "typeof" in attributes or ("property" in attributes and element.node.tag != "meta"):
         _keep(found.rdfa, element)
-    if attributes.get("rel") == "canonical" and attributes.get("href"):
-        found.canonicals.append(attributes["href"] or "")
-    if attributes.get("role") == "button":
+    if attributes.get("role") == "button" and element.node.tag != "button":
         _keep(found.buttons, element)
     if not _JSON_ATTRIBUTES.isdisjoint(attributes):
         _collect_json(found, attributes)
@@ -128,16 +136,24 @@ def _collect_json(found: Elements, attributes: Attributes) -> None:
 
 def _collect_named(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
     attributes = element.attributes
-    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+    names = _names(attributes)
     for name in _TEST_NAMES:
         if value := attributes.get(name):
-            names = f"{names} {value}"
+            names = f"{names} {value.lower()}"[:400]
             kinds = (*kinds, *(kind for kind in _kinds_of(value) if kind not in kinds))
     if "skus" not in kinds and not _SKU_ATTRIBUTES.isdisjoint(attributes):
         kinds = (*kinds, "skus")
-    named = element._replace(names=names[:400].lower()) if kinds else element
+    if kinds:
+        _file(found, element._replace(names=names), kinds)
+
+
+def _names(attributes: Attributes) -> str:
+    return f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400].lower()
+
+
+def _file(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
     for kind in kinds:
-        _keep(getattr(found, kind), named)
+        _keep(getattr(found, kind), element)
 
 
 # names that authors give to classes, in the languages of their shops

@@ -36,6 +36,8 @@ def likeness(product: Product, facts: Sequence[Fact], page: ProductPage) -> floa
     if product.name is None:
         return 0.0
     structure = _structure(facts)
+    # a site parser has patterns for the addresses of products
+    structure = max(structure, 0.3 if any(f.origin.startswith("parser:") for f in facts) else 0.0)
     score = structure + _shop(product, facts) - _doubt(structure, facts, page)
     kind = page_type(page)
     score += 0.2 if "product" in kind or kind.endswith(":item") else 0.0
@@ -63,7 +65,7 @@ def _shop(product: Product, facts: Sequence[Fact]) -> float:
     score += 0.05 if product.brand else 0.0
     if price := product.evidence.get("price"):
         score += 0.3 * min(1.0, price.confidence / 0.7)
-        score += 0.1 if _shown(facts) else 0.0
+        score += 0.15 if _shown(facts) else 0.0
     if sku := product.evidence.get("sku"):
         score += 0.15 if sku.confidence >= 0.6 else 0.08
     if product.availability in _GONE and product.evidence["availability"].confidence >= 0.7:

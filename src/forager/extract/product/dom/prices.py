@@ -16,7 +16,7 @@ from forager.extract.product.elements import Element
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.price import Money, money_in
 
-_MAX_CANDIDATES = 100
+_MAX_CANDIDATES = 80
 _MAX_TEXT = 160
 _TIE = 0.15
 _DIGIT = re.compile(r"\d")
