@@ -1,4 +1,4 @@
-"""A small shop that knows its own truth: products in three kinds of markup, and all that goes wrong.
+"""A small shop that knows its own truth: products in three kinds of markup, and what goes wrong.
 
 `products` may be changed at any time; what a page answers follows them. Everything else that a path
 can do is in `behaviour`: a redirect, a status, a broken body, a page that hangs until released.
@@ -91,7 +91,7 @@ class Shop:
 
     def break_markup(self, name: str) -> str:
         """A page that is there, but sells nothing that anybody could read."""
-        return self.behave(name, text("<html><body><p>", "text/html"))
+        return self.behave(name, text("<html><body><p>Sorry, we are closed", "text/html"))
 
     def behave_again(self, name: str) -> None:
         self.behave(name, lambda _: self.page(name))

@@ -17,7 +17,10 @@ from forager.catalog.control import Instructions, receive_instructions
 from forager.catalog.lifeline import Lifeline
 from forager.catalog.worker import TaskWorker
 from forager.db.database import RUNNER_LIMITS, Database
-from forager.logs import configure_logs
+from forager.errors import LeaseLost
+from forager.logs import configure_logs, get_logger
+
+log = get_logger("tasks")
 
 TICK_INTERVAL = 1.0
 CONNECTIONS = 10
@@ -60,6 +63,9 @@ async def _run(instructions: Instructions, parent: socket.socket) -> None:
         ticking = asyncio.ensure_future(_tick(lifeline))
         try:
             await worker.run()
+        except LeaseLost as error:
+            log.error("task worker ends: others have its tasks", reason=error.message)
+            raise SystemExit(1) from None
         finally:
             ticking.cancel()
 

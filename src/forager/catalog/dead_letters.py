@@ -1,0 +1,95 @@
+"""Dead letters: tasks that failed for good, to be looked at, tried again or let go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forager.catalog.errors import number_of
+from forager.catalog.store import dead_letters as store
+from forager.catalog.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
+from forager.db.cursor import Page
+from forager.db.database import Database
+from forager.errors import ErrorKind, InvalidInput, NotFound
+from forager.fetch.domains import domain_name
+
+__all__ = [
+    "DeadLetter",
+    "LetterFilter",
+    "LetterGroup",
+    "count_letters",
+    "drop_letters",
+    "group_letters",
+    "letter_filter",
+    "list_letters",
+    "retry_letters",
+]
+
+MAX_LIST = 1000
+MAX_ID = 2**63 - 1
+# a transaction of its own for so many: whoever retries a million holds nobody up
+CHUNK = 1_000
+
+
+def letter_filter(
+    *, ids: Sequence[int] | None = None, cause: str | None = None, domain: str | None = None
+) -> LetterFilter:
+    """Which letters are meant, checked."""
+    if cause is not None and cause not in list(ErrorKind):
+        raise InvalidInput(
+            f"{cause!r} is no kind of error", hint=f"There are: {', '.join(ErrorKind)}."
+        )
+    for letter_id in ids or ():
+        if not 0 < letter_id <= MAX_ID:
+            raise NotFound(f"there is no dead letter {letter_id}")
+    return LetterFilter(
+        ids=None if ids is None else tuple(ids),
+        error_kind=cause,
+        domain=None if domain is None else domain_name(domain),
+    )
+
+
+async def group_letters(
+    database: Database, wanted: LetterFilter, *, limit: int = 50
+) -> list[LetterGroup]:
+    """Open letters by cause and domain, the most frequent first."""
+    async with database.connection() as connection:
+        return await store.select_groups(connection, wanted, limit=limit)
+
+
+async def list_letters(
+    database: Database, wanted: LetterFilter, *, cursor: str | None = None, limit: int = 50
+) -> Page[DeadLetter]:
+    """Open letters, newest first."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
+    async with database.connection() as connection:
+        found = await store.select_letters(
+            connection, wanted, before=number_of(cursor), limit=limit + 1
+        )
+    more = len(found) > limit
+    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+
+async def count_letters(database: Database, wanted: LetterFilter) -> int:
+    async with database.connection() as connection:
+        return await store.count_letters(connection, wanted)
+
+
+async def retry_letters(database: Database, wanted: LetterFilter) -> int:
+    """Let the tasks be tried again now, with all their retries; how many."""
+    return await _resolve(database, wanted, "retried")
+
+
+async def drop_letters(database: Database, wanted: LetterFilter) -> int:
+    """Let the letters go; their tasks stay failed. How many."""
+    return await _resolve(database, wanted, "dropped")
+
+
+async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
+    resolved = 0
+    while True:
+        async with database.connection() as connection:
+            done = await store.resolve(connection, wanted, resolution=resolution, limit=CHUNK)
+        resolved += done
+        if done < CHUNK:
+            return resolved

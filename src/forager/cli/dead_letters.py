@@ -1,0 +1,183 @@
+"""`forager dead-letters`: tasks that failed for good, to be listed, retried or dropped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.asking import confirm
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, say, show_json, show_table
+from forager.cli.sources import with_database
+from forager.cli.words import counted, on_one_line, short_time
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.catalog.dead_letters import DeadLetter, LetterFilter, LetterGroup
+    from forager.db.cursor import Page
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+app = typer.Typer(
+    name="dead-letters",
+    help="Tasks that failed for good: list them by cause, retry them, let them go.",
+    no_args_is_help=True,
+)
+
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[ID]...", help="Ids of dead letters.", show_default=False),
+]
+Cause = Annotated[
+    str | None,
+    typer.Option(help="Only of this kind: network, timeout, http_client, …", show_default=False),
+]
+Domain = Annotated[str | None, typer.Option(help="Only of this host.", show_default=False)]
+Everything = Annotated[bool, typer.Option("--all", help="All there are.")]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    cause: Cause = None,
+    domain: Domain = None,
+    limit: Limit = 50,
+    cursor: Annotated[
+        str | None, typer.Option(help="Go on after this.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List dead letters by cause, and the newest one by one."""
+    from forager.catalog import dead_letters as letters
+
+    wanted = letters.letter_filter(cause=cause, domain=domain)
+
+    async def ask(database: Database, _: Settings) -> tuple[list[LetterGroup], Page[DeadLetter]]:
+        return (
+            await letters.group_letters(database, wanted),
+            await letters.list_letters(database, wanted, cursor=cursor, limit=limit),
+        )
+
+    groups, page = with_database(context, ask)
+    if as_json:
+        return show_json({"groups": groups, "items": page.items, "next_cursor": page.next_cursor})
+    if not page.items:
+        return note("There are no such dead letters.")
+    _show_groups(groups)
+    say("")
+    _show_letters(page.items)
+    if page.next_cursor is not None:
+        note(f"There are more: --cursor {page.next_cursor}")
+    return note("`forager dead-letters retry ID...` tries them again; `drop` lets them go.")
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    ids: Ids = None,
+    cause: Cause = None,
+    domain: Domain = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let tasks be tried again now, with all their retries."""
+    from forager.catalog.dead_letters import retry_letters
+
+    wanted = _chosen(ids, cause, domain, everything)
+    done = with_database(context, lambda db, _: retry_letters(db, wanted))
+    _check_found(done, ids)
+    return show_json({"retried": done}) if as_json else say(f"{counted(done, 'task')} retried")
+
+
+@app.command()
+def drop(
+    context: typer.Context,
+    ids: Ids = None,
+    cause: Cause = None,
+    domain: Domain = None,
+    everything: Everything = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let dead letters go; their tasks stay failed."""
+    from forager.catalog.dead_letters import count_letters, drop_letters
+
+    wanted = _chosen(ids, cause, domain, everything)
+
+    async def ask(database: Database, _: Settings) -> int:
+        if ids is None or not ids:
+            count = await count_letters(database, wanted)
+            confirm(f"Drop {counted(count, 'dead letter')}?", yes=yes)
+        return await drop_letters(database, wanted)
+
+    done = with_database(context, ask)
+    _check_found(done, ids)
+    words = f"{counted(done, 'dead letter')} dropped"
+    return show_json({"dropped": done}) if as_json else say(words)
+
+
+def _chosen(
+    ids: list[int] | None, cause: str | None, domain: str | None, everything: bool
+) -> LetterFilter:
+    from forager.catalog.dead_letters import letter_filter
+
+    if not (ids or cause or domain or everything):
+        raise InvalidInput("no dead letter was named", hint="Give ids, --cause, --domain or --all.")
+    return letter_filter(ids=ids or None, cause=cause, domain=domain)
+
+
+def _check_found(done: int, ids: list[int] | None) -> None:
+    missing = len(set(ids or ())) - done
+    if missing > 0:
+        note(f"{counted(missing, 'id')} named no open dead letter.")
+
+
+def _show_groups(groups: list[LetterGroup]) -> None:
+    show_table(
+        {
+            "count": {"justify": "right"},
+            "cause": {},
+            "domain": {},
+            "last": {},
+            "message": {"cut": True},
+            "example": {"cut": True},
+        },
+        [
+            (
+                group.count,
+                group.error_kind,
+                group.domain,
+                short_time(group.last_died),
+                on_one_line(group.message),
+                group.example_url,
+            )
+            for group in groups
+        ],
+    )
+
+
+def _show_letters(letters: list[DeadLetter]) -> None:
+    show_table(
+        {
+            "id": {"justify": "right"},
+            "task": {"justify": "right"},
+            "cause": {},
+            "tries": {"justify": "right"},
+            "died": {},
+            "message": {"cut": True},
+            "url": {"cut": True},
+        },
+        [
+            (
+                letter.id,
+                letter.task_id,
+                letter.error_kind,
+                letter.attempts,
+                short_time(letter.died_at),
+                on_one_line(letter.error_message),
+                letter.url,
+            )
+            for letter in letters
+        ],
+    )

@@ -1,0 +1,79 @@
+"""`forager errors` and `forager dead-letters`, as processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_command import forager
+
+from forager.db.database import Database
+
+DOMAIN = (
+    "INSERT INTO domains (domain_name, base_url) VALUES ('shop.example', 'https://shop.example/')"
+)
+TASK = """
+    INSERT INTO crawl_tasks (domain_id, url, url_hash, status, retry_count, error_kind)
+    SELECT id, 'https://shop.example/' || n, sha256(n::text::bytea), 'failed', 3, 'http_client'
+      FROM domains, generate_series(1, 3) AS n
+"""
+LETTER = """
+    INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
+                              error_message, message_key, attempts)
+    SELECT id, domain_id, url, 'download', 'http', 'http_client', 'the server answered 404',
+           'the server answered 404', 4
+      FROM crawl_tasks
+"""
+ERROR = """
+    INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
+                            error_message, message_key, url, stack_trace)
+    SELECT id, domain_id, 'download', 'http', 'http_client', 'the server answered 404',
+           'the server answered 404', url, 'Traceback'
+      FROM crawl_tasks
+"""
+
+
+@pytest.fixture(autouse=True)
+async def configured(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path, database: Database
+) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    async with database.transaction() as connection:
+        for statement in (DOMAIN, TASK, LETTER, ERROR):
+            await connection.execute(statement)
+
+
+def test_errors_are_grouped_and_shown() -> None:
+    table = forager("errors")
+    assert (table.code, table.err) == (0, "")
+    assert "the server answered 404" in table.out
+    assert "shop.example" in table.out
+    groups = forager("errors", "--type", "http", "--since", "1d", "--json").json
+    assert [group["count"] for group in groups["items"]] == [3]
+    listed = forager("errors", "show", "--limit", "2", "--json").json
+    assert (len(listed["items"]), listed["next_cursor"] is not None) == (2, True)
+    one = forager("errors", "show", str(listed["items"][0]["id"]))
+    assert "Traceback" in one.out
+    assert forager("errors", "--type", "weather").code == 2
+    assert "no such errors" in forager("errors", "--domain", "other.example").err
+
+
+def test_dead_letters_are_listed_retried_and_dropped() -> None:
+    listed = forager("dead-letters", "list", "--json").json
+    assert [group["count"] for group in listed["groups"]] == [3]
+    first, second, _ = (item["id"] for item in listed["items"])
+    assert "http_client" in forager("dead-letters", "list").out
+    assert forager("dead-letters", "retry").code == 2
+    assert forager("dead-letters", "retry", str(first), "--json").json == {"retried": 1}
+    again = forager("dead-letters", "retry", str(first))
+    assert "named no open dead letter" in again.err
+    assert forager("dead-letters", "drop", str(second)).out.startswith("1 dead letter dropped")
+    refused = forager("dead-letters", "drop", "--all")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert forager("dead-letters", "drop", "--all", "--yes", "--json").json == {"dropped": 1}
+    assert "no such dead letters" in forager("dead-letters", "list").err
+
+
+def test_a_worker_must_have_something_to_do() -> None:
+    assert forager("worker", "--no-jobs", "--no-tasks").code == 2
