@@ -33,12 +33,20 @@ from forager.extract.product.wording import brand_of, category_of, name_of, sku_
         ("12 99 €", "12.99", "EUR"),
         ("KWD 1.250", "1.250", "KWD"),
         ("0,99 €", "0.99", "EUR"),
-        ("Rp 15.000", "15000", "IDR"),
+        ("USD 15.00", "15.00", "USD"),
     ],
 )
 def test_amounts_as_people_write_them(text: str, amount: str, currency: str) -> None:
     money = next(money_in(text))
     assert (money.amount, money.currency) == (Decimal(amount), currency)
+
+
+def test_words_are_money_only_where_they_are_known() -> None:
+    assert [m.symbol for m in money_in("a 6 ft cable, TOP 100, all 5, 12 kr")] == [None] * 4
+    (forints,) = money_in("12 990 Ft", ("HUF",))
+    assert (forints.amount, forints.currency) == (Decimal(12990), "HUF")
+    (rupiah,) = money_in("Rp 15.000", ("IDR",))
+    assert (rupiah.amount, rupiah.currency) == (Decimal(15000), "IDR")
 
 
 @pytest.mark.parametrize(

@@ -47,32 +47,21 @@ _SYMBOLS = {
     ",-kr": "kr",
 }  # fmt: skip
 
+# words of other languages as well: they mean money only in their own country
+_LOCAL = frozenset(
+    ["ft", "tl", "rm", "rp", "rp.", "lei", "din", "s/", "s/.", "zl", "fr", "fr.", "rs", "rs.", "kr",
+     "kr.", "р.", "q", "r", "р"]
+)  # fmt: skip
+_WORDS = frozenset(
+    ["ALL", "TOP", "CUP", "TRY", "MOP", "PEN", "GEL", "BAM", "COP", "MAD", "SOS", "LAK", "ANG"]
+)
+_DOLLARS = frozenset(
+    ["USD", "CAD", "AUD", "NZD", "MXN", "CLP", "ARS", "COP", "SGD", "HKD", "TWD", "UYU", "DOP",
+     "JMD", "TTD", "BBD", "BSD", "FJD", "BMD", "XCD"]
+)  # fmt: skip
 # symbols that several countries use, and what they mean in each of them
 _SHARED = {
-    "$": frozenset(
-        [
-            "USD",
-            "CAD",
-            "AUD",
-            "NZD",
-            "MXN",
-            "CLP",
-            "ARS",
-            "COP",
-            "SGD",
-            "HKD",
-            "TWD",
-            "UYU",
-            "DOP",
-            "JMD",
-            "TTD",
-            "BBD",
-            "BSD",
-            "FJD",
-            "BMD",
-            "XCD",
-        ]
-    ),  # fmt: skip
+    "$": _DOLLARS,
     "¥": frozenset(["JPY", "CNY"]),
     "kr": frozenset(["SEK", "NOK", "DKK", "ISK"]),
     "元": frozenset(["CNY", "TWD", "HKD"]),
@@ -136,6 +125,16 @@ def currency_of(written: str, hints: Iterable[str] = ()) -> str | None:
         likely = next((hint for hint in hints if hint in shared), None)
         return likely or (next(iter(shared)) if len(shared) == 1 else _default(symbol))
     return _SYMBOLS.get(symbol)
+
+
+def is_sign(written: str, hints: tuple[str, ...]) -> bool:
+    """Whether letters beside a number are a currency there, and not some other word."""
+    if written.lower() in _LOCAL:
+        return currency_of(written, hints) in hints
+    if len(written) == 3 and written.isascii() and written.isalpha():
+        code = iso_code(written) if written.isupper() else None
+        return code is not None and (code not in _WORDS or code in hints)
+    return True
 
 
 def _default(symbol: str) -> str | None:

@@ -14,7 +14,7 @@ from forager.extract.product.currency import (
     THREE_DECIMALS,
     WHOLE_CURRENCIES,
     currency_of,
-    iso_code,
+    is_sign,
 )
 
 # what the products' column can hold
@@ -25,7 +25,10 @@ _GROUPED = (
 )
 _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d{1,2}(?!\d))?"
 # a number in small type after the whole part is the cents: "12 99"
-_PLAIN = rf"\d{{1,9}}(?:[{_BLANK}]?[.,][{_BLANK}]?\d{{1,4}}(?!\d)|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
+_PLAIN = (
+    rf"\d{{1,9}}(?:[{_BLANK}]?[.,]\d{{1,4}}(?!\d)|[{_BLANK}]?[.][{_BLANK}]\d{{2}}(?!\d)"
+    rf"|[{_BLANK}],[{_BLANK}]\d{{2}}(?!\d)|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
+)
 _NUMBER = rf"(?:{_GROUPED}|{_INDIAN}|{_PLAIN})"
 _CODE = r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])"
 _SIGN = rf"(?:{SYMBOL_PATTERN}|{_CODE})"
@@ -60,7 +63,7 @@ def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
 
 def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
     for written in (found["before"], found["after"]):
-        if written and (len(written) != 3 or not written.isalpha() or iso_code(written)):
+        if written and is_sign(written, hints):
             return written, currency_of(written, hints)
     return None, None
 
