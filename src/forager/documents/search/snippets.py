@@ -13,8 +13,9 @@ from itertools import islice
 
 from forager.documents.search.plain import plain_text
 
-# what PostgreSQL looks at; larger sections are cut around the likeliest place before
-MAX_TEXT = 3_000
+# what PostgreSQL looks at, which costs it as much as indexing did; larger sections are cut around
+# the likeliest place before
+MAX_TEXT = 1_000
 LENGTH = 240
 MAX_MARKS = 2_000
 MAX_PLACES = 50

@@ -121,13 +121,9 @@ class Phrasing:
     def span(self, index: int, _tag: Tag) -> int:
         """Labels beside each other are parted by their style alone, which nobody sees here."""
         tokens, parts = self._tokens, self._parts
-        if (
-            parts
-            and not tokens.texts[index]
-            and tokens.tags[index - 1].name == "/span"
-            and parts[-1][-1:].isalnum()
-            and tokens.texts[index + 1][:1].isalnum()
-        ):
+        if tokens.texts[index] or not parts or tokens.tags[index - 1].name != "/span":
+            return index + 1
+        if parts[-1][-1:].isalnum() and tokens.texts[index + 1][:1].isalnum():
             parts.append(" ")
         return index + 1
 
