@@ -135,6 +135,29 @@ def test_the_main_product_is_not_a_related_one() -> None:
     assert unrelated.confidence < 0.5
 
 
+def test_one_item_for_each_size_is_one_product() -> None:
+    sizes = [
+        {
+            "@type": "Product",
+            "name": "Copper kettle",
+            "sku": f"K-{n}",
+            "offers": {"price": 10, "availability": "InStock" if n == 7 else "OutOfStock"},
+        }
+        for n in range(9)
+    ]
+    product = product_of(linked(json.dumps(sizes)))
+    assert (product.price, product.availability) == (Decimal(10), Availability.IN_STOCK)
+
+
+def test_an_offer_that_holds_its_product() -> None:
+    offer = {
+        "@type": "Offer",
+        "price": 7,
+        "itemOffered": {"@type": "Product", "name": "Copper kettle"},
+    }
+    assert product_of(linked(json.dumps(offer))).price == 7
+
+
 MICRODATA = """
 <div itemscope itemtype="https://schema.org/Product">
   <h1 itemprop="name">Copper kettle</h1><img itemprop="image" src="/k.jpg">

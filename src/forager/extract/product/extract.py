@@ -33,6 +33,7 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     """What every place of the page claims about its product."""
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
     view = View(page)
+    facts.extend(price_facts(view, known=_known(FieldName.PRICE, facts, 0.7)))
     facts.extend(_visible_facts(view))
     if not (_known(FieldName.PRICE, facts, 0.6) and _known(FieldName.SKU, facts, 0.6)):
         facts.extend(state_facts(page, facts))
@@ -92,5 +93,5 @@ def _adopted(orphans: Item) -> Item:
 def _visible_facts(view: View) -> Iterator[Fact]:
     if view.heading is not None and (name := name_of(view.heading.node.text(separator=" "))):
         yield Fact(FieldName.NAME, name, 0.65, "dom:h1")
-    for read in (price_facts, stock_facts, label_facts, crumb_facts, star_facts):
+    for read in (stock_facts, label_facts, crumb_facts, star_facts):
         yield from read(view)

@@ -82,6 +82,9 @@ def _items(value: Any, depth: int) -> Iterator[Item]:
             yield from _items(each, depth + 1)
     elif isinstance(value, dict):
         yield value
+        offered = value.get("itemOffered")
+        if isinstance(offered, dict):
+            yield {"offers": value, **offered}
         for name in ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item"):
             if name in value:
                 yield from _items(value[name], depth + 1)

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from forager.extract.product.page import ProductPage
-from forager.extract.product.schema import PRODUCT_TYPES, SOLD_TYPES, Item, text_of, types_of
+from forager.extract.product.schema import (
+    PRODUCT_TYPES,
+    SOLD_TYPES,
+    Item,
+    listed,
+    text_of,
+    types_of,
+)
 from forager.extract.product.wording import alike, line_of
 
 _MANY = 4
 _FITTING = 1.2
+_MAX_SIBLINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,18 @@ def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
     rivals = max(0, products - 1)
     if rivals >= _MANY and fits[at] < _FITTING:
         return None
-    return MainItem(candidates[at], 1.0 if fits[at] >= _FITTING or not rivals else 0.7, rivals)
+    item = _with_siblings(candidates[at], candidates)
+    return MainItem(item, 1.0 if fits[at] >= _FITTING or not rivals else 0.7, rivals)
+
+
+def _with_siblings(main: Item, candidates: Sequence[Item]) -> Item:
+    """The item with the offers of all that have its name: some shops write one for each size."""
+    name = main.get("name")
+    same = [item for item in candidates if name and item.get("name") == name]
+    if len(same) < 2:
+        return main
+    offers = [offer for item in same[:_MAX_SIBLINGS] for offer in listed(item.get("offers"))]
+    return {**main, "offers": offers}
 
 
 def is_sold(item: Item) -> bool:

@@ -89,10 +89,13 @@ class Candidate:
     order: int
 
 
-def price_facts(view: View) -> Iterator[Fact]:
-    """The best price, what it was before, and their currency."""
+def price_facts(view: View, *, known: bool) -> Iterator[Fact]:
+    """The best price, what it was before, and their currency.
+
+    A price that the data of the page says is `known`, and worth no search through all texts.
+    """
     found = _candidates(view)
-    if not any(c.score >= 2 and not c.former for c in found):
+    if not known and not any(c.score >= 2 and not c.former for c in found):
         found += _text_candidates(view)
     yield from _facts(found)
 
