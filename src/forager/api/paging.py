@@ -15,7 +15,7 @@ from forager.db.cursor import Page
 Item = TypeVar("Item")
 Row = TypeVar("Row")
 
-MAX_CURSOR = 60_000
+MAX_CURSOR = 16_000
 
 
 class Listed(BaseModel, Generic[Item]):

@@ -21,6 +21,8 @@ from forager.settings import Settings
 log = get_logger("api")
 
 BACKLOG = 2048
+# room for a cursor and a URL with every character escaped
+MAX_HEAD_BYTES = 512 * 1024
 GRACE = 10
 
 
@@ -104,6 +106,7 @@ def _config(app: object) -> uvicorn.Config:
         ws="none",
         timeout_graceful_shutdown=GRACE,
         backlog=BACKLOG,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )
 
 

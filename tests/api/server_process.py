@@ -1,0 +1,47 @@
+"""`forager api` as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FORAGER = Path(sys.executable).parent / "forager"
+PATIENCE = 60.0
+
+
+@contextmanager
+def api_process(folder: Path, *arguments: str, **environment: str) -> Iterator[str]:
+    """The address of a server; it is told to stop at the end, and must do so well."""
+    log = folder / "api.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [FORAGER, "api", "--port", "0", *arguments],
+            env=os.environ | {"FORAGER_LOG_FORMAT": "json"} | environment,
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+            cwd=folder,
+        )
+        try:
+            yield _address(log, process)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0, log.read_text()
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    give_up = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < give_up:
+        for line in log.read_text().splitlines():
+            if '"api listens"' in line:
+                return str(json.loads(line)["address"])
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())

@@ -1,0 +1,110 @@
+"""Keys on the command line, and the server they open."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import requests
+
+from api.server_process import FORAGER, api_process
+from forager.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_key_is_made_shown_limited_and_revoked(capsys: Capture) -> None:
+    assert run(["keys", "list"]) == 0
+    assert "open to this machine alone" in capsys.readouterr().err
+    assert run(["keys", "create", "a <b>key</b>", "--expires", "90d"]) == 0
+    printed = capsys.readouterr()
+    text = printed.out.strip()
+    assert text.startswith("fgr_")
+    assert text not in printed.err
+    key_id = text.split("_")[1]
+    assert run(["keys", "show", key_id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["name"], shown["scope"], shown["state"]) == ("a <b>key</b>", "operate", "active")
+    assert run(["keys", "set-quota", shown["user_id"], "--active-jobs", "2"]) == 0
+    assert run(["keys", "show", text]) == 0
+    words = capsys.readouterr().out
+    assert "limit of active jobs" in words
+    assert text.split("_")[2] not in words
+    assert run(["keys", "revoke", key_id]) == 0
+    capsys.readouterr()
+    assert run(["keys", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["items"][0]["state"] == "revoked"
+
+
+def test_keys_of_one_owner(capsys: Capture) -> None:
+    owner = "0199a5c2-8a00-7000-8000-000000000000"
+    for scope in ("read", "admin"):
+        command = ["keys", "create", scope, "--scope", scope, "--owner", owner, "--json"]
+        assert run(command) == 0
+        made = json.loads(capsys.readouterr().out)
+        assert (UUID(made["user_id"]), made["scope"]) == (UUID(owner), scope)
+        assert made["key"].startswith(f"fgr_{made['id']}_")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["keys", "create", ""],
+        ["keys", "create", "a\nb"],
+        ["keys", "create", "a", "--expires", "soon"],
+        ["keys", "create", "a", "--owner", "me"],
+        ["keys", "create", "a", "--scope", "root"],
+        ["keys", "show", "nobody"],
+        ["keys", "revoke", "nobody"],
+        ["keys", "set-quota", "me"],
+    ],
+)
+def test_what_is_wrong_is_said(command: list[str], capsys: Capture) -> None:
+    assert run(command) == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_server_asks_for_the_key_and_leaves_when_told(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["keys", "create", "first", "--scope", "admin"]) == 0
+    key = capsys.readouterr().out.strip()
+    with api_process(tmp_path) as address:
+        assert requests.get(f"{address}/readyz", timeout=30).json()["ready"] is True
+        assert requests.get(f"{address}/api/me", timeout=30).status_code == 401
+        headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "mine"}
+        me = requests.get(f"{address}/api/me", headers=headers, timeout=30)
+        assert me.json()["scope"] == "admin"
+    lines = [json.loads(line) for line in (tmp_path / "api.log").read_text().splitlines()]
+    assert [line["path"] for line in lines if line.get("request_id") == "mine"] == ["/api/me"]
+    assert key not in (tmp_path / "api.log").read_text()
+
+
+def test_without_a_key_only_loopback(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "example.org"):
+        done = subprocess.run(
+            [FORAGER, "api", "--host", host, "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 4
+        assert "without an API key the API listens on loopback only" in done.stderr
+        assert "forager keys create" in done.stderr
+
+
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    with api_process(tmp_path) as address:
+        port = address.rpartition(":")[2]
+        done = subprocess.run(
+            [FORAGER, "api", "--port", port], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 2
+    assert "cannot listen" in done.stderr
