@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from forager.archive.upkeep import ArchiveUpkeep
+from forager.catalog.audit import AuditUpkeep
 from forager.catalog.delivery import Deliverer
+from forager.catalog.images.upkeep import ImageUpkeep
+from forager.catalog.outbox_upkeep import OutboxUpkeep
 from forager.catalog.recovery import TaskRecovery
 from forager.catalog.scheduler import Scheduler
 from forager.catalog.upkeep import TaskUpkeep
@@ -42,6 +45,9 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         Deliverer(database, settings),
         TaskRecovery(database, settings),
         TaskUpkeep(database, settings),
+        ImageUpkeep(database, settings),
+        OutboxUpkeep(database),
+        AuditUpkeep(database, settings),
         prober,
     )
     tasks = [

@@ -11,6 +11,7 @@ import psycopg
 
 from forager.catalog.store import upkeep as store
 from forager.catalog.store.events import delete_old_events
+from forager.catalog.store.rates import delete_old_rates
 from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.logs import get_logger
@@ -45,6 +46,8 @@ class TaskUpkeep:
             deleted += await self._all(
                 partial(store.delete_old, ageing=ageing, days=days, limit=limit)
             )
+        async with self._database.connection() as connection:
+            deleted += await delete_old_rates(connection, days=days)
         if deleted:
             log.info("old history of tasks deleted", rows=deleted)
         return deleted

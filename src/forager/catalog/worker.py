@@ -12,6 +12,7 @@ from forager.archive import store as archive_store
 from forager.catalog.downloading import Downloader
 from forager.catalog.fetching import Fetching
 from forager.catalog.holdings import Holdings
+from forager.catalog.images.fetcher import ImageFetcher
 from forager.catalog.page_cache import PageCache
 from forager.catalog.parsing import ParseStage
 from forager.catalog.reading import ReadingPool
@@ -92,7 +93,9 @@ class TaskWorker:
     async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
         parsing, downloading = self._stages(fetching, pool)
         stages = [asyncio.ensure_future(downloading.run()), asyncio.ensure_future(parsing.run())]
-        beside = [asyncio.ensure_future(work) for work in self._beside(parsing, downloading)]
+        beside = [
+            asyncio.ensure_future(work) for work in self._beside(fetching, parsing, downloading)
+        ]
         stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({stop, *stages, *beside}, return_when=asyncio.FIRST_COMPLETED)
@@ -131,9 +134,12 @@ class TaskWorker:
         return parsing, downloading
 
     def _beside(
-        self, parsing: ParseStage, downloading: Downloader
+        self, fetching: Fetching, parsing: ParseStage, downloading: Downloader
     ) -> list[Coroutine[Any, Any, None]]:
-        return [self._beat(parsing, downloading), self._listen(downloading)]
+        work = [self._beat(parsing, downloading), self._listen(downloading)]
+        if self._settings.images:
+            work.append(ImageFetcher(self._database, self._settings, fetching).run())
+        return work
 
     async def _listen(self, downloading: Downloader) -> None:
         """Wake the stages on every notification. Polling goes on all the same."""
