@@ -98,6 +98,7 @@ def test_what_the_page_shows_beats_what_its_data_forgot() -> None:
         ("<div class='related'><p class='stock'>Sold out</p></div>" + BUY, Availability.IN_STOCK),
         ("<b class='price'>£5</b>", Availability.IN_STOCK),
         ("<p>Words.</p>", None),
+        ("<b class='price'>£5</b><p>Sold out</p>", Availability.OUT_OF_STOCK),
     ],
 )
 def test_availability(markup: str, meaning: Availability | None) -> None:
@@ -179,6 +180,16 @@ def test_lists_and_articles_are_no_products() -> None:
         "https://shop.example.co.uk/kettles",
     )
     assert listing.confidence < 0.5
+    items = ", ".join(
+        f'{{"item": {{"@type": "Product", "name": "K{n}", "offers": {{"price": {n}}}}}}}'
+        for n in range(1, 3)
+    )
+    listed = product_of(
+        f'<script type="application/ld+json">{{"@type": "ItemList", "itemListElement": [{items}]}}'
+        f"</script><h1>Kettles</h1><ul>{_tiles(20)}</ul>",
+        "https://shop.example.co.uk/kettles",
+    )
+    assert listed.confidence < 0.5
     article = product_of(
         '<title>Why kettles whistle</title><meta property="og:type" content="article"><body>'
         "<h1>Why kettles whistle</h1><p>In 1890 a kettle cost £2. Now it is £50.</p></body>",

@@ -11,7 +11,7 @@ from forager.extract.product.dom.labels import label_facts, line_facts
 from forager.extract.product.dom.pictures import picture_facts
 from forager.extract.product.dom.prices import price_facts
 from forager.extract.product.dom.stars import star_facts
-from forager.extract.product.dom.stock import stock_facts
+from forager.extract.product.dom.stock import stock_facts, text_stock_facts
 from forager.extract.product.dom.view import View
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.main_item import choose_main
@@ -37,6 +37,8 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     facts.extend(_visible_facts(view))
     if not (_known(FieldName.PRICE, facts, 0.6) and _known(FieldName.SKU, facts, 0.6)):
         facts.extend(state_facts(page, facts))
+    if not _known(FieldName.AVAILABILITY, facts, 0.5):
+        facts.extend(text_stock_facts(view))
     if not _known(FieldName.IMAGES, facts, 0.5):
         facts.extend(picture_facts(view))
     if not (_known(FieldName.SKU, facts, 0.6) and _known(FieldName.BRAND, facts, 0.5)):

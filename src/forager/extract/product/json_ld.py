@@ -85,6 +85,17 @@ def _items(value: Any, depth: int) -> Iterator[Item]:
         offered = value.get("itemOffered")
         if isinstance(offered, dict):
             yield {"offers": value, **offered}
-        for name in ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item"):
+        for name in ("@graph", "mainEntity", "mainEntityOfPage"):
             if name in value:
                 yield from _items(value[name], depth + 1)
+        yield from _listed_items(value, depth)
+
+
+# marks items of a list, which are seldom what their page is about
+LISTED = "@listed"
+
+
+def _listed_items(value: Item, depth: int) -> Iterator[Item]:
+    for name in ("itemListElement", "item"):
+        for item in _items(value.get(name), depth + 1):
+            yield {**item, LISTED: True}

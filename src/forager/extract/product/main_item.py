@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forager.extract.product.json_ld import LISTED
 from forager.extract.product.page import ProductPage
 from forager.extract.product.schema import (
     PRODUCT_TYPES,
@@ -17,7 +18,8 @@ from forager.extract.product.schema import (
 )
 from forager.extract.product.wording import alike, line_of
 
-_MANY = 4
+# with as many rivals an item must be named like the page
+_MANY = 2
 _FITTING = 1.2
 _MAX_SIBLINGS = 200
 
@@ -37,6 +39,8 @@ def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
     if not candidates:
         return None
     fits = [_fit(item, page) for item in candidates]
+    if all(LISTED in item for item in candidates) and max(fits) < _FITTING:
+        return None
     at = max(range(len(candidates)), key=lambda i: (fits[i] + _weight(candidates[i]), -i))
     products = sum(1 for item in candidates if types_of(item) & PRODUCT_TYPES)
     rivals = max(0, products - 1)

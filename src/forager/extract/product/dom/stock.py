@@ -12,6 +12,7 @@ from forager.extract.product.record import Availability
 
 _MAX_TEXT = 140
 _NEAR = 900
+_BELOW = 400
 _BOTH = 0.2
 _NO_WORDS = frozenset(["script", "style", "input", "option", "select", "meta", "link", "form"])
 _GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
@@ -34,6 +35,19 @@ def _word_facts(view: View) -> Iterator[Fact]:
             # words and button agree, whatever the data of the page still says
             confidence += _BOTH
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
+
+
+def text_stock_facts(view: View) -> Iterator[Fact]:
+    """Word that it is gone in any short text below the heading, where no element is named so."""
+    start = view.heading.order if view.heading else 0
+    if _can_be_bought(view):
+        return
+    for order, parent, text in view.texts:
+        if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in _GONE:
+            around = view.surroundings.of(parent)
+            if not (around.elsewhere or around.tile or around.hidden or around.linked):
+                yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.6, "dom:text")
+                return
 
 
 def _can_be_bought(view: View) -> bool:

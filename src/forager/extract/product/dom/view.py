@@ -64,7 +64,7 @@ class View:
     @cached_property
     def heading(self) -> Element | None:
         """The heading that names the product: the one most like the page's title."""
-        headings = [h for h in self.elements.headings if len(h.node.text().strip()) > 2]
+        headings = [h for h in self.elements.headings if len(h.node.text().strip()) > 1]
         if not headings:
             return self._titled()
         title = self.page.title
