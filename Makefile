@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-scheduler bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-scheduler bench-products bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -46,6 +46,9 @@ bench-search: $(READY) ## Measure search over a million sections (several minute
 
 bench-scheduler: $(READY) ## Measure a tick of the scheduler over a million tasks
 	@$(BIN)/python -m benchmarks.bench_scheduler
+
+bench-products: $(READY) ## Measure how fast products are written and found
+	@$(BIN)/python -m benchmarks.bench_products
 
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory

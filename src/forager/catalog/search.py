@@ -13,7 +13,7 @@ from forager.catalog.filters import Filters, Place, check_limit, decode_place, e
 from forager.catalog.products import resolved
 from forager.catalog.search_terms import config_mark, gtin_mark, quoted, sku_mark
 from forager.catalog.store import product_reads as store
-from forager.catalog.store.product_reads import ListedProduct
+from forager.catalog.store.product_reads import ListedProduct, Question
 from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.gtin import gtin_of
@@ -21,7 +21,9 @@ from forager.extract.text import collapse, storable
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalogue: no more than so many are compared
-CAP = 5_000
+CAP = 2_000
+# how PostgreSQL calls a query of which an index knows nothing: only words that must not be there
+_EVERYTHING = "T"
 _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
 
 
@@ -48,12 +50,12 @@ async def search_products(
     typed = collapse(storable(words))[:MAX_CHARACTERS]
     async with database.connection() as connection:
         wanted = await resolved(connection, filters)
-        query, exact = await _query(connection, typed)
-        if not query:
+        question = await _question(connection, typed)
+        if question is None:
             return SearchPage([], None, note="There is no word in it that could be looked for.")
         after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
         ranked = await store.rank_products(
-            connection, wanted, query, exact, after=after, cap=CAP, limit=limit + 1
+            connection, wanted, question, after=after, cap=CAP, limit=limit + 1
         )
         shown = ranked[:limit]
         products = await store.select_listed(connection, [hit.id for hit in shown])
@@ -66,15 +68,26 @@ async def search_products(
     )
 
 
-async def _query(connection: Connection, typed: str) -> tuple[str, str]:
-    """What to look for, and the words of it that name one product."""
-    readings: dict[str, list[str]] = {}
-    for config, reading in await store.read_words(connection, typed, _CONFIGS):
-        if reading:
-            readings.setdefault(reading, []).append(config)
+async def _question(connection: Connection, typed: str) -> Question | None:
+    """What to look for; nothing if no configuration finds a word in it."""
+    readings = {
+        reading.config: reading
+        for reading in await store.read_words(connection, typed, _CONFIGS)
+        if reading.wanted not in ("", _EVERYTHING)
+    }
+    if not readings:
+        return None
+    alike: dict[str, list[str]] = {}
+    for reading in readings.values():
+        alike.setdefault(reading.words, []).append(reading.config)
     exact = _either(quoted(mark) for mark in _exact_marks(typed))
-    parts = [_limited(reading, configs) for reading, configs in readings.items()]
-    return _either([*parts, *([exact] if readings else [])]), exact
+    wanted = {config: reading.wanted for config, reading in readings.items()}
+    return Question(
+        match=_either([*(_limited(*pair) for pair in alike.items()), exact]),
+        exact=exact,
+        by_language={code: wanted.get(config, "") for code, config in CONFIGURATIONS.items()},
+        otherwise=wanted.get(NEUTRAL, ""),
+    )
 
 
 def _exact_marks(typed: str) -> Iterable[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
 
 from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.gtin import gtin_of
@@ -23,6 +22,7 @@ MAX_AMOUNT = Decimal("9999999999.9999")
 # what is less is nothing when it is stored
 _SMALLEST = Decimal("0.0001")
 MAX_COUNT = 2**63 - 1
+_AVAILABILITIES = frozenset(Availability)
 # what a value is quoted with at most
 _QUOTED = 80
 
@@ -111,7 +111,7 @@ def _currency(value: object) -> _Verdict:
 
 
 def _availability(value: object) -> _Verdict:
-    if isinstance(value, str) and value in set(Availability):
+    if isinstance(value, str) and value in _AVAILABILITIES:
         return Availability(value), None
     return None, _error("availability", "known", f"{_quote(value)} is not an availability")
 
@@ -169,12 +169,13 @@ def _check_images(
     return good, [_warning("images", "address", f"{_quote(first)}{others}: not a web address")]
 
 
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        return False
+_WEB_ADDRESS = re.compile(
+    r"https?://(?:[^\s/?#@\[\]]*@)?(?:\[[0-9a-f:.]+\]|[^\s/?#@\[\]:]+)", re.IGNORECASE
+)
+
+
+def _is_web_address(url: object) -> bool:
+    return isinstance(url, str) and _WEB_ADDRESS.match(url) is not None
 
 
 # --- whether it is a product at all -------------------------------------------------------------
@@ -197,6 +198,8 @@ _BLOCKED = re.compile(
     r"|(?:site )?(?:under|down for) (?:maintenance|construction)\W*",
     re.IGNORECASE,
 )
+# of a page that turns somebody away; a name beyond this is a product's
+_LONGEST_TITLE = 200
 _TITLE_PARTS = re.compile(r"\s+[-|:\u2013\u2014]\s+")
 
 
@@ -215,7 +218,7 @@ def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
     if not name:
         message = "the page has no name of a product"
         return message, [_error("name", "required", message)]
-    if is_turned_away(name[:1000]):
+    if len(name) <= _LONGEST_TITLE and is_turned_away(name):
         message = f"the page calls itself {_quote(name)}: it refuses, or is an error page"
         if not known_otherwise:
             return message, [_error("name", "page_title", message)]

@@ -25,6 +25,7 @@ from forager.extract.product.record import Product
 # of an extraction: enough to see what was read; the page itself is in the archive
 KEPT_DESCRIPTION = 500
 KEPT_LIST = 20
+KEPT_JSON = 8_000
 _ORIGIN_LENGTH = 200
 _ERROR_LENGTH = 2_000
 _URL_LENGTH = 20_000
@@ -70,6 +71,8 @@ class Visit:
     page: ReadPage
     checked: Checked
     domain_currency: str | None
+    # as JSON: products and extractions keep the same
+    evidence: str = "{}"
     judged: Judged | None = None
 
     @property
@@ -124,8 +127,10 @@ def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
         version=line(page.version, _NAME_LENGTH) or "",
         language=line(page.language, 16),
     )
-    checked = check(page.product) if page.product is not None else Checked(Product())
-    return Visit(page, checked, domain_currency).seen_after(Past())
+    if page.product is None:
+        return Visit(page, Checked(Product()), domain_currency)
+    evidence = evidence_json(page.product)
+    return Visit(page, check(page.product), domain_currency, evidence).seen_after(Past())
 
 
 # --- rows ---------------------------------------------------------------------------------------
@@ -144,7 +149,7 @@ def row_of(visit: Visit) -> ProductRow:
         url_hash=page.url_hash,
         content=content,
         content_hash=content_hash(content),
-        evidence=evidence_json(product),
+        evidence=visit.evidence,
         problems=problems_json(visit.problems),
         metadata=_json(_metadata(page)),
         parser=page.parser,
@@ -173,8 +178,8 @@ def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
         role=page.role,
         outcome=visit.outcome.value,
         confidence=page.product.confidence if page.product is not None else None,
-        fields=_json(_storable(_read_fields(product))),
-        evidence=evidence_json(product),
+        fields=_stored_json(_read_fields(product)),
+        evidence=visit.evidence,
         problems=problems_json(visit.problems),
         error_message=visit.reason,
         segment=ref.segment if ref else None,
@@ -224,6 +229,16 @@ def _printable(value: Decimal | None) -> Decimal | None:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     return value if len(digits) <= 40 and -20 <= exponent <= 40 else None
+
+
+def _stored_json(plain: dict[str, Any]) -> str:
+    """Nearly everything can be stored as it was read; what cannot is cleaned piece by piece."""
+    try:
+        text = _json(plain)
+    except TypeError:  # a lone surrogate, an integer beyond all bounds
+        return _json(_storable(plain))
+    clean = len(text) <= KEPT_JSON and "\\u0000" not in text
+    return text if clean else _json(_storable(plain))
 
 
 def _storable(value: Any) -> Any:

@@ -154,7 +154,8 @@ def _change(visit: Visit, row: ProductRow, known: KnownProduct) -> _Change:
     if known.is_new:
         return _Change(visit, row, known)
     judged = visit.seen_after(past_of(known))
-    return _Change(judged, row_of(judged), known)
+    # most prices are believed, and then the row that was made without a past is right
+    return _Change(judged, row if judged == visit else row_of(judged), known)
 
 
 async def _update(connection: Connection, changes: Sequence[_Change]) -> None:

@@ -40,10 +40,10 @@ async def insert_extractions(connection: Connection, rows: Sequence[NewExtractio
         SELECT task_id, product_id, domain_id, url, parser, parser_version, role, outcome,
                confidence, fields::jsonb, evidence::jsonb, problems::jsonb, error_message, segment,
                segment_offset, segment_length
-          FROM unnest(%(task_id)s::bigint[], %(product_id)s::bigint[], %(domain_id)s::bigint[],
-                      %(url)s::text[], %(parser)s::text[], %(parser_version)s::text[],
-                      %(role)s::text[], %(outcome)s::text[], %(confidence)s::float8[],
-                      %(fields)s::text[], %(evidence)s::text[], %(problems)s::text[],
+          FROM unnest(%(task_id)b::bigint[], %(product_id)s::bigint[], %(domain_id)b::bigint[],
+                      %(url)b::text[], %(parser)b::text[], %(parser_version)b::text[],
+                      %(role)b::text[], %(outcome)b::text[], %(confidence)s::float8[],
+                      %(fields)b::text[], %(evidence)b::text[], %(problems)b::text[],
                       %(error_message)s::text[], %(segment)s::text[], %(segment_offset)s::bigint[],
                       %(segment_length)s::int[])
                WITH ORDINALITY

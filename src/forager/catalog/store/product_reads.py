@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -174,19 +175,28 @@ async def domain_exists(connection: Connection, name: str) -> bool:
 # --- search ----------------------------------------------------------------------------------
 
 
-async def read_words(
-    connection: Connection, words: str, configs: list[str]
-) -> list[tuple[str, str]]:
-    """What was typed, as each text search configuration reads it."""
-    cursor = await connection.execute(
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was typed, as one text search configuration reads it; empty if it finds no word."""
+
+    config: str
+    words: str
+    # without what must not be there, which would make all ranks alike
+    wanted: str
+
+
+async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[Reading]:
+    cursor = connection.cursor(row_factory=class_row(Reading))
+    await cursor.execute(
         """
-        SELECT c, websearch_to_tsquery(c::regconfig, %s)::text
-          FROM unnest(%s::text[]) WITH ORDINALITY AS u (c, place)
-         ORDER BY place
+        SELECT config, words::text, querytree(words) AS wanted
+          FROM (SELECT config, websearch_to_tsquery(config::regconfig, %s) AS words
+                  FROM unnest(%s::text[]) AS u (config)) r
+         ORDER BY config
         """,
-        (words, configs),
+        (typed, configs),
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
+    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,28 +207,44 @@ class Ranked:
     matched: int
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for. Each product is ranked by the reading of its own language."""
+
+    match: str
+    # words that name one product, and win over all others
+    exact: str
+    by_language: Mapping[str, str]
+    otherwise: str
+
+
 async def rank_products(
     connection: Connection,
     filters: Filters,
-    query: str,
-    exact: str,
+    question: Question,
     *,
     after: Place | None,
     cap: int,
     limit: int,
 ) -> list[Ranked]:
-    """The best matches; `exact` are words that name one product, and win over all others."""
+    """The best of the first so many matches."""
     conditions, values = _filtered(filters)
     cursor = connection.cursor(row_factory=class_row(Ranked))
     await cursor.execute(
         f"""
-        WITH hit AS MATERIALIZED (
+        WITH reading AS MATERIALIZED (
+            SELECT language, words::tsquery AS words
+              FROM unnest(%(languages)s::text[], %(readings)s::text[]) AS u (language, words)
+        ), hit AS MATERIALIZED (
             SELECT p.id,
-                   (ts_rank(p.tsv, %(query)s::tsquery, 1)
+                   (ts_rank(p.tsv, coalesce(reading.words, %(otherwise)s::tsquery), 1)
                     + (p.tsv @@ %(exact)s::tsquery)::int)::float8 AS score
-              FROM products p
-             WHERE p.tsv @@ %(query)s::tsquery AND {conditions}
-             LIMIT %(cap)s
+              FROM (SELECT p.id, p.tsv, p.language
+                      FROM products p
+                     WHERE p.tsv @@ %(match)s::tsquery AND {conditions}
+                     LIMIT %(cap)s) p
+              LEFT JOIN reading
+                ON reading.language = lower(split_part(replace(p.language, '_', '-'), '-', 1))
         )
         SELECT id, score, (SELECT count(*) FROM hit) AS matched
           FROM hit
@@ -228,8 +254,11 @@ async def rank_products(
         """,
         {
             **values,
-            "query": query,
-            "exact": exact,
+            "match": question.match,
+            "exact": question.exact,
+            "languages": list(question.by_language),
+            "readings": list(question.by_language.values()),
+            "otherwise": question.otherwise,
             "cap": cap,
             "limit": limit,
             "score": float("inf") if after is None else after.value,

@@ -78,18 +78,23 @@ _VECTOR: LiteralString = """
     || array_to_tsvector(string_to_array(r.marks, E'\\n'))
 """
 
+# Columns that are never NULL go over in binary: JSON as text would have every quote escaped.
 _ROWS: LiteralString = """
-    unnest(%(task_id)s::bigint[], %(domain_id)s::bigint[], %(url)s::text[], %(url_hash)s::bytea[],
-           %(product_name)s::text[], %(description)s::text[], %(price)s::numeric[],
-           %(list_price)s::numeric[], %(currency)s::text[], %(availability)s::text[],
-           %(rating)s::numeric[], %(review_count)s::bigint[], %(brand)s::text[],
-           %(category)s::text[], %(sku)s::text[], %(gtin)s::text[], %(variants)s::text[],
-           %(content_hash)s::bytea[], %(evidence)s::text[], %(problems)s::text[],
-           %(metadata)s::text[], %(parser)s::text[], %(version)s::text[], %(language)s::text[],
-           %(config)s::text[], %(marks)s::text[])
-    AS r (task_id, domain_id, url, url_hash, product_name, description, price, list_price,
-          currency, availability, rating, review_count, brand, category, sku, gtin, variants,
-          content_hash, evidence, problems, metadata, parser, version, language, config, marks)
+    (SELECT u.*, nullif(u.described, '') AS description
+       FROM unnest(%(task_id)b::bigint[], %(domain_id)b::bigint[], %(url)b::text[],
+                   %(url_hash)b::bytea[], %(product_name)b::text[], %(described)b::text[],
+                   %(price)s::numeric[], %(list_price)s::numeric[], %(currency)s::text[],
+                   %(availability)s::text[], %(rating)s::numeric[], %(review_count)s::bigint[],
+                   %(brand)s::text[], %(category)s::text[], %(sku)s::text[], %(gtin)s::text[],
+                   %(variants)b::text[], %(content_hash)b::bytea[], %(evidence)b::text[],
+                   %(problems)b::text[], %(metadata)b::text[], %(parser)b::text[],
+                   %(version)b::text[], %(language)s::text[], %(config)b::text[],
+                   %(marks)b::text[])
+            AS u (task_id, domain_id, url, url_hash, product_name, described, price, list_price,
+                  currency, availability, rating, review_count, brand, category, sku, gtin,
+                  variants, content_hash, evidence, problems, metadata, parser, version, language,
+                  config, marks)
+    ) AS r
 """
 
 
@@ -162,7 +167,7 @@ async def update_content(
                price_changed_at = CASE WHEN m.changed THEN statement_timestamp()
                                        ELSE p.price_changed_at END
           FROM {_ROWS}
-          JOIN unnest(%(url_hash)s::bytea[], %(money_changed)s::boolean[])
+          JOIN unnest(%(url_hash)b::bytea[], %(money_changed)b::boolean[])
                AS m (url_hash, changed) USING (url_hash)
          WHERE p.url_hash = r.url_hash
         """,
@@ -219,4 +224,5 @@ def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
     columns = {name: [getattr(row, name) for row in rows] for name in own}
     for name in ProductContent.__slots__:
         columns[name] = [getattr(row.content, name) for row in rows]
+    columns["described"] = [text or "" for text in columns.pop("description")]
     return columns
