@@ -281,6 +281,14 @@ async def write_and_cancel(shop: Shop, page: ReadPage) -> None:
         raise Cancelled
 
 
+async def test_a_product_follows_its_task_to_another_domain(shop: Shop) -> None:
+    await shop.visit("lamp", lamp())
+    other = await Shop(shop.database, shop.settings, host="example").open()
+    written = await shop.visit("lamp", lamp(), domain_id=other.domain_id)
+    assert not written.content_changed
+    assert await shop.row("SELECT domain_id FROM products") == (other.domain_id,)
+
+
 async def test_nothing_is_written_when_the_transaction_fails(shop: Shop) -> None:
     page = await shop.page("lamp", lamp())
     with pytest.raises(Cancelled):

@@ -126,6 +126,7 @@ async def visit_products(
          ORDER BY url_hash
             ON CONFLICT (url_hash) DO UPDATE
            SET last_seen_at = now(),
+               domain_id = excluded.domain_id,
                crawl_task_id = excluded.crawl_task_id,
                evidence = excluded.evidence,
                metadata = excluded.metadata,
