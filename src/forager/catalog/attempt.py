@@ -106,4 +106,5 @@ def backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
     doubled = settings.task_retry_delay * 2.0 ** min(task.retry_count, 30)
     # those that fell together must not come back together
     spread = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-    return max(min(doubled, settings.task_retry_delay_max) * spread, cause.retry_after or 0.0)
+    delay = max(doubled * spread, cause.retry_after or 0.0)
+    return min(delay, settings.task_retry_delay_max)

@@ -63,6 +63,8 @@ CLAIM_AT_LEAST = 8
 CLAIM_INTERVAL = 0.02
 # the rest of a host is heeded here for so long, then the database is asked again: it may be over
 REST_KNOWN_FOR = 15.0
+# a host may ask for a year, and a person may know better: tasks come back to ask
+SHORTEST_REST, LONGEST_REST = 1.0, 3600.0
 DATABASE_DELAY = 1.0
 MAX_VALIDATOR = 1_000
 # how long downloads under way may go on when the worker stops
@@ -253,8 +255,10 @@ class Downloader:
             request = _request(task, plan)
             fetched = await journey.fetch(request)
         except HostResting as rest:
-            self._resting[task.domain_id] = local_time() + min(rest.seconds, REST_KNOWN_FOR)
-            return _rested(task, journey, rest.seconds, rest.message)
+            if journey.domain.covers(rest.host):
+                self._resting[task.domain_id] = local_time() + min(rest.seconds, REST_KNOWN_FOR)
+            seconds = min(max(rest.seconds, SHORTEST_REST), LONGEST_REST)
+            return _rested(task, journey, seconds, rest.message)
         except DomainInactive as error:
             # the scheduler leaves it alone until somebody switches the domain on again
             return _rested(task, journey, 0.0, error.message)

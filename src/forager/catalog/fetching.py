@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import ErrorKind, GiveUp
@@ -28,6 +29,9 @@ from forager.fetch.slots import HostResting
 from forager.fetch.user_agent import agent_header
 from forager.secrets import Vault
 from forager.settings import Settings
+
+# how long it is remembered whether the pool has proxies at private addresses
+GUARD_KNOWN_FOR = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,15 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to fetch: what its client may reach, and through what."""
+
+    use_proxies: bool
+    allow_private: bool
+    private_proxies: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
     sender: Sender
     robots: RobotsGate
@@ -72,8 +85,10 @@ class Fetching:
         self._agent = agent_header(settings)
         self._stack = AsyncExitStack()
         self._budgets = Budgets(database, holder=new_id(), delay=None, concurrency=None)
-        self._parts: dict[tuple[bool, bool], _Parts] = {}
+        self._parts: dict[_Way, _Parts] = {}
         self._making = asyncio.Lock()
+        self._proxy_guard = GuardPolicy()
+        self._guard_known_until = 0.0
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._budgets)
@@ -95,21 +110,30 @@ class Fetching:
     async def parts(self, domain: DomainTerms, url: str) -> _Parts:
         """What fetches this URL. A hop that leaves the domain leaves its privileges behind."""
         private = domain.allow_private and domain.covers(host_of(url))
-        key = (domain.use_proxies, private)
         async with self._making:
-            if key not in self._parts:
-                self._parts[key] = await self._make(*key)
-            return self._parts[key]
+            way = _Way(domain.use_proxies, private, await self._private_proxies(domain))
+            if way not in self._parts:
+                self._parts[way] = await self._make(way)
+            return self._parts[way]
 
-    async def _make(self, use_proxies: bool, allow_private: bool) -> _Parts:
+    async def _private_proxies(self, domain: DomainTerms) -> bool:
+        """Whether proxies may be at private addresses: somebody may have added the first one."""
+        if not domain.use_proxies:
+            return False
+        if local_time() >= self._guard_known_until:
+            self._proxy_guard = await proxy_guard(self._database)
+            self._guard_known_until = local_time() + GUARD_KNOWN_FOR
+        return self._proxy_guard.allow_private
+
+    async def _make(self, way: _Way) -> _Parts:
         plain = ClientOptions(
             user_agent=self._agent,
-            guard=GuardPolicy(allow_private=allow_private),
+            guard=GuardPolicy(allow_private=way.allow_private),
             pool=PoolSize(total=max(100, 2 * self._settings.task_concurrency)),
         )
         proxies = None
-        if use_proxies:
-            guard = await proxy_guard(self._database)
+        if way.use_proxies:
+            guard = GuardPolicy(allow_private=way.private_proxies)
             proxies = await self._stack.enter_async_context(
                 ProxyPool(self._database, Vault(self._settings), guard)
             )

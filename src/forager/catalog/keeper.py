@@ -17,6 +17,7 @@ from uuid import UUID
 import psycopg
 
 from forager.catalog.control import Instructions
+from forager.catalog.lifeline import LAST_WORD
 from forager.catalog.recovery import TaskRecovery
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -36,6 +37,8 @@ OWN_GAP = 5.0
 START_LIMIT = 60.0
 KILL_LIMIT = 5.0
 RECOVERY_INTERVAL = 1.0
+STOPPED = "the worker was stopped"
+UNRENEWED = "the row of the worker was not renewed in time"
 
 
 class WorkerProcess:
@@ -49,6 +52,8 @@ class WorkerProcess:
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
         self.last_tick: float | None = None
+        # it ended itself because its row was not renewed, which is not the fault of its tasks
+        self.unrenewed = False
         self.started = time.monotonic()
         self._process = process
         self._control = control
@@ -100,17 +105,20 @@ class WorkerProcess:
         code = self.exit_code or 0
         return f"killed by signal {-code}" if code < 0 else f"exited with code {code}"
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Take in what has arrived; whether there may be more."""
         try:
             data = self._control.recv(65536)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
-        if data:
-            self.last_tick = time.monotonic()
-        else:
+        if not data:
             self._loop.remove_reader(self._control.fileno())
+            return False
+        self.last_tick = time.monotonic()
+        self.unrenewed = self.unrenewed or LAST_WORD in data
+        return True
 
     def _await_exit(self) -> None:
         # the dead leader stays in the table until its group's survivors have been killed
@@ -121,6 +129,8 @@ class WorkerProcess:
             self._loop.call_soon_threadsafe(self._note_exit, code)
 
     def _note_exit(self, code: int) -> None:
+        while self._read():  # its last words
+            pass
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         self.exit_code = code
@@ -197,15 +207,18 @@ class TaskKeeper:
         worker.kill()
         await _first_of(worker.exited, timeout=KILL_LIMIT)
         if worker.exit_code != 0 and worker.exited.is_set():
-            # it was killed, or died on its way out: others need not wait until they notice
+            # it had to be killed: others need not wait until they notice
             with contextlib.suppress(DatabaseUnavailable, DiskFull, psycopg.Error):
-                await self._recovery.recover_worker(worker.worker_id)
+                await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:
         """Give its tasks back at once; if the database is away, as soon as it is back."""
         while not self._stopping.is_set():
             try:
-                await self._recovery.recover_worker(worker.worker_id)
+                if worker.unrenewed:
+                    await self._recovery.release_worker(worker.worker_id, reason=UNRENEWED)
+                else:
+                    await self._recovery.recover_worker(worker.worker_id)
                 return
             except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
                 log.warning("tasks of the dead worker cannot be recovered yet", reason=str(error))

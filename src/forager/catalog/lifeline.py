@@ -16,6 +16,9 @@ from forager.clock import local_time
 from forager.jobs.guardian import end_process_group
 
 NAP = 1.0
+TICK = b"."
+# a machine that slept, or a database that was away: not the fault of the tasks
+LAST_WORD = b"!"
 # how long a worker goes on whose parent has died
 ORPHAN_LIMIT = 15.0
 
@@ -41,15 +44,19 @@ class Lifeline:
 
     def tick(self) -> None:
         """Say that the event loop turns; only to be called from there."""
-        # a full socket means that nobody reads: a tick is not worth waiting for
+        self._send(TICK)
+
+    def _send(self, word: bytes) -> None:
+        # a full socket means that nobody reads: nothing said here is worth waiting for
         with contextlib.suppress(OSError):
-            self._parent.send(b".", socket.MSG_DONTWAIT)
+            self._parent.send(word, socket.MSG_DONTWAIT)
 
     def _watch(self) -> None:
         connected = True
         while True:
             remaining = min(self._deadline, self._latest) - local_time()
             if remaining <= 0:
+                self._send(LAST_WORD)
                 end_process_group()
             # short naps: the select timer stands still while the machine sleeps
             readers = [self._parent] if connected else []

@@ -15,6 +15,7 @@ import psycopg
 
 from forager.catalog.causes import message_key
 from forager.catalog.store import recovery as store
+from forager.catalog.store import stages
 from forager.catalog.store.recovery import Holder, RecoveredTask
 from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull
@@ -61,9 +62,20 @@ class TaskRecovery:
 
     async def recover_worker(self, worker_id: UUID) -> list[RecoveredTask]:
         """Take everything from one worker whose process has ended; its row goes too."""
+        return await self._recover_dead(await self._holder(worker_id))
+
+    async def release_worker(self, worker_id: UUID, *, reason: str) -> None:
+        """The same, for an end that was not the fault of the tasks: none spends a retry."""
+        async with self._database.connection() as connection:
+            await stages.give_back(connection, worker_id, reason=reason)
+        holder = await self._holder(worker_id)
+        async with self._database.connection() as connection:
+            await store.forget_workers(connection, holder)
+
+    async def _holder(self, worker_id: UUID) -> list[Holder]:
         async with self._database.connection() as connection:
             holders = await store.select_holders(connection, stale_after=self._settings.stale_after)
-        return await self._recover_dead([h for h in holders if h.id == worker_id])
+        return [holder for holder in holders if holder.id == worker_id]
 
     async def _recover_dead(self, dead: Sequence[Holder]) -> list[RecoveredTask]:
         return await self._recover(

@@ -14,7 +14,7 @@ from forager.catalog.task import CHANNEL
 from forager.db.database import Connection
 
 # how far into the queue one claim looks for tasks of domains that are not busy
-LOOK_AHEAD = 2_000
+LOOK_AHEAD = 500
 
 COLUMNS: LiteralString = """
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
