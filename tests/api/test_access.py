@@ -238,8 +238,8 @@ async def test_pages_are_granted_within_the_quota_of_the_job_and_of_the_day(
     granted = []
     for n, wanted in enumerate([None, 30, 1000]):
         job = await client.crawl(f"https://s{n}.example/", max_pages=wanted)
-        granted.append((await queue.get(UUID(job["job_id"]))).payload["max_pages"])
-    assert granted == [100, 30, 20]
+        granted.append((await queue.get(UUID(job["job_id"]))).payload["granted_pages"])
+    assert granted == [100, 50, 20]
     order = {"urls": ["https://more.example/"]}
     refused = await client.post("/api/knowledge-items/crawl", order)
     assert refused.status == 429

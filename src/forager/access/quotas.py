@@ -34,16 +34,14 @@ async def set_quota(database: Database, user_id: UUID, quota: Quota) -> Quota:
     return quota
 
 
-async def admit_job(
-    connection: Connection, caller: Caller, source_id: str, max_pages: int | None
-) -> int | None:
-    """How many pages a new job of this source may fetch; raises if there is no room for it.
+async def admit_job(connection: Connection, caller: Caller, source_id: str) -> int | None:
+    """How many pages a new job of this source may fetch at most; raises if there is no room.
 
     Part of the transaction that adds the job: owners with a limit are counted one request at a
     time, so that two requests cannot share the last place.
     """
     await _check_owner(connection, caller, source_id)
-    limits = [max_pages, caller.quota.pages_per_job]
+    limits = [caller.quota.pages_per_job]
     if caller.user_id is not None and caller.quota.limits_jobs:
         await store.lock_owner(connection, caller.user_id)
         usage = await store.select_usage(connection, caller.user_id)

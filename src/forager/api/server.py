@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,19 @@ MAX_HEAD_BYTES = 512 * 1024
 GRACE = 10
 
 
+class _Told(logging.Handler):
+    """What the server says, among our own log lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.log(record.levelno, record.getMessage())
+
+
+def _hear_server() -> None:
+    said = logging.getLogger("uvicorn.error")
+    said.handlers, said.propagate = [_Told()], False
+    said.setLevel(logging.WARNING)
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to whoever runs it."""
 
@@ -42,15 +56,17 @@ async def serve(
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Answer requests until `stopping` is set; `started` is told the address."""
-    await refuse_open_door(settings, database)
+    has_keys = await any_key(database)
+    refuse_open_door(settings, has_keys=has_keys)
     line = bind(settings)
     app = create_app(settings, database)
     server = _Server(_config(app))
+    _hear_server()
     upkeep = asyncio.create_task(AccessUpkeep(database).run(), name="access upkeep")
     serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
     told = asyncio.create_task(stopping.wait())
     address = _address(line)
-    log.info("api listens", address=address, keys=await any_key(database))
+    log.info("api listens", address=address, keys=has_keys)
     if started is not None:
         started(address)
     try:
@@ -67,9 +83,9 @@ async def serve(
         line.close()
 
 
-async def refuse_open_door(settings: Settings, database: Database) -> None:
+def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:
     """Without any key everybody who can connect is an admin: that can only be this machine."""
-    if is_loopback(settings.api_host) or await any_key(database):
+    if has_keys or is_loopback(settings.api_host):
         return
     raise NotAllowed(
         f"without an API key the API listens on loopback only, not on {settings.api_host}",

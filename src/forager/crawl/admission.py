@@ -10,7 +10,7 @@ from forager.access.caller import Caller
 from forager.access.quotas import admit_job, taken
 from forager.access.scope import Scope
 from forager.crawl.options import POOL, CrawlOptions
-from forager.crawl.service import default_source, request_crawl
+from forager.crawl.service import KIND, default_source, request_crawl
 from forager.db.database import Database
 from forager.db.within import Within
 from forager.documents.generation import Source
@@ -40,10 +40,10 @@ async def start_crawl(
         queue = Queue(here, settings)
         asked = await _running(queue, caller, source_id)
         if asked is None:
-            pages = await _admit(here, caller, source_id, options.max_pages)
+            pages = await _admit(here, caller, source_id)
             asked = await request_crawl(
                 queue,
-                options.model_copy(update={"max_pages": pages}),
+                options.model_copy(update={"granted_pages": pages}),
                 source=source_id,
                 priority=priority,
                 max_retries=settings.max_retries,
@@ -61,11 +61,8 @@ async def start_refresh(
         queue = Queue(here, settings)
         asked = await _running(queue, caller, source.id)
         if asked is None:
-            pages = await _admit(here, caller, source.id, source.payload.get("max_pages"))
-            payload = source.payload if pages is None else {**source.payload, "max_pages": pages}
-            asked = await enqueue_refresh(
-                queue, replace(source, payload=payload), actor=caller.actor
-            )
+            pages = await _admit(here, caller, source.id)
+            asked = await enqueue_refresh(queue, _granted(source, pages), actor=caller.actor)
     return _own(asked, caller, source.id)
 
 
@@ -104,11 +101,17 @@ async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | N
     return Enqueued(active.items[0], created=False) if active.items else None
 
 
-async def _admit(
-    database: Database, caller: Caller, source_id: str, max_pages: int | None
-) -> int | None:
+async def _admit(database: Database, caller: Caller, source_id: str) -> int | None:
     async with database.connection() as connection:
-        return await admit_job(connection, caller, source_id, max_pages)
+        return await admit_job(connection, caller, source_id)
+
+
+def _granted(source: Source, pages: int | None) -> Source:
+    """What was granted to the last job does not bind this one."""
+    payload = {name: value for name, value in source.payload.items() if name != "granted_pages"}
+    if pages is not None and source.kind == KIND:
+        payload["granted_pages"] = pages
+    return replace(source, payload=payload)
 
 
 def _own(asked: Enqueued, caller: Caller, source_id: str) -> Enqueued:

@@ -160,7 +160,7 @@ class Committer:
         """The ledger and where the crawl stands; part of every commit."""
         job_id = self._context.lease.job_id
         await store.update_state(connection, job_id, self._state.values())
-        percentage = self._state.ledger.percentage(self._options.max_pages)
+        percentage = self._state.ledger.percentage(self._options.page_limit)
         await store.update_progress(connection, job_id, percentage)
 
     async def _find_refused(self, batch: Batch) -> dict[bytes, str]:

@@ -108,8 +108,8 @@ class Ending:
             await self._committer.write_state(connection)
 
     async def _make_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
-        if self._options.max_pages is not None:
-            keys = keys[: max(0, self._options.max_pages - self._state.ledger.pages)]
+        if self._options.page_limit is not None:
+            keys = keys[: max(0, self._options.page_limit - self._state.ledger.pages)]
         for start in range(0, len(keys), PAGES_PER_COMMIT):
             await self._commit_pages(keys[start : start + PAGES_PER_COMMIT], why)
 

@@ -110,7 +110,7 @@ class Engine:
 
     def _limit_reached(self) -> str | None:
         options, ledger = self._options, self._state.ledger
-        if options.max_pages is not None and ledger.pages >= options.max_pages:
+        if options.page_limit is not None and ledger.pages >= options.page_limit:
             return "max pages"
         if options.max_bytes is not None and self._bytes_fetched() >= options.max_bytes:
             return "max bytes"
@@ -149,11 +149,11 @@ class Engine:
             return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         room = self._concurrency + BATCH_SIZE - taken
-        if self._options.max_pages is None:
+        if self._options.page_limit is None:
             return room
         # any of those that are under way or not entered yet may turn out to be a page
         waiting = sum(isinstance(visit, Settlement) for visit in self._settled)
-        wanted = self._options.max_pages - self._state.ledger.pages
+        wanted = self._options.page_limit - self._state.ledger.pages
         return min(room, wanted - waiting - len(self._visits))
 
     def _next_entry(self) -> Entry | None:

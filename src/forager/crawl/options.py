@@ -38,6 +38,8 @@ class CrawlOptions(BaseModel):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_pages: int | None = Field(default=None, ge=1)
+    # what the quota of its owner left for this job; unlike the rest, no trait of the source
+    granted_pages: int | None = Field(default=None, ge=1)
     max_depth: int | None = Field(default=None, ge=0, le=1000)
     max_time: float | None = Field(default=None, gt=0)
     max_bytes: int | None = Field(default=None, ge=1)
@@ -91,6 +93,11 @@ class CrawlOptions(BaseModel):
     @property
     def seeds(self) -> tuple[NormalisedUrl, ...]:
         return tuple(NormalisedUrl(url) for url in self.urls)
+
+    @property
+    def page_limit(self) -> int | None:
+        limits = (self.max_pages, self.granted_pages)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def follows_links(self) -> bool:

@@ -37,9 +37,9 @@ class CrawlReport:
             return None
         pace = self.ledger.processed / self.seconds
         left = self.ledger.pending
-        max_pages = self.job.payload.get("max_pages")
-        if isinstance(max_pages, int):
-            left = min(left, max(0, max_pages - self.ledger.pages))
+        for name in ("max_pages", "granted_pages"):
+            if isinstance(limit := self.job.payload.get(name), int):
+                left = min(left, max(0, limit - self.ledger.pages))
         return left / pace if pace > 0 else None
 
     def as_json(self) -> dict[str, Any]:

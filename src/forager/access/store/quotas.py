@@ -68,7 +68,8 @@ async def select_usage(connection: Connection, user_id: UUID) -> Usage:
                ) AS active_jobs,
                (SELECT coalesce(sum(
                            CASE WHEN j.status IN ('pending', 'processing', 'paused')
-                                THEN greatest((j.payload ->> 'max_pages')::bigint,
+                                THEN greatest(least((j.payload ->> 'max_pages')::bigint,
+                                                    (j.payload ->> 'granted_pages')::bigint),
                                               coalesce(s.fetched + s.unchanged, 0))
                                 ELSE coalesce(s.fetched + s.unchanged, 0) END), 0)::bigint
                   FROM crawl_jobs j

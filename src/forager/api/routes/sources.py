@@ -116,18 +116,20 @@ async def diff(
 
 @router.post("/{source_id}/publish")
 async def publish(
-    source_id: SourceId, order: PublishOrder, here: Here, caller: Operator
+    source_id: SourceId, here: Here, caller: Operator, order: PublishOrder | None = None
 ) -> Generation:
     """Let readers see a generation."""
     await here.source_of(caller, source_id)
+    order = order or PublishOrder()
     done = await publication.publish(here.database, source_id, order.generation, force=order.force)
     return Generation.of(done)
 
 
 @router.post("/{source_id}/rollback")
 async def rollback(
-    source_id: SourceId, order: RollbackOrder, here: Here, caller: Operator
+    source_id: SourceId, here: Here, caller: Operator, order: RollbackOrder | None = None
 ) -> Generation:
     """Let readers see an older generation again."""
     await here.source_of(caller, source_id)
-    return Generation.of(await publication.roll_back(here.database, source_id, order.generation))
+    wanted = order or RollbackOrder()
+    return Generation.of(await publication.roll_back(here.database, source_id, wanted.generation))
