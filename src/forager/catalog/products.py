@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -27,6 +28,7 @@ from forager.catalog.store.product_reads import (
     ImageRecord,
     ListedProduct,
     ProductRecord,
+    Share,
 )
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
@@ -151,17 +153,22 @@ class Stats:
     counts: Counts
     availability: list[tuple[str | None, int]]
     currencies: list[tuple[str | None, int]]
-    largest_domains: list[tuple[str, int]]
+    largest_domains: list[tuple[str | None, int]]
     # field, rule, how many break it
     problems: list[tuple[str, str, int]]
 
 
 async def product_stats(database: Database) -> Stats:
     async with database.connection() as connection:
+        shares = await store.count_shares(connection)
         return Stats(
             counts=await store.select_counts(connection),
-            availability=await store.count_by_availability(connection),
-            currencies=await store.count_by_currency(connection),
-            largest_domains=await store.count_by_domain(connection, SHOWN_DOMAINS),
+            availability=_pairs(shares, "availability"),
+            currencies=_pairs(shares, "currency"),
+            largest_domains=_pairs(shares, "domain")[:SHOWN_DOMAINS],
             problems=await store.count_by_rule(connection),
         )
+
+
+def _pairs(shares: Sequence[Share], column: str) -> list[tuple[str | None, int]]:
+    return [(share.value, share.products) for share in shares if share.column == column]

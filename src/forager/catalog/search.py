@@ -6,7 +6,7 @@ read by all of them, and each reading counts for products of its own configurati
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from forager.catalog.filters import Filters, Place, check_limit, decode_place, encode_place
@@ -83,7 +83,7 @@ async def _question(connection: Connection, typed: str) -> Question | None:
     exact = _either(quoted(mark) for mark in _exact_marks(typed))
     wanted = {config: reading.wanted for config, reading in readings.items()}
     return Question(
-        match=_either([*(_limited(*pair) for pair in alike.items()), exact]),
+        match=_either([*_limited(alike), exact]),
         exact=exact,
         by_language={code: wanted.get(config, "") for code, config in CONFIGURATIONS.items()},
         otherwise=wanted.get(NEUTRAL, ""),
@@ -97,11 +97,17 @@ def _exact_marks(typed: str) -> Iterable[str]:
         yield gtin_mark(gtin)
 
 
-def _limited(reading: str, configs: list[str]) -> str:
-    if len(configs) == len(_CONFIGS):
-        return f"({reading})"
-    marks = _either(quoted(config_mark(config)) for config in configs)
-    return f"(({reading}) & ({marks}))"
+def _limited(alike: Mapping[str, list[str]]) -> Iterator[str]:
+    """Readings, each for the products of its configurations.
+
+    The most common one is for all: nearly all products would have one of its many marks, and
+    looking them up costs more than the rest of the search.
+    """
+    common = max(alike, key=lambda words: len(alike[words]))
+    yield f"({common})"
+    for words, configs in alike.items():
+        if words != common:
+            yield f"(({words}) & ({_either(quoted(config_mark(config)) for config in configs)}))"
 
 
 def _either(parts: Iterable[str]) -> str:

@@ -212,7 +212,8 @@ async def _count(connection: Connection, visits: Sequence[Visit]) -> list[NewEve
         for visit in visits
     ]
     await count_parses(connection, counts)
-    return await check_rates(connection, sorted({visit.page.domain_id for visit in visits}))
+    # a rate falls only with a page that was read badly
+    return await check_rates(connection, {c.domain_id for c in counts if not c.good})
 
 
 def _events(change: _Change) -> list[NewEvent]:

@@ -263,15 +263,15 @@ def show_stats(stats: Stats) -> None:
         "not seen for a week": counts.unseen_for_a_week,
     }
     show_table({"": {"style": "bold"}, " ": RIGHT}, list(facts.items()))
-    _show_counts("stock", [(str(name or "not said"), n) for name, n in stats.availability])
-    _show_counts("currency", [(str(name or "not said"), n) for name, n in stats.currencies])
+    _show_counts("stock", stats.availability)
+    _show_counts("currency", stats.currencies)
     _show_counts("domains", stats.largest_domains)
     _show_counts("problems", [(f"{f}: {rule}", number) for f, rule, number in stats.problems])
     if not counts.products:
         note("`forager products track URL` adds the first.")
 
 
-def _show_counts(title: str, counts: Sequence[tuple[str, int]]) -> None:
+def _show_counts(title: str, counts: Sequence[tuple[str | None, int]]) -> None:
     if counts:
         say(f"\n{title}", "bold")
-        show_table({"": {}, " ": RIGHT}, counts)
+        show_table({"": {}, " ": RIGHT}, [(name or "not said", number) for name, number in counts])

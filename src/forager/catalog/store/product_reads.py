@@ -62,7 +62,6 @@ _CONDITIONS: dict[str, LiteralString] = {
     """,
     "domain": "p.domain_id = (SELECT id FROM domains WHERE domain_name = %(domain)s)",
     "changed_since": "p.updated_at >= %(changed_since)s",
-    "has_problems": "(p.problems <> '[]') = %(has_problems)s",
     # both are words of the search vector, which has an index
     "sku": "p.tsv @@ %(sku)s::tsquery",
     "gtin": "p.tsv @@ %(gtin)s::tsquery",
@@ -78,6 +77,9 @@ def _filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
         if value is not None and value != ():
             conditions += " AND " + condition
             values[name] = list(value) if isinstance(value, tuple) else value
+    if filters.has_problems is not None:
+        # in the words of the partial index, or the planner would not know it again
+        conditions += " AND p.problems " + ("<>" if filters.has_problems else "=") + " '[]'"
     if filters.sku is not None:
         values["sku"] = quoted(sku_mark(filters.sku))
     if filters.gtin is not None:
@@ -489,33 +491,36 @@ async def select_counts(connection: Connection) -> Counts:
     return counts
 
 
-async def count_by_availability(connection: Connection) -> list[tuple[str | None, int]]:
-    cursor = await connection.execute(
-        "SELECT availability, count(*) FROM products GROUP BY 1 ORDER BY 2 DESC, 1"
-    )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many products have one value of one column."""
+
+    column: str
+    value: str | None
+    products: int
 
 
-async def count_by_currency(connection: Connection) -> list[tuple[str | None, int]]:
-    cursor = await connection.execute(
-        "SELECT currency, count(*) FROM products GROUP BY 1 ORDER BY 2 DESC, 1"
-    )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
-
-
-async def count_by_domain(connection: Connection, limit: int) -> list[tuple[str, int]]:
-    cursor = await connection.execute(
+async def count_shares(connection: Connection) -> list[Share]:
+    """Products by availability, by currency and by domain, in one look at the table."""
+    cursor = connection.cursor(row_factory=class_row(Share))
+    await cursor.execute(
         """
-        SELECT d.domain_name, count(*)
-          FROM products p
-          JOIN domains d ON d.id = p.domain_id
-         GROUP BY 1
-         ORDER BY 2 DESC, 1
-         LIMIT %s
-        """,
-        (limit,),
+        SELECT g.kind AS column,
+               CASE g.kind WHEN 'availability' THEN g.availability
+                           WHEN 'currency' THEN g.currency
+                           ELSE d.domain_name END AS value,
+               g.products
+          FROM (SELECT CASE WHEN grouping(availability) = 0 THEN 'availability'
+                            WHEN grouping(currency) = 0 THEN 'currency'
+                            ELSE 'domain' END AS kind,
+                       availability, currency, domain_id, count(*) AS products
+                  FROM products
+                 GROUP BY GROUPING SETS ((availability), (currency), (domain_id))) g
+          LEFT JOIN domains d ON d.id = g.domain_id
+         ORDER BY g.products DESC, value
+        """
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
+    return await cursor.fetchall()
 
 
 async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:

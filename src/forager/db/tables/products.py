@@ -41,6 +41,12 @@ class Product(Base):
         Index("products_task_idx", "crawl_task_id"),
         Index("products_name_idx", text("left(product_name, 200)")),
         Index("products_price_idx", "price", "id"),
+        Index(
+            "products_problems_idx",
+            "created_at",
+            "id",
+            postgresql_where=text("problems <> '[]'"),
+        ),
         Index("products_availability_idx", "availability", "created_at", "id"),
         Index("products_created_idx", "created_at", "id"),
         Index("products_updated_idx", "updated_at", "id"),

@@ -208,6 +208,7 @@ CREATE INDEX products_created_idx ON products (created_at, id);
 CREATE INDEX products_domain_idx ON products (domain_id, created_at, id);
 CREATE INDEX products_name_idx ON products (left(product_name, 200));
 CREATE INDEX products_price_idx ON products (price, id);
+CREATE INDEX products_problems_idx ON products (created_at, id) WHERE problems <> '[]';
 CREATE INDEX products_task_idx ON products (crawl_task_id);
 CREATE INDEX products_tsv_idx ON products USING gin (tsv);
 CREATE INDEX products_updated_idx ON products (updated_at, id);
