@@ -29,7 +29,7 @@ def api_process(folder: Path, *arguments: str, **environment: str) -> Iterator[s
             cwd=folder,
         )
         try:
-            yield _address(log, process)
+            yield wait_for_address(log, process)
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0, log.read_text()
         finally:
@@ -37,7 +37,7 @@ def api_process(folder: Path, *arguments: str, **environment: str) -> Iterator[s
             process.wait()
 
 
-def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+def wait_for_address(log: Path, process: subprocess.Popen[bytes]) -> str:
     give_up = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < give_up:
         for line in log.read_text().splitlines():

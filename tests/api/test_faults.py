@@ -1,0 +1,122 @@
+"""What an API server leaves behind when it dies, and says when the database is away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import psycopg
+import pytest
+from psycopg import sql
+
+from api.client import Api
+from api.server_process import FORAGER, api_process, wait_for_address
+from built_site import rows_of
+from forager.access.answers import reserve
+from forager.access.caller import NOBODY
+from forager.api.server import serve
+from forager.db.database import Database, SessionLimits
+from forager.settings import Settings
+
+CRAWL = "/api/knowledge-items/crawl"
+ORDER = {"urls": ["https://docs.example.org/"]}
+ONCE = {"Idempotency-Key": "k"}
+
+
+@asynccontextmanager
+async def locked_jobs(database: Database) -> AsyncIterator[None]:
+    """Whoever adds a job now waits: it has begun, and cannot end."""
+    async with database.transaction() as connection:
+        await connection.execute("LOCK TABLE crawl_jobs IN SHARE MODE")
+        yield
+
+
+async def until_blocked(database: Database) -> None:
+    async with asyncio.timeout(30):
+        while not await rows_of(
+            database, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
+        ):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_server_killed_in_the_middle_has_done_nothing(
+    database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    log = tmp_path / "first.log"
+    with log.open("wb") as stderr:
+        doomed = subprocess.Popen(
+            [FORAGER, "api", "--port", "0"],
+            env=os.environ | {"FORAGER_LOG_FORMAT": "json"},
+            stderr=stderr,
+        )
+    try:
+        address = await asyncio.to_thread(wait_for_address, log, doomed)
+        async with Api(address) as api, locked_jobs(database):
+            asking = asyncio.create_task(api.post(CRAWL, ORDER, headers=ONCE))
+            await until_blocked(database)
+            doomed.send_signal(signal.SIGKILL)
+            with pytest.raises(aiohttp.ClientError):
+                await asking
+    finally:
+        doomed.kill()
+        doomed.wait()
+    with api_process(tmp_path) as address:
+        async with Api(address) as api:
+            answers = [await api.post(CRAWL, ORDER, headers=ONCE) for _ in range(2)]
+    assert [answer.json["created"] for answer in answers] == [True, True]
+    assert answers[1].headers["Idempotency-Replayed"] == "true"
+    assert len(await rows_of(database, "SELECT id FROM crawl_jobs")) == 1
+
+
+async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
+    api_settings: Settings, database_url: str, database: Database
+) -> None:
+    stopping, started = asyncio.Event(), asyncio.Queue[str]()
+    async with Database(database_url, limits=SessionLimits(lock_ms=200)) as impatient:
+        serving = asyncio.create_task(
+            serve(api_settings, impatient, stopping, started=started.put_nowait)
+        )
+        async with Api(await started.get()) as api:
+            async with database.transaction() as connection:
+                assert await reserve(connection, NOBODY, "k", b"another server has it") is None
+                early = await api.post(CRAWL, ORDER, headers=ONCE)
+                raise psycopg.Rollback  # the other server has died
+            later = await api.post(CRAWL, ORDER, headers=ONCE)
+        stopping.set()
+        await serving
+    assert (early.status, early.is_problem, early.headers["Retry-After"]) == (409, True, "1")
+    assert "still being answered" in early.json["detail"]
+    assert later.status == 202
+
+
+async def test_a_database_that_is_away_is_said_and_comes_back(
+    api: Api, server: str, database_url: str
+) -> None:
+    name = sql.Identifier(urlsplit(database_url).path.lstrip("/"))
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
+        admin.execute(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = %s AND pid <> pg_backend_pid()
+            """,
+            (urlsplit(database_url).path.lstrip("/"),),
+        )
+        away = [await api.get("/api/jobs"), await api.post(CRAWL, ORDER)]
+        ready = await api.get("/readyz")
+        assert (await api.get("/healthz")).status == 200
+        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
+    for answer in away:
+        assert (answer.status, answer.is_problem) == (503, True)
+        assert int(answer.headers["Retry-After"]) > 0
+    assert (ready.status, json.loads(ready.body)["database"]) == (503, False)
+    assert (await api.get("/api/jobs")).status == 200
