@@ -77,6 +77,14 @@ async def test_a_server_killed_in_the_middle_has_done_nothing(
     assert len(await rows_of(database, "SELECT id FROM crawl_jobs")) == 1
 
 
+@asynccontextmanager
+async def another_server_at_work(database: Database) -> AsyncIterator[None]:
+    """It has taken the key, and dies in the end."""
+    async with database.connection() as connection, connection.transaction(force_rollback=True):
+        assert await reserve(connection, NOBODY, "k", b"its request") is None
+        yield
+
+
 async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
     api_settings: Settings, database_url: str, database: Database
 ) -> None:
@@ -86,10 +94,8 @@ async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
             serve(api_settings, impatient, stopping, started=started.put_nowait)
         )
         async with Api(await started.get()) as api:
-            async with database.transaction() as connection:
-                assert await reserve(connection, NOBODY, "k", b"another server has it") is None
+            async with another_server_at_work(database):
                 early = await api.post(CRAWL, ORDER, headers=ONCE)
-                raise psycopg.Rollback  # the other server has died
             later = await api.post(CRAWL, ORDER, headers=ONCE)
         stopping.set()
         await serving
