@@ -8,7 +8,7 @@ from uuid import UUID
 from forager.access import store
 from forager.access.caller import Caller
 from forager.access.errors import Unauthorised
-from forager.access.key import ApiKey, KeyState, new_credentials, parse_credentials
+from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
 from forager.access.scope import Scope
 from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
 from forager.db.database import Database
@@ -98,6 +98,19 @@ async def authenticate(database: Database, text: str) -> Caller:
         found = await store.find_key(connection, credentials.id)
     if found is None or not credentials.proves(found.secret_hash):
         raise Unauthorised("there is no such API key", hint=_SEND)
+    return _active(found)
+
+
+async def caller_of(database: Database, key_id: str) -> Caller:
+    """Who holds the key of this id; only for who has proved before that it is theirs."""
+    async with database.connection() as connection:
+        found = await store.find_key(connection, key_id)
+    if found is None:
+        raise Unauthorised("there is no such API key", hint=_SEND)
+    return _active(found)
+
+
+def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
         raise Unauthorised(
             f"this API key is {found.key.state}",

@@ -42,7 +42,7 @@ class Authentication:
             return await authenticate(self._database, key)
         if not self._keys_exist:
             self._keys_exist = await any_key(self._database)
-        if self._keys_exist or not _is_local(scope, headers):
+        if self._keys_exist or not is_local(scope):
             raise Unauthorised(
                 "an API key is needed",
                 hint="Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key.",
@@ -61,9 +61,9 @@ def _key_of(headers: Headers) -> str | None:
     return headers.get("x-api-key")
 
 
-def _is_local(scope: Scope, headers: Headers) -> bool:
+def is_local(scope: Scope) -> bool:
     """Whether it comes from this machine, and not through a proxy that stands on it."""
-    client = scope.get("client")
+    client, headers = scope.get("client"), Headers(scope=scope)
     if any(name in headers for name in FORWARDED):
         return False
     return client is not None and is_loopback(client[0])

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import uvicorn
+from fastapi import FastAPI
 
 from forager.access.keys import any_key
 from forager.access.upkeep import AccessUpkeep
@@ -54,21 +55,35 @@ async def serve(
     stopping: asyncio.Event,
     *,
     started: Callable[[str], None] | None = None,
+    extend: Callable[[FastAPI], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Answer requests until `stopping` is set; `started` is told the address."""
+    """Answer requests until `stopping` is set; `started` is told the address.
+
+    `extend` may add to the application for as long as it runs, as the dashboard does.
+    """
     has_keys = await any_key(database)
     refuse_open_door(settings, has_keys=has_keys)
     line = bind(settings)
     app = create_app(settings, database)
+    log.info("api listens", address=_address(line), keys=has_keys)
+    with line, extend(app):
+        await _run(app, database, line, stopping, started)
+
+
+async def _run(
+    app: FastAPI,
+    database: Database,
+    line: socket.socket,
+    stopping: asyncio.Event,
+    started: Callable[[str], None] | None,
+) -> None:
     server = _Server(_config(app))
     _hear_server()
     upkeep = asyncio.create_task(AccessUpkeep(database).run(), name="access upkeep")
     serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
     told = asyncio.create_task(stopping.wait())
-    address = _address(line)
-    log.info("api listens", address=address, keys=has_keys)
     if started is not None:
-        started(address)
+        started(_address(line))
     try:
         await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
         await app.state.hub.close()
@@ -80,7 +95,6 @@ async def serve(
         for task in (told, upkeep):
             task.cancel()
         await asyncio.gather(serving, told, upkeep, return_exceptions=True)
-        line.close()
 
 
 def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:

@@ -1,4 +1,4 @@
-"""`forager api`: serve the HTTP API until told to stop."""
+"""`forager api`: serve the HTTP API and the dashboard until told to stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def api(
         typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="setting"),
     ] = None,
 ) -> None:
-    """Serve the HTTP API. Ctrl-C or SIGTERM lets requests under way finish; Ctrl-C twice: at once.
+    """Serve the HTTP API and the dashboard.
+
+    Ctrl-C or SIGTERM lets requests under way finish; Ctrl-C twice: at once.
 
     Without any key it listens on loopback only, where everybody is an admin.
     """
@@ -39,6 +41,7 @@ async def _serve(settings: Settings) -> None:
     from forager.api.server import serve
     from forager.db.database import open_database
     from forager.logs import get_logger
+    from forager.web.app import dashboard
 
     log = get_logger("api")
     stopping = asyncio.Event()
@@ -50,9 +53,10 @@ async def _serve(settings: Settings) -> None:
     async with open_database(
         settings, name="forager api", max_size=settings.api_connections
     ) as database:
-        await run_until_stopped(serve(settings, database, stopping, started=_welcome), stop)
+        serving = serve(settings, database, stopping, started=_welcome, extend=dashboard)
+        await run_until_stopped(serving, stop)
 
 
 def _welcome(address: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
-        output.note(f"forager api: {address}/api/docs. Ctrl-C stops.")
+        output.note(f"forager api: {address} (API: {address}/api/docs). Ctrl-C stops.")

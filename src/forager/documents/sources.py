@@ -51,6 +51,14 @@ async def list_generations(
     return Page(found[:limit], str(found[limit - 1].number) if len(found) > limit else None)
 
 
+async def list_refused(
+    database: Database, *, user_id: UUID | None = None, limit: int = 20
+) -> list[Generation]:
+    """Newest generations that the quality gate did not let through, or that came too late."""
+    async with database.connection() as connection:
+        return await store.select_refused(connection, user_id=user_id, limit=_checked(limit))
+
+
 async def refresh(
     database: Database, queue: Queue, source_id: str, *, actor: str = "user"
 ) -> Enqueued:

@@ -76,6 +76,30 @@ async def select_generations(
     return await cursor.fetchall()
 
 
+async def select_refused(
+    connection: Connection, *, user_id: UUID | None, limit: int
+) -> list[Generation]:
+    """The newest complete generations of their sources that were refused; newest first."""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+          JOIN sources s ON s.id = g.source_id
+         WHERE g.state = 'retired' AND g.published_at IS NULL AND g.note IS NOT NULL {of_user}
+           AND NOT EXISTS (
+                SELECT FROM generations newer
+                 WHERE newer.source_id = g.source_id AND newer.number > g.number
+                   AND newer.state IN ('published', 'retired')
+           )
+         ORDER BY g.id DESC
+         LIMIT %(limit)s
+        """,
+        {"user_id": user_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
 async def select_generation(
     connection: Connection, source_id: str, number: int
 ) -> Generation | None:

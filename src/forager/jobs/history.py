@@ -1,0 +1,46 @@
+"""The queue over time: how many jobs came, finished and waited in each of the last minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from forager.db.database import Database
+from forager.jobs.store import history as store
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHistory:
+    """One number for each minute, the oldest first and the present one last."""
+
+    added: list[int]
+    finished: list[int]
+    active: list[int]
+
+
+async def queue_history(
+    database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
+) -> QueueHistory:
+    """The last minutes; `active` is how many jobs are unfinished now."""
+    async with database.connection() as connection:
+        rows = await store.count_by_minute(connection, minutes=minutes, user_id=user_id)
+    counts = {ago: (added, finished) for ago, added, finished in rows}
+    by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
+    levels, level = [], active
+    for added, finished in by_minute:
+        levels.append(max(0, level))
+        # before this minute its new jobs were not there yet, and its finished ones still were
+        level += finished - added
+    return QueueHistory(
+        added=[added for added, _ in reversed(by_minute)],
+        finished=[finished for _, finished in reversed(by_minute)],
+        active=levels[::-1],
+    )
+
+
+async def recent_jobs(
+    database: Database, *, minutes: int = 60, limit: int = 100, user_id: UUID | None = None
+) -> list[UUID]:
+    """Jobs that were at work in the last minutes; the newest, if they are many."""
+    async with database.connection() as connection:
+        return await store.select_recent(connection, minutes=minutes, limit=limit, user_id=user_id)

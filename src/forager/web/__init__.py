@@ -1,0 +1,1 @@
+"""The dashboard: pages drawn by the server, kept up to date by one stream each."""

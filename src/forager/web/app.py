@@ -1,0 +1,66 @@
+"""The dashboard, added to the API's application: pages at /, the API stays at /api."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from forager.api.problems import problem_response
+from forager.web.demo import DemoSite
+from forager.web.errors import error_page
+from forager.web.live import Streams
+from forager.web.remembered import Remembered
+from forager.web.rendering import STATIC
+from forager.web.routes import keys, new_crawl, overview, sign_in, workers
+from forager.web.security import SecurityHeaders
+
+FOR_EVER = "public, max-age=31536000, immutable"
+
+# every module of pages; a new one is added here
+ROUTERS: tuple[APIRouter, ...] = (
+    sign_in.router,
+    overview.router,
+    new_crawl.router,
+    workers.router,
+    keys.router,
+)
+
+
+@contextmanager
+def dashboard(app: FastAPI) -> Iterator[None]:
+    """Put the pages beside the API, for as long as the application runs."""
+    app.state.streams = Streams()
+    app.state.remembered = Remembered()
+    app.state.demo = DemoSite()
+    for router in ROUTERS:
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", Assets(directory=STATIC), name="static")
+    app.add_middleware(SecurityHeaders)
+    app.add_exception_handler(HTTPException, _not_there)
+    try:
+        yield
+    finally:
+        app.state.demo.close()
+
+
+class Assets(StaticFiles):
+    """Files whose address holds a hash of their content never change."""
+
+    def file_response(self, *args: object, **kwargs: object) -> Response:
+        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+        if isinstance(response, FileResponse) and Path(response.path).is_relative_to(STATIC):
+            response.headers["Cache-Control"] = FOR_EVER
+        return response
+
+
+async def _not_there(request: Request, error: Exception) -> Response:
+    """An address that is nothing: a page for people, a problem for programs."""
+    if request.url.path.startswith("/api") or "text/html" not in request.headers.get("accept", ""):
+        return problem_response(error)
+    return error_page(request, error)

@@ -1,0 +1,223 @@
+"""Charts, drawn as SVG by the server: numbers in, markup out.
+
+The drawing stretches with the page; words stay outside of it, so that they keep their size. Colours
+are classes, because the pages allow no style inside of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from forager.web.formats import number, percent, short_number
+
+WIDTH = 600
+HEIGHT = 120
+SPARK_HEIGHT = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart. `tone` is the class that colours it; None breaks the line."""
+
+    name: str
+    values: Sequence[float | None]
+    tone: str = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a bar."""
+
+    name: str
+    value: int
+    tone: str
+
+
+def sparkline(values: Sequence[float | None], label: str) -> Markup:
+    """A small line without axes."""
+    top = max((value for value in values if value is not None), default=0) or 1
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img"'
+        ' aria-label="{label}">{line}</svg>'
+    ).format(w=WIDTH, h=SPARK_HEIGHT, label=label, line=_line(values, top, SPARK_HEIGHT, "a"))
+
+
+def line_chart(
+    series: Sequence[Series],
+    ticks: Sequence[str],
+    label: str,
+    *,
+    names: Sequence[str] = (),
+    unit: str = "",
+) -> Markup:
+    """Lines over time with an axis at the left and below.
+
+    `ticks` are words spread under the chart, `names` what each point is called when pointed at.
+    """
+    top = nice_top(value for each in series for value in each.values if value is not None)
+    lines = Markup("").join(
+        _area(each.values, top, each.tone) + _line(each.values, top, HEIGHT, each.tone)
+        for each in series
+    )
+    return Markup(
+        '<figure class="chart"><div class="chart-y" aria-hidden="true">{y}</div>'
+        '<svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        '{grid}{lines}{hover}</svg><div class="chart-x" aria-hidden="true">{x}</div>'
+        "{legend}</figure>"
+    ).format(
+        y=_spans(short_number(top * share) for share in (1, 0.5, 0)),
+        x=_spans(ticks),
+        w=WIDTH,
+        h=HEIGHT,
+        label=f"{label}: {_summary(series)}",
+        grid=_grid(),
+        lines=lines,
+        hover=_hover(series, names, unit),
+        legend=_legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
+    )
+
+
+def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
+    """One bar of several parts, with a legend that names their numbers."""
+    total = sum(part.value for part in parts)
+    words = ", ".join(f"{part.name} {number(part.value)}" for part in parts if part.value)
+    return Markup(
+        '<figure class="bar"><svg viewBox="0 0 {w} 16" preserveAspectRatio="none" role="img"'
+        ' aria-label="{label}"><rect class="bar-back" width="{w}" height="16"/>{rects}</svg>'
+        "{legend}</figure>"
+    ).format(
+        w=WIDTH,
+        label=f"{label}: {words or 'nothing yet'}",
+        rects=_rects(parts, total),
+        legend=_legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts]),
+    )
+
+
+def share_bar(share: float, label: str, tone: str = "a") -> Markup:
+    """A bar that is so full."""
+    return Markup(
+        '<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" role="img"'
+        ' aria-label="{label}"><rect class="bar-back" width="100" height="8"/>'
+        '<rect class="fill-{tone}" width="{width}" height="8"/></svg>'
+    ).format(
+        label=f"{label}: {percent(share)}", tone=tone, width=_short(100 * min(1.0, max(0.0, share)))
+    )
+
+
+def nice_top(values: Iterable[float]) -> float:
+    """The end of an axis: the next of 1, 2, 4, 5, 10 times a power of ten."""
+    largest = max(values, default=0)
+    if not 0 < largest < math.inf:
+        return 1
+    power = 10.0 ** math.floor(math.log10(largest))
+    return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= largest * 0.999)
+
+
+def _points(values: Sequence[float | None], top: float, height: int) -> list[list[str]]:
+    """The points of each unbroken piece of a line."""
+    step = WIDTH / max(1, len(values) - 1)
+    pieces: list[list[str]] = [[]]
+    for index, value in enumerate(values):
+        if value is None:
+            pieces.append([])
+        else:
+            level = height - (height - 2) * min(1.0, value / top) - 1
+            pieces[-1].append(f"{_short(index * step)},{_short(level)}")
+    return [piece for piece in pieces if piece]
+
+
+def _line(values: Sequence[float | None], top: float, height: int, tone: str) -> Markup:
+    shape = Markup('<polyline class="line-{}" points="{}"/>')
+    return Markup("").join(
+        # a single point has no length: it is drawn to itself, and shows as a dot
+        shape.format(tone, " ".join(piece if len(piece) > 1 else piece * 2))
+        for piece in _points(values, top, height)
+    )
+
+
+def _area(values: Sequence[float | None], top: float, tone: str) -> Markup:
+    shape = Markup('<polygon class="area-{}" points="{},{} {} {},{}"/>')
+    return Markup("").join(
+        shape.format(
+            tone, piece[0].split(",")[0], HEIGHT, " ".join(piece), piece[-1].split(",")[0], HEIGHT
+        )
+        for piece in _points(values, top, HEIGHT)
+    )
+
+
+def _grid() -> Markup:
+    line = Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>')
+    return Markup("").join(line.format(WIDTH, y, y) for y in (1, HEIGHT // 2, HEIGHT - 1))
+
+
+def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
+    """Invisible columns that say their numbers when they are pointed at."""
+    width = WIDTH / max(1, len(names))
+    column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
+    return Markup("").join(
+        column.format(
+            _short(index * width), _short(width), HEIGHT, _told(series, index, name, unit)
+        )
+        for index, name in enumerate(names)
+    )
+
+
+def _told(series: Sequence[Series], index: int, name: str, unit: str) -> str:
+    told = [
+        f"{each.name} {number(value)}{unit}"
+        for each in series
+        if index < len(each.values) and (value := each.values[index]) is not None
+    ]
+    return f"{name}: {', '.join(told) or 'nothing'}"
+
+
+def _rects(parts: Sequence[Part], total: int) -> Markup:
+    rect = Markup('<rect class="fill-{}" x="{}" width="{}" height="16"><title>{}</title></rect>')
+    drawn, at = [], 0.0
+    for part in parts:
+        width = WIDTH * part.value / total if total else 0.0
+        if width:
+            told = f"{part.name} {number(part.value)} ({percent(part.value / total)})"
+            drawn.append(rect.format(part.tone, _short(at), _short(width), told))
+        at += width
+    return Markup("").join(drawn)
+
+
+def _legend(entries: Sequence[tuple[str, str]]) -> Markup:
+    entry = Markup(
+        '<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
+        '<rect class="fill-{}" width="10" height="10" rx="2"/></svg>{}</li>'
+    )
+    items = Markup("").join(entry.format(tone, name) for name, tone in entries)
+    return Markup('<ul class="legend">{}</ul>').format(items)
+
+
+def _spans(texts: Iterable[str]) -> Markup:
+    return Markup("").join(Markup("<span>{}</span>").format(text) for text in texts)
+
+
+def _summary(series: Sequence[Series]) -> str:
+    """The chart in words, for who cannot see it."""
+    words = []
+    for each in series:
+        known = [value for value in each.values if value is not None]
+        if known:
+            words.append(f"{each.name} now {number(known[-1])}, at most {number(max(known))}")
+    return "; ".join(words) or "nothing yet"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+DRAWINGS: dict[str, Callable[..., Any]] = {
+    "sparkline": sparkline,
+    "line_chart": line_chart,
+    "stacked_bar": stacked_bar,
+    "share_bar": share_bar,
+}

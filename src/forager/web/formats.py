@@ -1,0 +1,117 @@
+"""Numbers, sizes and times as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from markupsafe import Markup, escape
+
+MISSING = "\N{EN DASH}"
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def number(value: float | None) -> str:
+    """1234567 as 1,234,567; a fraction with at most two digits."""
+    if value is None:
+        return MISSING
+    if value % 1:
+        return f"{value:,.2f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:,.0f}"
+    return f"{int(value):,}"
+
+
+def short_number(value: float | None) -> str:
+    """1234567 as 1.2 M, where there is little room."""
+    if value is None:
+        return MISSING
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.1f}".rstrip("0").rstrip(".") + unit
+    return number(value)
+
+
+def size(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    power = min(int(math.log(value, 1000)), len(_UNITS) - 1) if value >= 1 else 0
+    amount = value / 1000**power
+    return f"{amount:.0f} {_UNITS[power]}" if power == 0 else f"{amount:.1f} {_UNITS[power]}"
+
+
+def duration(seconds: float | None) -> str:
+    """4000 as 1 h 7 min: the two largest units that say something."""
+    if seconds is None:
+        return MISSING
+    if seconds < 1:
+        return "less than 1 s" if seconds > 0 else "0 s"
+    left, parts = round(seconds), []
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        amount, left = divmod(left, length)
+        if amount:
+            parts.append(f"{amount} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def percent(share: float | None) -> str:
+    if share is None:
+        return MISSING
+    shown = 100 * share
+    return f"{shown:.1f} %" if 0 < shown < 10 else f"{shown:.0f} %"
+
+
+def moment(value: datetime | None) -> str:
+    """A time in UTC, to the second."""
+    return MISSING if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def when(value: datetime | None) -> Markup:
+    """A time that the page's script turns into "3 min ago", and shows in full when asked."""
+    if value is None:
+        return Markup("\N{EN DASH}")
+    exact = value.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        exact.isoformat(timespec="seconds"), moment(exact), exact.strftime("%Y-%m-%d %H:%M")
+    )
+
+
+def short_id(value: UUID | str) -> str:
+    """The end of an id: the beginnings of ids of one minute are all the same."""
+    return str(value)[-12:]
+
+
+def words(value: str) -> str:
+    """A name from the code as words: `http_client` as http client."""
+    return value.replace("_", " ")
+
+
+def highlighted(text: str, ranges: tuple[tuple[int, int], ...]) -> Markup:
+    """Text with what matched marked; all of it is escaped first."""
+    parts, at = [], 0
+    for start, end in ranges:
+        parts += [escape(text[at:start]), Markup("<mark>{}</mark>").format(text[start:end])]
+        at = end
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """1 page, 2 pages."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "number": number,
+    "short_number": short_number,
+    "size": size,
+    "duration": duration,
+    "percent": percent,
+    "moment": moment,
+    "when": when,
+    "short_id": short_id,
+    "words": words,
+    "counted": counted,
+}

@@ -1,0 +1,91 @@
+"""One stream for each open page: the parts that changed, as soon as they have.
+
+A stream looks at the database about once a second and sends nothing but what differs. A page in a
+hidden tab has no stream at all: its script closes it, and opens another when it is shown again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+
+import orjson
+import psycopg
+
+from forager.access.errors import Forbidden, QuotaExceeded, Unauthorised
+from forager.errors import DatabaseUnavailable, NotFound
+from forager.logs import get_logger
+from forager.web.rendering import live_blocks
+from forager.web.visit import Visit
+
+log = get_logger("web")
+
+INTERVAL = 1.0
+MAX_STREAMS = 200
+RETRY_MS = 2000
+
+Look = Callable[[], Awaitable[tuple[str, Mapping[str, object]]]]
+
+
+class Streams:
+    """How many pages are open at this process."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    def check_room(self) -> None:
+        if self.open >= MAX_STREAMS:
+            raise QuotaExceeded("too many pages are open at once", retry_after=10)
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
+async def stream(visit: Visit, look: Look) -> AsyncIterator[bytes]:
+    """Messages for the page's script: `part`, `look`, `trouble` and `gone`."""
+    state = visit.request.app.state
+    sent: dict[str, bytes] = {}
+    shown: str | None = None
+    with state.streams.one_more():
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        while not state.hub.closing:
+            try:
+                await visit.check()
+                template, values = await look()
+                if shown not in (None, template):  # another page altogether: load it
+                    yield _message("gone", {})
+                    return
+                shown, parts = template, live_blocks(visit, template, values)
+            except (Unauthorised, Forbidden, NotFound):
+                yield _message("gone", {})
+                return
+            except (DatabaseUnavailable, psycopg.Error) as error:
+                log.warning("a page cannot be kept up to date", reason=str(error))
+                yield _message("trouble", {"text": "the database does not answer"})
+            else:
+                for name, html in _changed(parts, sent):
+                    yield _message("part", {"id": name, "html": html})
+                yield _message("look", {"at": time.time()})
+            await asyncio.sleep(INTERVAL)
+
+
+def _changed(parts: Mapping[str, str], sent: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+    """The parts that differ from what was sent; they count as sent then."""
+    for name, html in parts.items():
+        digest = blake2b(html.encode(), digest_size=16).digest()
+        if sent.get(name) != digest:
+            sent[name] = digest
+            yield name, html
+
+
+def _message(kind: str, data: Mapping[str, object]) -> bytes:
+    # JSON has no raw line breaks, so one data line holds all of it
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), orjson.dumps(data))

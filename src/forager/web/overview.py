@@ -1,0 +1,162 @@
+"""What the overview shows, put together from the services of every part."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from forager.access.scope import Scope
+from forager.crawl.pace import Pace, failures_of, pace_of
+from forager.crawl.report import CrawlReport, crawl_reports
+from forager.documents.sources import list_refused, list_sources
+from forager.jobs.history import QueueHistory, queue_history, recent_jobs
+from forager.jobs.job import Job, StateCount
+from forager.jobs.lifecycle import ACTIVE, Status
+from forager.jobs.report import list_workers
+from forager.web.formats import counted
+from forager.web.visit import Visit
+from forager.web.worker_state import is_stale
+
+MINUTES = 60
+SHOWN_RUNNING = 8
+SHOWN_ATTENTION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that somebody should look at."""
+
+    text: str
+    href: str
+    is_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    counts: dict[Status, int]
+    pending: list[StateCount]
+    running: list[CrawlReport]
+    history: QueueHistory
+    pace: Pace
+    failures: list[tuple[str, int]]
+    workers: int | None
+    attention: list[Attention]
+    has_sources: bool
+
+    @property
+    def is_new(self) -> bool:
+        """Nothing was ever done here."""
+        return not self.has_sources and not any(self.counts.values())
+
+    @property
+    def pages_left(self) -> int:
+        return sum(state.total_pending for state in self.pending)
+
+    @property
+    def rate(self) -> float:
+        """URLs a second, over the last whole minute and the present one."""
+        return sum(self.pace.settled[-2:]) / (2 * self.pace.width)
+
+
+async def load_overview(visit: Visit) -> Overview:
+    """The overview of whoever visits; one that took long to make is shown for longer."""
+    key = ("overview", visit.caller.sees_only, visit.caller.scope)
+    found: Overview = await visit.request.app.state.remembered.get(key, lambda: _load(visit))
+    return found
+
+
+async def _load(visit: Visit) -> Overview:
+    here, owner = visit.here, visit.caller.sees_only
+    counts = await here.queue.counts(user_id=owner)
+    running = await here.queue.list_jobs(
+        statuses=[Status.PROCESSING], user_id=owner, limit=SHOWN_RUNNING
+    )
+    reports = await crawl_reports(here.database, [job.id for job in running.items])
+    recent = await recent_jobs(here.database, minutes=MINUTES, user_id=owner)
+    sources = await list_sources(here.database, user_id=owner, limit=1)
+    return Overview(
+        counts=counts,
+        pending=await here.queue.pending_work(user_id=owner),
+        running=[reports[job.id] for job in running.items if job.id in reports],
+        history=await queue_history(
+            here.database,
+            active=sum(counts[status] for status in ACTIVE),
+            minutes=MINUTES,
+            user_id=owner,
+        ),
+        pace=await _pace(visit, recent),
+        failures=await failures_of(here.database, recent),
+        workers=await _workers(visit),
+        attention=await attention(visit, counts),
+        has_sources=bool(sources.items),
+    )
+
+
+async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+    """What needs somebody, the worst first."""
+    found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
+    if visit.caller.scope.includes(Scope.OPERATE):
+        found += [*await _stale_workers(visit, counts), *await _slowed(visit)]
+    return sorted(found, key=lambda each: not each.is_bad)
+
+
+async def _pace(visit: Visit, jobs: list[UUID]) -> Pace:
+    now = time.time()
+    return await pace_of(
+        visit.here.database, jobs, since=now - MINUTES * 60, until=now, intervals=MINUTES
+    )
+
+
+async def _workers(visit: Visit) -> int | None:
+    if not visit.caller.scope.includes(Scope.OPERATE):
+        return None
+    stale_after = visit.here.settings.stale_after
+    found = await list_workers(visit.here.database)
+    return sum(not is_stale(worker, stale_after) for worker in found)
+
+
+async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+    if not counts[Status.FAILED]:
+        return []
+    found = await visit.here.queue.list_jobs(
+        statuses=[Status.FAILED], user_id=visit.caller.sees_only, limit=1
+    )
+    text = f"{counted(counts[Status.FAILED], 'job')} failed"
+    return [Attention(f"{text}, the newest: {_name(found.items[0])}", "/jobs?status=failed", True)]
+
+
+async def _refused(visit: Visit) -> list[Attention]:
+    found = await list_refused(
+        visit.here.database, user_id=visit.caller.sees_only, limit=SHOWN_ATTENTION
+    )
+    return [
+        Attention(
+            f"Generation {each.number} of {each.source_id} was not published: {each.note}",
+            f"/sources/{each.source_id}",
+        )
+        for each in found
+    ]
+
+
+async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+    found = await list_workers(visit.here.database)
+    stale = [each for each in found if is_stale(each, visit.here.settings.stale_after)]
+    if stale:
+        return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
+    waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
+    if waiting and not found:
+        return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
+    return []
+
+
+async def _slowed(visit: Visit) -> list[Attention]:
+    found = await visit.here.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
+    return [
+        Attention(f"{domain.domain_name} asked for fewer requests", "/domains?slowed=yes")
+        for domain in found.items
+    ]
+
+
+def _name(job: Job) -> str:
+    return job.source_id or job.kind

@@ -1,0 +1,138 @@
+"""How a page and an action are declared.
+
+A page is a function that loads what its template shows. The same address, asked for as
+`text/event-stream`, is the page's stream: the function is called again and again, and the blocks
+of its template whose names begin with `live_` are sent when they have changed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from forager.web.csrf import check_token
+from forager.web.errors import answer_error, wants_fragment
+from forager.web.forms import Form
+from forager.web.live import stream
+from forager.web.notices import Notice, write_notice
+from forager.web.rendering import full_page
+from forager.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A template, and what it shows."""
+
+    template: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An action was done: what to say, and where to look next.
+
+    A script stays on its page unless `leaves` is set; without scripts it is always `to`.
+    """
+
+    text: str
+    to: str
+    leaves: bool = False
+
+
+class PageRoute(APIRoute):
+    """Answers errors with pages, where the API answers with problems."""
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                response: Response = await handle(request)
+            except Exception as error:
+                return answer_error(request, error)
+            return response
+
+        return answer
+
+
+def new_router() -> APIRouter:
+    return APIRouter(route_class=PageRoute)
+
+
+Load = Callable[..., Awaitable[Page]]
+Act = Callable[..., Awaitable[Done | Page]]
+
+
+def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
+    """Declare a page; its function has a parameter `visit`."""
+
+    def declare(load: Load) -> Load:
+        @functools.wraps(load)
+        async def endpoint(**parameters: Any) -> Response:
+            visit: Visit = parameters["visit"]
+            if _wants_stream(visit.request):
+                again = functools.partial(load, **parameters)
+                return _streamed(visit, again)
+            found = await load(**parameters)
+            return full_page(visit, found.template, found.values)
+
+        router.get(path, response_model=None)(endpoint)
+        return load
+
+    return declare
+
+
+def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
+    """Declare what a form does; its function has the parameters `visit` and `form`."""
+
+    def declare(act: Act) -> Act:
+        @functools.wraps(act)
+        async def endpoint(**parameters: Any) -> Response:
+            visit: Visit = parameters["visit"]
+            form: Form = parameters["form"]
+            check_token(visit.request, form, visit.session)
+            done = await act(**parameters)
+            if isinstance(done, Page):
+                return full_page(visit, done.template, done.values)
+            return _answered(visit, done)
+
+        router.post(path, response_model=None)(endpoint)
+        return act
+
+    return declare
+
+
+def _answered(visit: Visit, done: Done) -> Response:
+    notice = Notice(done.text)
+    if not wants_fragment(visit.request):
+        response: Response = RedirectResponse(done.to, 303)
+    elif done.leaves:
+        response = Response(status_code=204, headers={"HX-Redirect": done.to})
+    else:
+        return Response(status_code=204, headers={"HX-Trigger": notice.as_trigger()})
+    write_notice(response, notice, visit.here.vault)
+    return response
+
+
+def _wants_stream(request: Request) -> bool:
+    return request.headers.get("accept", "").startswith("text/event-stream")
+
+
+def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
+    visit.request.app.state.streams.check_room()
+
+    async def look() -> tuple[str, Mapping[str, object]]:
+        found = await load()
+        return found.template, found.values
+
+    return StreamingResponse(
+        stream(visit, look),
+        media_type="text/event-stream",
+        headers={"X-Accel-Buffering": "no"},
+    )

@@ -1,0 +1,188 @@
+// The one script of the dashboard: keeps pages up to date, asks before what cannot be undone.
+
+const words = document.getElementById("live-words");
+const told = document.getElementById("live-told");
+const state = document.getElementById("live-state");
+
+// --- times ------------------------------------------------------------------------------------
+
+const STEPS = [[60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [1e12, 86400, "day"]];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
+
+function ago(seconds) {
+  const size = Math.abs(seconds);
+  if (size < 2) return "now";
+  const [, unit, name] = STEPS.find(([end]) => size < end);
+  return relative.format(-Math.trunc(seconds / unit), name);
+}
+
+function tellTimes(root) {
+  const now = Date.now();
+  for (const time of root.querySelectorAll("time[data-ago]")) {
+    const text = ago((now - Date.parse(time.dateTime)) / 1000);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// --- one stream for the page ---------------------------------------------------------------------
+
+const RETRY = 2000;
+let source = null;
+let again = null;
+let lastLook = null;
+let lost = false;
+
+function clock(at) {
+  return at ? new Date(at * 1000).toLocaleTimeString() : "the page's loading";
+}
+
+function show(kind, text) {
+  state.hidden = false;
+  state.dataset.state = kind;
+  words.textContent = text;
+}
+
+function open() {
+  close();
+  if (document.hidden || !document.body.hasAttribute("data-live")) return;
+  source = new EventSource(location.pathname + location.search);
+  source.addEventListener("part", (event) => swap(JSON.parse(event.data)));
+  source.addEventListener("look", (event) => {
+    lastLook = JSON.parse(event.data).at;
+    if (lost) told.textContent = "The connection is back.";
+    lost = false;
+    show("live", `Live, as of ${clock(lastLook)}`);
+  });
+  source.addEventListener("trouble", (event) => lose(JSON.parse(event.data).text));
+  source.addEventListener("gone", () => location.reload());
+  source.addEventListener("error", () => {
+    lose("the connection is lost");
+    // a refused stream is not tried again by the browser itself
+    if (source && source.readyState === EventSource.CLOSED) {
+      close();
+      again = setTimeout(open, RETRY);
+    }
+  });
+}
+
+function close() {
+  clearTimeout(again);
+  if (source) source.close();
+  source = null;
+}
+
+function lose(why) {
+  const text = `Not live: ${why}. Numbers are as of ${clock(lastLook)}.`;
+  if (!lost) told.textContent = text;
+  lost = true;
+  show("lost", text);
+}
+
+function swap({ id, html }) {
+  const element = document.getElementById(id);
+  if (!element) return;
+  const fresh = document.createElement("template");
+  fresh.innerHTML = html;
+  tellTimes(fresh.content);
+  Idiomorph.morph(element, fresh.innerHTML, {
+    morphStyle: "innerHTML",
+    ignoreActiveValue: true,
+    callbacks: { beforeAttributeUpdated: keepsOwnState },
+  });
+  htmx.process(element);
+  countTicked();
+}
+
+// what a person opened, ticked or typed stays as it is
+function keepsOwnState(attribute, element) {
+  if (attribute === "open" && element.tagName === "DETAILS") return false;
+  if (attribute === "checked" || attribute === "value") return element.tagName !== "INPUT";
+  return true;
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+addEventListener("pagehide", close);
+addEventListener("pageshow", (event) => event.persisted && open());
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.requestConfig.verb === "post" && event.detail.successful) open();
+});
+document.addEventListener("htmx:pushedIntoHistory", open);
+
+// --- what is said after an action -----------------------------------------------------------------
+
+const notices = document.getElementById("notices");
+
+function tell(text, kind) {
+  const line = document.createElement("p");
+  line.className = `notice ${kind}`;
+  line.textContent = text;
+  notices.append(line);
+  fade(line);
+}
+
+function fade(line) {
+  setTimeout(() => line.remove(), line.classList.contains("error") ? 12000 : 6000);
+}
+
+document.body.addEventListener("notice", (event) => tell(event.detail.text, event.detail.kind));
+document.addEventListener("htmx:sendError", () => tell("The server cannot be reached.", "error"));
+if (notices) notices.querySelectorAll(".notice").forEach(fade);
+
+// --- questions before what cannot be undone -------------------------------------------------------
+
+const dialog = document.getElementById("confirm");
+
+document.addEventListener("htmx:confirm", (event) => {
+  if (!event.detail.question) return;
+  event.preventDefault();
+  document.getElementById("confirm-question").textContent = event.detail.question;
+  const verb = event.detail.elt.dataset.verb || event.detail.triggeringEvent?.submitter?.textContent;
+  document.getElementById("confirm-yes").textContent = verb || "Yes";
+  dialog.returnValue = "no";
+  dialog.addEventListener(
+    "close",
+    () => dialog.returnValue === "yes" && event.detail.issueRequest(true),
+    { once: true },
+  );
+  dialog.showModal();
+});
+
+// --- ticking many rows ------------------------------------------------------------------------------
+
+function countTicked() {
+  for (const form of document.querySelectorAll("form[data-bulk]")) {
+    const boxes = [...form.querySelectorAll('tbody input[type="checkbox"]')];
+    const ticked = boxes.filter((box) => box.checked).length;
+    const all = form.querySelector("[data-all]");
+    if (all) {
+      all.checked = ticked > 0 && ticked === boxes.length;
+      all.indeterminate = ticked > 0 && ticked < boxes.length;
+    }
+    for (const count of form.querySelectorAll("[data-count]")) {
+      count.textContent = ticked ? `${ticked} selected` : "Nothing selected";
+    }
+    for (const button of form.querySelectorAll("[data-many]")) button.disabled = ticked === 0;
+  }
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("[data-all]")) {
+    const form = event.target.closest("form[data-bulk]");
+    for (const box of form.querySelectorAll('tbody input[type="checkbox"]')) {
+      box.checked = event.target.checked;
+    }
+  }
+  countTicked();
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+});
+
+tellTimes(document);
+setInterval(() => document.hidden || tellTimes(document), 1000);
+countTicked();
+open();
