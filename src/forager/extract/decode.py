@@ -38,10 +38,21 @@ class Decoded:
 
 def decode(body: bytes, content_type: str | None = None) -> Decoded:
     """The text of a page. Never fails: bytes that mean nothing become U+FFFD."""
-    encoding, source = _declared(body, content_type) or _undeclared(body)
+    encoding, source = _declared(body, content_type) or ("utf-8", EncodingSource.UTF8)
     text, damaged = _decode_as(body, encoding)
+    if damaged and source is EncodingSource.UTF8 and not _is_utf8(body):
+        encoding, source = _detected(body)
+        text, damaged = _decode_as(body, encoding)
     # no codec used here makes lone surrogates, so NUL is all that PostgreSQL could refuse
-    return Decoded(text.removeprefix("\ufeff").replace("\0", ""), encoding, source, damaged)
+    if b"\0" in body:
+        text = text.replace("\0", "")
+    return Decoded(text.removeprefix("\ufeff"), encoding, source, damaged)
+
+
+def utf8_of(body: bytes, decoded: Decoded) -> bytes:
+    """The text in UTF-8: the body itself, where it is just that."""
+    changed = decoded.damaged or decoded.source is EncodingSource.BOM or b"\0" in body
+    return decoded.text.encode() if changed or decoded.encoding != "utf-8" else body
 
 
 def _declared(body: bytes, content_type: str | None) -> tuple[str, EncodingSource] | None:
@@ -54,9 +65,7 @@ def _declared(body: bytes, content_type: str | None) -> tuple[str, EncodingSourc
     return None
 
 
-def _undeclared(body: bytes) -> tuple[str, EncodingSource]:
-    if _is_utf8(body):
-        return "utf-8", EncodingSource.UTF8
+def _detected(body: bytes) -> tuple[str, EncodingSource]:
     guess = cchardet.detect(body[:_DETECT_BYTES])["encoding"]
     if guess and (detected := encoding_for(guess)):
         return detected, EncodingSource.DETECTED

@@ -26,7 +26,7 @@ _MAX_QUOTED = 2_000_000
 def address_facts(page: ProductPage) -> Iterator[Fact]:
     """Codes of the address, surer where the page's own data repeats them as values."""
     for code, trust in _codes(page.url):
-        quoted = _quoted(code, page.html)
+        quoted = _quoted(code.encode(), page.source)
         yield Fact(FieldName.SKU, code, trust + (0.12 if quoted else 0.0), "url")
 
 
@@ -53,5 +53,6 @@ def _codes(url: str) -> Iterator[tuple[str, float]]:
                 yield token, 0.45 - 0.05 * place
 
 
-def _quoted(code: str, html: str) -> bool:
-    return f'"{code}"' in html[:_MAX_QUOTED] or f"'{code}'" in html[:_MAX_QUOTED]
+def _quoted(code: bytes, source: bytes) -> bool:
+    head = source[:_MAX_QUOTED]
+    return b'"%b"' % code in head or b"'%b'" % code in head

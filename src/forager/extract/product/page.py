@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from forager.errors import InvalidInput
-from forager.extract.decode import decode
+from forager.extract.decode import decode, utf8_of
 from forager.extract.kinds import ContentKind, kind_of
-from forager.extract.markup import close_self_closed, cut_hostile_markup
+from forager.extract.markup import close_self_closed, cut_hostile_source
 from forager.extract.product.currency import country_hints
 from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.json_ld import read_json_ld
@@ -22,10 +22,14 @@ from forager.extract.urls import Refusal, Resolver, normalise
 
 @dataclass(frozen=True)
 class ProductPage:
-    """The address, the text and the tree of a page. The tree is shared: nobody may change it."""
+    """The address, the text and the tree of a page. The tree is shared: nobody may change it.
+
+    `source` is the text in UTF-8, in which it is found sooner whether the page holds something.
+    """
 
     url: str
     html: str
+    source: bytes
     tree: LexborHTMLParser
 
     @cached_property
@@ -102,7 +106,16 @@ def open_page(
         raise InvalidInput(f"cannot read a product from {url!r}: {address.value}")
     if content_type is None:
         content_type = next((v for name, v in headers if name.lower() == "content-type"), None)
-    text, _ = cut_hostile_markup(decode(body, content_type).text)
+    text, source = _readable(body, content_type)
     if kind_of(body, content_type, address) is ContentKind.XHTML:
         text = close_self_closed(text)
-    return ProductPage(address, text, LexborHTMLParser(text))
+        source = text.encode()
+    # events keep copies of chosen options up to date, which nobody reads here
+    tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
+    return ProductPage(address, text, source, tree)
+
+
+def _readable(body: bytes, content_type: str | None) -> tuple[str, bytes]:
+    decoded = decode(body, content_type)
+    source, cut = cut_hostile_source(utf8_of(body, decoded))
+    return (decoded.text if cut is None else source.decode()), source
