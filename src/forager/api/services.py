@@ -10,6 +10,9 @@ from fastapi import Depends, Request
 
 from forager.access.caller import Caller
 from forager.access.scope import Scope
+from forager.catalog.holds import Holds
+from forager.catalog.tasks import Tasks
+from forager.catalog.webhooks import Webhooks
 from forager.db.database import Connection, Database
 from forager.db.within import Within
 from forager.documents.generation import Source
@@ -18,6 +21,7 @@ from forager.documents.sources import get_source
 from forager.errors import NotFound
 from forager.fetch.domains import Domains
 from forager.fetch.proxies import Proxies
+from forager.jobs.bulk import Move
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.secrets import Vault
@@ -47,6 +51,18 @@ class Services:
     def proxies(self) -> Proxies:
         return Proxies(self.database, self.vault)
 
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.database, self.settings)
+
+    @property
+    def holds(self) -> Holds:
+        return Holds(self.database)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        return Webhooks(self.database, self.vault)
+
     def within(self, connection: Connection) -> Services:
         """The same services, all inside the transaction of this connection."""
         return replace(self, database=Within(self.database, connection))
@@ -54,16 +70,36 @@ class Services:
     # --- what belongs to somebody else is as if it were not there -----------------------------
 
     async def job_of(self, caller: Caller, job_id: UUID) -> Job:
-        job = await self.queue.get(job_id)
-        if not caller.sees(job.user_id):
-            raise NotFound(f"there is no job {job_id}", hint="GET /api/jobs lists your jobs.")
-        return job
+        return only_own(caller, await self.queue.get(job_id))
 
     async def source_of(self, caller: Caller, source_id: str) -> Source:
         source = await get_source(self.database, source_id)
         if not caller.sees(source.user_id):
             raise no_such_source(source_id)
         return source
+
+    async def move_job(
+        self, caller: Caller, job_id: UUID, move: Move, reason: str | None = None
+    ) -> Job:
+        """Pause, resume, cancel or retry a job that the caller sees."""
+        await self.job_of(caller, job_id)
+        queue = self.queue
+        act = {
+            Move.PAUSE: queue.pause,
+            Move.RESUME: queue.resume,
+            Move.CANCEL: queue.cancel,
+            Move.RETRY: queue.retry,
+        }[move]
+        return await act(job_id, actor=caller.actor, reason=reason)
+
+
+def only_own(caller: Caller, job: Job) -> Job:
+    """The job, if the caller may see it; otherwise as if it were not there."""
+    if not caller.sees(job.user_id):
+        raise NotFound(
+            f"there is no job {job.id}", hint="`forager jobs list` shows the jobs there are."
+        )
+    return job
 
 
 async def _services(request: Request) -> Services:

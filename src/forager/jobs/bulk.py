@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from forager.errors import InvalidInput, NotAllowed
 from forager.jobs.job import Job
+
+
+class Move(StrEnum):
+    """What can be done to a job."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY = "retry"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from forager.api.problems import Problem
 from forager.crawl.export_store import SettledUrl
 from forager.crawl.settlement import Outcome
 from forager.jobs import job as rows
+from forager.jobs.bulk import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.report import JobReport
 
@@ -27,15 +28,6 @@ class ShownStatus(StrEnum):
     CANCELLED = "cancelled"
     PAUSED = "paused"
     PAUSING = "pausing"
-
-
-class Move(StrEnum):
-    """What can be done to a job."""
-
-    PAUSE = "pause"
-    RESUME = "resume"
-    CANCEL = "cancel"
-    RETRY = "retry"
 
 
 class Job(View):

@@ -14,7 +14,6 @@ from forager.api.models.jobs import (
     Job,
     JobDetail,
     JobEvent,
-    Move,
     Moved,
     MoveOrder,
     PageOutcome,
@@ -28,12 +27,12 @@ from forager.api.models.jobs import (
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import problem_of
-from forager.api.services import Admin, Here, Operator, Reader, Services
+from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.crawl.settled import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page
 from forager.jobs import bulk
-from forager.jobs import job as jobs
+from forager.jobs.bulk import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.report import job_report, list_workers
 
@@ -81,7 +80,7 @@ async def work(here: Here, caller: Reader) -> PendingWork:
 async def move_many(order: BulkOrder, here: Here, caller: Operator) -> BulkResult:
     """Pause, resume, cancel or retry many jobs; each is moved or refused by itself."""
     moved = await bulk.move_each(
-        order.ids, lambda job_id: _move(here, caller, job_id, order.action, order.reason)
+        order.ids, lambda job_id: here.move_job(caller, job_id, order.action, order.reason)
     )
     items = [_moved(each) for each in moved]
     done = sum(item.job is not None for item in items)
@@ -98,8 +97,9 @@ async def prune(order: PruneOrder, here: Here, caller: Admin) -> Pruned:  # noqa
 @router.get("/jobs/{job_id}")
 async def show(job_id: UUID, here: Here, caller: Reader) -> JobDetail:
     """Everything about one job."""
-    await here.job_of(caller, job_id)
-    return JobDetail.of_report(await job_report(here.database, here.queue, job_id))
+    report = await job_report(here.database, here.queue, job_id)
+    only_own(caller, report.job)
+    return JobDetail.of_report(report)
 
 
 @router.get("/jobs/{job_id}/pages")
@@ -165,21 +165,7 @@ async def workers(here: Here, caller: Operator) -> Workers:  # noqa: ARG001 - th
 async def _moved_job(
     here: Services, caller: Caller, job_id: UUID, move: Move, order: MoveOrder | None
 ) -> Job:
-    return Job.of(await _move(here, caller, job_id, move, order.reason if order else None))
-
-
-async def _move(
-    here: Services, caller: Caller, job_id: UUID, move: Move, reason: str | None
-) -> jobs.Job:
-    await here.job_of(caller, job_id)
-    queue = here.queue
-    act = {
-        Move.PAUSE: queue.pause,
-        Move.RESUME: queue.resume,
-        Move.CANCEL: queue.cancel,
-        Move.RETRY: queue.retry,
-    }[move]
-    return await act(job_id, actor=caller.actor, reason=reason)
+    return Job.of(await here.move_job(caller, job_id, move, order.reason if order else None))
 
 
 def _moved(each: bulk.Moved) -> Moved:
