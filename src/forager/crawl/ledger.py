@@ -95,5 +95,9 @@ class Ledger:
             "sitemaps": self._by_reason(SITEMAPS),
         }
 
+    def reasons_of(self, group: str) -> list[tuple[str, int]]:
+        """Counts by reason, the most frequent first."""
+        return self.reasons.get(group, Counter()).most_common()
+
     def _by_reason(self, group: str) -> dict[str, int]:
-        return dict(self.reasons.get(group, Counter()).most_common())
+        return dict(self.reasons_of(group))

@@ -17,7 +17,7 @@ from forager.web.errors import error_page
 from forager.web.live import Streams
 from forager.web.remembered import Remembered
 from forager.web.rendering import STATIC
-from forager.web.routes import keys, new_crawl, overview, sign_in, workers
+from forager.web.routes import jobs, keys, new_crawl, overview, search, sign_in, sources, workers
 from forager.web.security import SecurityHeaders
 
 FOR_EVER = "public, max-age=31536000, immutable"
@@ -27,6 +27,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     sign_in.router,
     overview.router,
     new_crawl.router,
+    jobs.router,
+    sources.router,
+    search.router,
     workers.router,
     keys.router,
 )

@@ -1,0 +1,145 @@
+"""What the page of a job shows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from forager.crawl.export_store import SettledUrl
+from forager.crawl.pace import Pace, pace_of
+from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.settled import list_settled
+from forager.crawl.settlement import Outcome
+from forager.jobs.bulk import Move
+from forager.jobs.job import Job, JobEvent
+from forager.jobs.lifecycle import moves_by_hand
+from forager.jobs.report import job_report
+from forager.web.charts import Part, Series
+from forager.web.formats import duration
+from forager.web.visit import Visit
+
+EXAMPLES = 3
+SAMPLED_FAILURES = 200
+TONES = {
+    Outcome.FETCHED: "a",
+    Outcome.UNCHANGED: "b",
+    Outcome.DUPLICATE: "c",
+    Outcome.FAILED: "d",
+    Outcome.EXCLUDED: "e",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """URLs that failed for one reason, with a few of them."""
+
+    reason: str
+    count: int
+    examples: list[SettledUrl]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    job: Job
+    report: CrawlReport
+    moves: list[Move]
+    events: list[JobEvent]
+    failures: list[FailureGroup]
+    pace: Pace | None
+    options: list[tuple[str, str]]
+
+    @property
+    def ledger_parts(self) -> list[Part]:
+        settled = self.report.ledger.settled
+        parts = [Part(outcome.value, settled[outcome], TONES[outcome]) for outcome in Outcome]
+        return [*parts, Part("pending", self.report.ledger.pending, "f")]
+
+    @property
+    def outcomes(self) -> list[tuple[str, int, list[tuple[str, int]]]]:
+        """Each outcome, how many URLs have it, and for which reasons."""
+        ledger = self.report.ledger
+        return [
+            (outcome.value, ledger.settled[outcome], ledger.reasons_of(outcome))
+            for outcome in Outcome
+        ]
+
+    @property
+    def series(self) -> list[Series]:
+        assert self.pace is not None
+        width = self.pace.width
+        return [
+            Series("settled", self.pace.per_second, "a"),
+            Series("failed", [count / width for count in self.pace.failed], "d"),
+        ]
+
+    @property
+    def ticks(self) -> list[str]:
+        assert self.pace is not None
+        return ["start", f"{duration(self.pace.width * len(self.pace.settled))}"]
+
+    @property
+    def names(self) -> list[str]:
+        assert self.pace is not None
+        width = self.pace.width
+        return [f"after {duration(place * width)}" for place in range(len(self.pace.settled))]
+
+
+async def load_job(visit: Visit, job: Job) -> JobView:
+    database, queue = visit.here.database, visit.here.queue
+    report = await crawl_report(database, queue, job.id)
+    details = await job_report(database, queue, job.id)
+    return JobView(
+        job=report.job,
+        report=report,
+        moves=moves_of(report.job),
+        events=details.last_events[::-1],
+        failures=await _failures(visit, report),
+        pace=await _pace(visit, report.job),
+        options=_options(report.job),
+    )
+
+
+def moves_of(job: Job) -> list[Move]:
+    """What a person may do to the job now, in the order of the buttons."""
+    possible = moves_by_hand(job.status)
+    return [move for move in Move if move.value in possible]
+
+
+async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
+    counts = report.ledger.reasons_of(Outcome.FAILED)
+    if not counts:
+        return []
+    found = await list_settled(
+        visit.here.database, report.job.id, outcomes=[Outcome.FAILED], limit=SAMPLED_FAILURES
+    )
+    return [
+        FailureGroup(reason, count, [u for u in found.items if u.reason == reason][:EXAMPLES])
+        for reason, count in counts
+    ]
+
+
+async def _pace(visit: Visit, job: Job) -> Pace | None:
+    if job.started_at is None:
+        return None
+    since = job.started_at.timestamp()
+    until = job.completed_at.timestamp() if job.completed_at else time.time()
+
+    async def read() -> Pace:
+        return await pace_of(visit.here.database, [job.id], since=since, until=until)
+
+    found: Pace = await visit.request.app.state.remembered.get(("pace", job.id), read)
+    return found
+
+
+def _options(job: Job) -> list[tuple[str, str]]:
+    """What was asked for; secrets are stars already, and the sealed ones tell nothing."""
+    return [(name, _words(value)) for name, value in job.payload.items() if name != "sealed"]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        shown = ", ".join(map(str, value[:10]))
+        return f"{shown} and {len(value) - 10} more" if len(value) > 10 else shown
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)[:1000]

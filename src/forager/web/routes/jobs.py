@@ -1,0 +1,149 @@
+"""Jobs: lists of them, one of them as it runs, and what can be done to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+from uuid import UUID
+
+from fastapi import Query
+
+from forager.crawl.settled import list_settled
+from forager.crawl.settlement import Outcome
+from forager.db.cursor import Page as Rows
+from forager.errors import InvalidInput
+from forager.jobs import bulk
+from forager.jobs.bulk import Move
+from forager.jobs.finding import AMONG, find_jobs
+from forager.jobs.job import Job
+from forager.jobs.lifecycle import Status
+from forager.web.formats import counted
+from forager.web.forms import Form, Submitted
+from forager.web.job_view import load_job, moves_of
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Operates, Reads, Visit
+
+router = new_router()
+
+PAGE_SIZE = 50
+EVENTS = 100
+
+Text = Annotated[str, Query(max_length=500)]
+Cursor = Annotated[str | None, Query(max_length=1000)]
+
+
+@page(router, "/jobs")
+async def list_jobs(visit: Reads, status: Text = "", q: Text = "", cursor: Cursor = None) -> Page:
+    state = _status(status)
+    found = await _found(visit, state, q.strip(), cursor)
+    counts = await visit.here.queue.counts(user_id=visit.caller.sees_only)
+    return Page(
+        "jobs.html",
+        {
+            "jobs": found.items,
+            "moves": {job.id: moves_of(job) for job in found.items},
+            "next_url": _url(status=status, q=q, cursor=found.next_cursor),
+            "counts": counts,
+            "total": sum(counts.values()) if state is None else counts[state],
+            "status": status,
+            "q": q.strip(),
+            "among": AMONG,
+            "here": _url(status=status, q=q, cursor=cursor or ""),
+            "is_first": cursor is None,
+        },
+    )
+
+
+@action(router, "/jobs/bulk")
+async def move_many(visit: Operates, form: Submitted) -> Done:
+    ids = [_job_id(text) for text in form.texts("id")]
+    move = _move(form)
+    moved = await bulk.move_each(
+        ids, lambda job_id: visit.here.move_job(visit.caller, job_id, move)
+    )
+    refused = [each.error for each in moved if each.error is not None]
+    text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
+    if refused:
+        text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
+    return Done(text, to=_url(status=form.text("status"), q=form.text("q")) or "/jobs")
+
+
+@page(router, "/jobs/{job_id}")
+async def show(visit: Reads, job_id: UUID) -> Page:
+    job = await visit.here.job_of(visit.caller, job_id)
+    return Page("job.html", {"view": await load_job(visit, job)})
+
+
+@page(router, "/jobs/{job_id}/pages")
+async def pages(visit: Reads, job_id: UUID, outcome: Text = "", cursor: Cursor = None) -> Page:
+    job = await visit.here.job_of(visit.caller, job_id)
+    wanted = [each for each in Outcome if each == outcome] or list(Outcome)
+    found = await list_settled(
+        visit.here.database, job_id, outcomes=wanted, cursor=cursor, limit=PAGE_SIZE
+    )
+    more = {"outcome": outcome, "cursor": found.next_cursor or ""}
+    return Page(
+        "job_pages.html",
+        {
+            "job": job,
+            "pages": found.items,
+            "outcome": outcome,
+            "outcomes": list(Outcome),
+            "next_url": f"/jobs/{job_id}/pages?{urlencode(more)}" if found.next_cursor else None,
+        },
+    )
+
+
+@page(router, "/jobs/{job_id}/events")
+async def events(
+    visit: Reads, job_id: UUID, after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
+) -> Page:
+    job = await visit.here.job_of(visit.caller, job_id)
+    found = await visit.here.queue.events(job_id, after=after, limit=EVENTS)
+    more = f"/jobs/{job_id}/events?after={found[-1].id}" if len(found) == EVENTS else None
+    return Page("job_events.html", {"job": job, "events": found, "next_url": more})
+
+
+@action(router, "/jobs/{job_id}/move")
+async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+    job = await visit.here.move_job(visit.caller, job_id, _move(form))
+    return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
+
+
+async def _found(visit: Visit, status: Status | None, text: str, cursor: str | None) -> Rows[Job]:
+    statuses = None if status is None else [status]
+    owner = visit.caller.sees_only
+    if not text:
+        return await visit.here.queue.list_jobs(
+            statuses=statuses, user_id=owner, cursor=cursor, limit=PAGE_SIZE
+        )
+    found = await find_jobs(
+        visit.here.database, text, statuses=statuses, user_id=owner, limit=PAGE_SIZE
+    )
+    return Rows(found, None)
+
+
+def _url(**values: str | None) -> str | None:
+    """The address of a list; None where a cursor is asked for and there is none."""
+    if "cursor" in values and values["cursor"] is None:
+        return None
+    given = {name: value for name, value in values.items() if value}
+    return f"/jobs?{urlencode(given)}" if given else "/jobs"
+
+
+def _status(text: str) -> Status | None:
+    return next((status for status in Status if status == text), None)
+
+
+def _move(form: Form) -> Move:
+    try:
+        return Move(form.text("move"))
+    except ValueError:
+        raise InvalidInput(f"a job can be moved by {', '.join(Move)}") from None
+
+
+def _job_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput("this is not the id of a job") from None

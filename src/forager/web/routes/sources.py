@@ -1,0 +1,163 @@
+"""Sources: their generations, what changed between them, and when they are crawled again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote, urlencode
+
+from fastapi import Path, Query
+
+from forager.crawl.admission import start_refresh
+from forager.documents import publication, sources
+from forager.documents.diff import diff_generations
+from forager.documents.reader import list_documents
+from forager.documents.schedule import Schedule, parse_cron, parse_every
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Operates, Reads
+
+router = new_router()
+
+PAGE_SIZE = 50
+GENERATIONS = 20
+MAX_DIFF = 200
+
+SourceId = Annotated[str, Path(max_length=500)]
+Number = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+Text = Annotated[str, Query(max_length=2000)]
+Cursor = Annotated[str | None, Query(max_length=5000)]
+
+
+@page(router, "/sources")
+async def list_sources(visit: Reads, cursor: Cursor = None) -> Page:
+    found = await sources.list_sources(
+        visit.here.database, user_id=visit.caller.sees_only, cursor=cursor, limit=PAGE_SIZE
+    )
+    more = f"/sources?{urlencode({'cursor': found.next_cursor})}" if found.next_cursor else None
+    return Page("sources.html", {"sources": found.items, "next_url": more})
+
+
+@page(router, "/sources/{source_id}")
+async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page:
+    source = await visit.here.source_of(visit.caller, source_id)
+    found = await sources.list_generations(
+        visit.here.database, source_id, cursor=cursor, limit=GENERATIONS
+    )
+    return Page(
+        "source.html",
+        {
+            "source": source,
+            "generations": found.items,
+            "largest": max((each.pages for each in found.items), default=0),
+            "next_url": _url(source_id, f"?cursor={found.next_cursor}")
+            if found.next_cursor
+            else None,
+            "base": _url(source_id),
+        },
+    )
+
+
+@page(router, "/sources/{source_id}/pages")
+async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Cursor = None) -> Page:
+    source = await visit.here.source_of(visit.caller, source_id)
+    found = await list_documents(
+        visit.here.database, source_id, path=path, cursor=cursor, limit=PAGE_SIZE
+    )
+    more = urlencode({"path": path, "cursor": found.next_cursor or ""})
+    return Page(
+        "source_pages.html",
+        {
+            "source": source,
+            "pages": found.items,
+            "wanted": path,
+            "base": _url(source_id),
+            "next_url": _url(source_id, f"/pages?{more}") if found.next_cursor else None,
+        },
+    )
+
+
+@page(router, "/sources/{source_id}/diff")
+async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Number = None) -> Page:
+    source = await visit.here.source_of(visit.caller, source_id)
+    found = await diff_generations(
+        visit.here.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
+    )
+    known = await sources.list_generations(visit.here.database, source_id, limit=GENERATIONS)
+    return Page(
+        "source_diff.html",
+        {
+            "source": source,
+            "diff": found,
+            "numbers": [each.number for each in known.items if each.is_complete],
+            "base": _url(source_id),
+            "limit": MAX_DIFF,
+        },
+    )
+
+
+@action(router, "/sources/{source_id}/publish")
+async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+    await visit.here.source_of(visit.caller, source_id)
+    done = await publication.publish(
+        visit.here.database,
+        source_id,
+        form.number("generation", least=1),
+        force=form.checked("force"),
+    )
+    return Done(f"Readers see generation {done.number} now.", to=_url(source_id))
+
+
+@action(router, "/sources/{source_id}/rollback")
+async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+    await visit.here.source_of(visit.caller, source_id)
+    number = form.number("generation", least=1)
+    done = await publication.roll_back(visit.here.database, source_id, number)
+    return Done(f"Readers see generation {done.number} again.", to=_url(source_id))
+
+
+@action(router, "/sources/{source_id}/refresh")
+async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
+    source = await visit.here.source_of(visit.caller, source_id)
+    asked = await start_refresh(visit.here.database, visit.here.settings, visit.caller, source)
+    text = "is started" if asked.created else "is under way"
+    return Done(f"The crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
+
+
+@action(router, "/sources/{source_id}/schedule")
+async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+    await visit.here.source_of(visit.caller, source_id)
+    wanted = _schedule(form)
+    await sources.set_schedule(visit.here.database, source_id, wanted)
+    text = "is refreshed by a schedule" if wanted != Schedule() else "has no schedule"
+    return Done(f"{source_id} {text} now.", to=_url(source_id))
+
+
+@action(router, "/sources/{source_id}/limits")
+async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
+    await visit.here.source_of(visit.caller, source_id)
+    shrink, failed = form.amount("max_shrink", most=100), form.amount("max_failed", most=100)
+    await sources.set_limits(
+        visit.here.database,
+        source_id,
+        keep=form.number("keep", least=1),
+        max_shrink=None if shrink is None else shrink / 100,
+        max_failed=None if failed is None else failed / 100,
+    )
+    return Done("The limits are set.", to=_url(source_id))
+
+
+@action(router, "/sources/{source_id}/delete")
+async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
+    await visit.here.source_of(visit.caller, source_id)
+    await sources.delete_source(visit.here.database, source_id)
+    return Done(f"{source_id} is deleted.", to="/sources", leaves=True)
+
+
+def _schedule(form: Form) -> Schedule:
+    if cron := form.text("cron"):
+        return parse_cron(cron)
+    return parse_every(every) if (every := form.text("every")) else Schedule()
+
+
+def _url(source_id: str, rest: str = "") -> str:
+    return f"/sources/{quote(source_id, safe='')}{rest}"
