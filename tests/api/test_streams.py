@@ -139,6 +139,17 @@ async def _see_pause(api: Api, job_id: str) -> None:
         await until(events, "progress", status="paused")
 
 
+async def test_too_many_streams_are_refused_before_they_begin(
+    api: Api, crawls: Crawls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MAX_STREAMS", 1)
+    job_id = (await crawls.start()).context.job.id
+    async with followed(api, job_id) as events:
+        await until(events, "progress")
+        refused = await api.get(f"/api/crawl-progress/{job_id}/events")
+        assert (refused.status, refused.is_problem) == (429, True)
+
+
 async def test_nobody_watches_nobody_looks(
     api_settings: Settings, database: Database, crawls: Crawls
 ) -> None:

@@ -47,8 +47,8 @@ class BodyLimit:
 
 
 def _too_large() -> HTTPException:
-    # the rest of the body is still on its way: what follows it on this line cannot be understood
-    return HTTPException(413, headers={"Connection": "close"})
+    # the line stays open: closed with a body still on its way, it would take the answer with it
+    return HTTPException(413)
 
 
 @dataclass(slots=True)

@@ -65,11 +65,18 @@ class ProgressHub:
         self._looking: asyncio.Task[None] | None = None
         self.closing = False
 
+    def check_room(self) -> None:
+        """Raise if too many are watching; to be asked before an answer begins."""
+        if sum(len(watched.watchers) for watched in self._watched.values()) >= MAX_STREAMS:
+            raise QuotaExceeded(
+                f"{MAX_STREAMS} streams are open",
+                retry_after=10,
+                hint="Ask for the progress now and then instead.",
+            )
+
     @asynccontextmanager
     async def watch(self, job_id: UUID) -> AsyncIterator[tuple[Watched, asyncio.Event]]:
         """The job's state, kept up to date, and an event that is set when it changes."""
-        if sum(len(w.watchers) for w in self._watched.values()) >= MAX_STREAMS:
-            raise QuotaExceeded("too many streams are open", retry_after=10)
         watched = self._watched.setdefault(job_id, Watched())
         changed = asyncio.Event()
         watched.watchers.add(changed)

@@ -13,8 +13,8 @@ from forager.api.idempotency import OnlyOnce
 from forager.api.models.crawls import CrawlOrder, CrawlProgress, CrawlStarted
 from forager.api.models.values import LARGEST_BIGINT
 from forager.api.problems import InvalidFields, field_problems
-from forager.api.services import Here, Operator, Reader, Services
-from forager.api.streams import progress_events
+from forager.api.services import Here, Operator, Reader, Services, only_own
+from forager.api.streams import ProgressHub, progress_events
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
@@ -58,8 +58,9 @@ async def crawl(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response
 @router.get("/crawl-progress/{progress_id}")
 async def progress(progress_id: UUID, here: Here, caller: Reader) -> CrawlProgress:
     """How far a crawl is: state, percentage, ledger, pace, time left, why it stopped."""
-    await here.job_of(caller, progress_id)
-    return CrawlProgress.of(await crawl_report(here.database, here.queue, progress_id))
+    report = await crawl_report(here.database, here.queue, progress_id)
+    only_own(caller, report.job)
+    return CrawlProgress.of(report)
 
 
 @router.get(
@@ -86,8 +87,10 @@ async def events(
     if ended and not await here.queue.events(progress_id, after=last_event_id, limit=1):
         # a browser connects again by itself, and stops only at this answer
         return Response(status_code=204)
+    hub: ProgressHub = request.app.state.hub
+    hub.check_room()
     return StreamingResponse(
-        progress_events(request.app.state.hub, progress_id, last_event_id),
+        progress_events(hub, progress_id, last_event_id),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
