@@ -8,8 +8,11 @@ from uuid import UUID
 import pytest
 
 from api.client import Api
+from api.conftest import Keyed
 from built_site import SOURCE, Crawls, rows_of
+from forager.access.scope import Scope
 from forager.api.models.crawls import CrawlOrder
+from forager.api.reference import example_of
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.jobs.job import NewJob
@@ -234,41 +237,33 @@ async def test_domains_and_proxies(api: Api) -> None:
     assert (await api.get("/api/workers")).json == {"items": []}
 
 
-async def test_examples_of_the_description_can_be_sent_as_they_are(api: Api) -> None:
-    document = (await api.get("/api/openapi.json")).json
+async def test_examples_of_the_description_can_be_sent_as_they_are(keyed: Keyed) -> None:
+    """To things that do not exist, where they need one: what counts is that they are read."""
+    admin = await keyed(Scope.ADMIN)
+    document = (await admin.get("/api/openapi.json")).json
     tried = 0
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-            for example in _examples(document, body):
-                answer = await api.send(method.upper(), _filled(path), example)
-                assert answer.status in (200, 201, 202, 404, 401), (path, answer.body)
+            example = example_of(document, operation)
+            if "requestBody" in operation:
+                assert example is not None, f"{method} {path} has no example"
+                answer = await admin.send(method.upper(), _filled(path, operation), example)
+                # an example before this one may have made the same thing
+                done = answer.status in (200, 201, 202, 404, 409) or b"already" in answer.body
+                assert done, (path, answer.body)
                 tried += 1
     assert tried >= 12
 
 
-def _examples(document: Any, body: Any) -> list[Any]:
-    if body is None:
-        return []
-    schema = body["schema"]
-    for part in schema.get("anyOf", [schema]):
-        if "$ref" in part:
-            name = part["$ref"].rpartition("/")[2]
-            found: list[Any] = document["components"]["schemas"][name]["examples"]
-            return found
-    raise AssertionError(f"{schema} has no example")
+def _filled(path: str, operation: Any) -> str:
+    parameters = {p["name"]: p["schema"] for p in operation.get("parameters", [])}
+    return path.format_map({name: _nothing(schema) for name, schema in parameters.items()})
 
 
-def _filled(path: str) -> str:
-    # a source, a job and a proxy that do not exist: what counts is that the body is accepted
-    known = {
-        "job_id": "0199a5c2-8a00-7000-8000-000000000000",
-        "user_id": "0199a5c2-8a00-7000-8000-000000000000",
-        "proxy_id": "1000",
-        "source_id": "nothing.example",
-        "host": "nothing.example",
-    }
-    return path.format_map(known)
+def _nothing(schema: Any) -> str:
+    if schema.get("format") == "uuid":
+        return "0199a5c2-8a00-7000-8000-000000000000"
+    return "1000000" if schema.get("type") == "integer" else "nothing.example"
 
 
 @pytest.mark.parametrize("path", ["/api/docs"])
