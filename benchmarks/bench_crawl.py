@@ -36,10 +36,11 @@ PARTS = {"forager.jobs": "runner", "forager.crawl.extractor": "extraction"}
 # what a refresh is measured by: the rest is the command itself, however large the site
 OF_A_CRAWL = ("runner", "extraction", "PostgreSQL")
 
+SCRAPY = "Scrapy, JOBDIR, markdown"
 CONTENDERS: dict[str, tuple[str, ...]] = {
     "the limit (in memory, nothing stored)": ("memory_limit.py",),
     "Scrapy, JOBDIR": ("scrapy_jobdir.py",),
-    "Scrapy, JOBDIR, markdown": ("scrapy_jobdir.py", "markdown"),
+    SCRAPY: ("scrapy_jobdir.py", "markdown"),
     "Crawlee, files": ("crawlee_files.py",),
 }
 
@@ -141,6 +142,18 @@ def _say_parts(report: Report, results: dict[str, list[Result]]) -> None:
     report.text(
         f"Runner, extraction and PostgreSQL of the refresh together took {refresh / first:.0%} of "
         "what the first crawl took."
+    )
+    report.text(_what_ten_times_means(results, first))
+
+
+def _what_ten_times_means(results: dict[str, list[Result]], ms: float) -> str:
+    """The aim as processor time: what all cores have for one page, and what a page takes."""
+    cores = os.cpu_count() or 1
+    goal = 10 * statistics.median(result.rate for result in results[SCRAPY])
+    return (
+        f"A page of the full job takes {ms:.2f} ms, so that {cores} cores that are never idle "
+        f"reach {1000 * cores / ms:,.0f} pages/s at most. Ten times Scrapy with markdown would be "
+        f"{goal:,.0f} pages/s: {1000 * cores / goal:.2f} ms for everything."
     )
 
 

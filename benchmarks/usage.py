@@ -121,7 +121,7 @@ class _Parts:
     def __init__(self, pid: int, names: Mapping[str, str]) -> None:
         self._pid = pid
         self._names = names
-        self._part_of: dict[int, str | None] = {}
+        self._part_of: dict[int, str] = {}
         self._used: dict[int, float] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -134,16 +134,16 @@ class _Parts:
             self._thread.join()
         total = dict.fromkeys(self._names.values(), 0.0)
         for pid, seconds in self._used.items():
-            total[self._part_of[pid] or ""] += seconds
+            total[self._part_of[pid]] += seconds
         return total
 
     def _look(self) -> None:
         while not self._done.wait(LOOK):
             for pid in _below(self._pid):
                 with contextlib.suppress(OSError):
-                    if self._part_of.get(pid) is None:
-                        self._part_of[pid] = self._named(pid)
-                    if self._part_of[pid] is not None:
+                    # every time: between fork and exec a child has its parent's name
+                    if name := self._named(pid):
+                        self._part_of[pid] = name
                         self._used[pid] = _own_cpu(pid)
 
     def _named(self, pid: int) -> str | None:
