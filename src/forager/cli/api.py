@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 
-def api(
-    context: typer.Context,
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on.", show_default="setting")
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="setting"),
-    ] = None,
-) -> None:
+Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="setting")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="setting"),
+]
+
+
+def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
     """Serve the HTTP API and the dashboard.
 
     Ctrl-C or SIGTERM lets requests under way finish; Ctrl-C twice: at once.

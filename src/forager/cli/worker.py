@@ -43,15 +43,21 @@ def worker(
 
 
 async def run_worker(
-    settings: Settings, *, name: str, jobs: bool = True, tasks: bool = True
+    settings: Settings,
+    *,
+    name: str,
+    jobs: bool = True,
+    tasks: bool = True,
+    more: Sequence[Part] = (),
 ) -> None:
+    """Work until told to stop, with `more` parts beside the work."""
     from forager.background import background_services
     from forager.db.database import open_database
     from forager.logs import get_logger
 
     log = get_logger(name)
     async with open_database(settings, name=f"forager {name}", max_size=12) as database:
-        parts = _parts(database, settings, jobs=jobs, tasks=tasks)
+        parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
 
         def stop() -> None:
             log.info("stopping: work is committed and given back; Ctrl-C again stops at once")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
 from forager.crawl.export_store import SettledUrl
-from forager.crawl.pace import Pace, pace_of
+from forager.crawl.pace import INTERVALS, Pace, pace_of
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.settled import list_settled
 from forager.crawl.settlement import Outcome
@@ -20,6 +21,7 @@ from forager.web.visit import Visit
 
 EXAMPLES = 3
 SAMPLED_FAILURES = 200
+FEWEST_INTERVALS = 10
 TONES = {
     Outcome.FETCHED: "a",
     Outcome.UNCHANGED: "b",
@@ -67,10 +69,10 @@ class JobView:
     def series(self) -> list[Series]:
         assert self.pace is not None
         width = self.pace.width
-        return [
-            Series("settled", self.pace.per_second, "a"),
-            Series("failed", [count / width for count in self.pace.failed], "d"),
-        ]
+        lines = [Series("settled", self.pace.per_second, "a")]
+        if any(self.pace.failed):
+            lines.append(Series("failed", [count / width for count in self.pace.failed], "d"))
+        return lines
 
     @property
     def ticks(self) -> list[str]:
@@ -124,8 +126,13 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
     since = job.started_at.timestamp()
     until = job.completed_at.timestamp() if job.completed_at else time.time()
 
+    # of a short job each second is an interval
+    intervals = min(INTERVALS, max(FEWEST_INTERVALS, math.ceil(until - since)))
+
     async def read() -> Pace:
-        return await pace_of(visit.here.database, [job.id], since=since, until=until)
+        return await pace_of(
+            visit.here.database, [job.id], since=since, until=until, intervals=intervals
+        )
 
     found: Pace = await visit.request.app.state.remembered.get(("pace", job.id), read)
     return found

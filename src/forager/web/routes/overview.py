@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forager.crawl.pace import Pace
 from forager.web.charts import Series
 from forager.web.overview import MINUTES, load_overview
 from forager.web.page import Page, new_router, page
@@ -22,12 +23,14 @@ async def overview(visit: Reads) -> Page:
         "overview.html",
         {
             "overview": found,
-            "rate": [
-                Series("settled", found.pace.settled, "a"),
-                Series("failed", found.pace.failed, "d"),
-            ],
+            "rate": _rate(found.pace),
             "backlog": [Series("unfinished jobs", found.history.active, "b")],
             "ticks": TICKS,
             "names": NAMES,
         },
     )
+
+
+def _rate(pace: Pace) -> list[Series]:
+    lines = [Series("settled", pace.settled, "a")]
+    return [*lines, Series("failed", pace.failed, "d")] if any(pace.failed) else lines

@@ -86,7 +86,6 @@ function swap({ id, html }) {
   tellTimes(fresh.content);
   Idiomorph.morph(element, fresh.innerHTML, {
     morphStyle: "innerHTML",
-    ignoreActiveValue: true,
     callbacks: { beforeAttributeUpdated: keepsOwnState },
   });
   htmx.process(element);
@@ -96,7 +95,7 @@ function swap({ id, html }) {
 // what a person opened, ticked or typed stays as it is
 function keepsOwnState(attribute, element) {
   if (attribute === "open" && element.tagName === "DETAILS") return false;
-  if (attribute === "checked" || attribute === "value") return element.tagName !== "INPUT";
+  if (attribute === "checked" || attribute === "value") return element.type === "hidden" || element.tagName !== "INPUT";
   return true;
 }
 
