@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -54,44 +53,54 @@ class Elements:
 
 
 def collect_elements(tree: LexborHTMLParser) -> Elements:
-    """One walk for all readers: every query of its own would walk the whole tree again."""
+    """One walk for all readers: a name is known at once, where a query looks for it everywhere."""
     found = Elements()
-    lists = {tag: getattr(found, name) for tag, name in _LISTS.items()}
+    by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
+    # thousands of elements come by, and most say nothing: only cheap questions are asked here
     for order, node in enumerate(tree.css("*")):
         attributes = node.attributes
-        tag = node.tag or ""
-        if tag in _KEPT_TAGS:
-            _keep(lists[tag], Element(order, node, attributes, ""))
+        if (kept := by_tag.get(node.tag_id)) is not None:
+            kept.append(Element(order, node, attributes, ""))
         if not attributes:
             continue
-        # most elements end here, so these questions are the cheapest there are
         others = len(attributes)
         kinds: tuple[str, ...] = ()
         if names := attributes.get("class"):
-            kinds = _kinds_of(names)
+            kinds = _KINDS_OF[names]
             others -= 1
-        if identifier := attributes.get("id"):
-            others -= 1
-            if _ANY_ID.search(identifier):
+        if others:
+            if (identifier := attributes.get("id")) and _ANY_ID.search(identifier.lower()):
                 kinds = _with_kinds_of_id(kinds, identifier)
-        if others and not _TELLING.isdisjoint(attributes):
-            _collect_telling(found, Element(order, node, attributes, ""), kinds)
-        elif kinds:
+            if not _TELLING.isdisjoint(attributes):
+                _collect_telling(found, Element(order, node, attributes, ""), kinds)
+                continue
+        if kinds:
             _file(found, Element(order, node, attributes, _names(attributes)), kinds)
+    for kept in by_tag.values():
+        del kept[_MAX_KEPT:]
     return found
 
 
+def _tag_id(tag: str) -> int:
+    """The parser's number for a tag, which is compared faster than its name."""
+    element = LexborHTMLParser(f"<{tag}>").css_first(tag)
+    assert element is not None, "the parser makes an element of every tag named here"
+    return element.tag_id
+
+
 _LISTS = {
-    "script": "scripts",
-    "meta": "metas",
-    "h1": "headings",
-    "button": "buttons",
-    "input": "inputs",
-    "img": "images",
-    "base": "bases",
-    "link": "links",
+    _tag_id(tag): name
+    for tag, name in {
+        "script": "scripts",
+        "meta": "metas",
+        "h1": "headings",
+        "button": "buttons",
+        "input": "inputs",
+        "img": "images",
+        "base": "bases",
+        "link": "links",
+    }.items()
 }
-_KEPT_TAGS = frozenset(_LISTS)
 _SKU_ATTRIBUTES = frozenset(
     ["data-sku", "data-product-id", "data-productid", "data-product_id", "data-item-id", "data-pid",
      "data-product-sku"]
@@ -140,7 +149,7 @@ def _collect_named(found: Elements, element: Element, kinds: tuple[str, ...]) ->
     for name in _TEST_NAMES:
         if value := attributes.get(name):
             names = f"{names} {value.lower()}"[:400]
-            kinds = (*kinds, *(kind for kind in _kinds_of(value) if kind not in kinds))
+            kinds = (*kinds, *(kind for kind in _KINDS_OF[value] if kind not in kinds))
     if "skus" not in kinds and not _SKU_ATTRIBUTES.isdisjoint(attributes):
         kinds = (*kinds, "skus")
     if kinds:
@@ -171,20 +180,22 @@ _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))
 _EACH_KIND = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
-@lru_cache(maxsize=65_536)
-def _kinds_of(names: str) -> tuple[str, ...]:
-    """Classes repeat within a page and over the pages of a shop."""
-    lower = names[:300].lower()
-    if not _ANY_KIND.search(lower):
-        return ()
-    return tuple(kind for kind, pattern in _EACH_KIND if pattern.search(lower))
+class _Kinds(dict[str, tuple[str, ...]]):
+    """Of classes, which repeat within a page and over the pages of a shop."""
+
+    def __missing__(self, names: str) -> tuple[str, ...]:
+        if len(self) >= _MAX_REMEMBERED:
+            self.clear()
+        lower = names[:300].lower()
+        searched = _EACH_KIND if _ANY_KIND.search(lower) else ()
+        self[names] = kinds = tuple(kind for kind, pattern in searched if pattern.search(lower))
+        return kinds
 
 
+_MAX_REMEMBERED = 65_536
+_KINDS_OF = _Kinds()
 # identifiers do not repeat, so remembering them would only push out what does
-_ANY_ID = re.compile(
-    r"[Pp]ri[cx]|[Pp]rezzo|[Ss]tock|[Aa]vail|[Ss]k[Uu]|SKU|[Cc]rumb|[Bb]rand|[Bb]yline|[Rr]ating"
-    r"|[Pp]roduct-?_?[Ii]d"
-)
+_ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product[-_]?id")
 
 
 def _with_kinds_of_id(kinds: tuple[str, ...], identifier: str) -> tuple[str, ...]:
