@@ -16,7 +16,19 @@ from forager.api.openapi import describe
 from forager.api.origins import Origins, names_of
 from forager.api.problems import answer_with_problem
 from forager.api.request_id import RequestIds
-from forager.api.routes import crawls, documents, jobs, keys, network, sources
+from forager.api.routes import (
+    crawls,
+    documents,
+    errors,
+    jobs,
+    keys,
+    network,
+    parsers,
+    products,
+    sources,
+    tasks,
+    webhooks,
+)
 from forager.api.services import Services
 from forager.api.streams import ProgressHub
 from forager.db.database import Database
@@ -36,6 +48,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     sources.router,
     documents.router,
+    products.router,
+    tasks.router,
+    errors.router,
+    parsers.router,
+    webhooks.router,
     network.router,
     keys.router,
 )

@@ -14,12 +14,12 @@ from typing import Any, LiteralString
 import psycopg
 
 from forager.archive.errors import ArchiveError
-from forager.catalog.events import EventKind, NewEvent, record_events
+from forager.catalog.events import EventKind, NewEvent, list_events, record_events
 from forager.catalog.images.files import open_image_files
 from forager.catalog.store import audit as store
 from forager.catalog.store.audit import Found
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.errors import DatabaseUnavailable, DiskFull, NotFound
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -133,6 +133,21 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
     async with database.transaction() as connection:
         await record_events(connection, [NewEvent(EventKind.AUDIT, None, None, payload)])
     return audit
+
+
+async def last_audit(database: Database) -> Audit:
+    """The newest audit, as its event tells of it."""
+    page = await list_events(database, kind=EventKind.AUDIT, limit=1)
+    if not page.items:
+        raise NotFound(
+            "there was no audit yet", hint="`forager products audit` makes one; workers do daily."
+        )
+    told = page.items[0].payload
+    findings = [
+        Finding(**{**each, "concern": Concern(each["concern"])}) for each in told["findings"]
+    ]
+    at = datetime.fromisoformat(told["at"])
+    return Audit(at, told["seconds"], told["checks"], findings)
 
 
 class AuditUpkeep:

@@ -90,7 +90,8 @@ def number_of(cursor: str | None) -> int | None:
     """The number that a list gave to go on after."""
     if cursor is None:
         return None
-    if not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_ID):
+    # Python itself refuses to read a number of thousands of digits
+    if not (cursor.isascii() and cursor.isdigit() and int(cursor[:20]) <= MAX_ID):
         raise InvalidInput(
             "the cursor is not one that a list gave", hint="Start again without a cursor."
         )

@@ -79,6 +79,26 @@ async def export_products(
     return written
 
 
+async def export_stream(database: Database, wanted: Export) -> AsyncIterator[bytes]:
+    """The bytes of the same file, a portion of the rows at a time; the first comes at once."""
+    gathered = io.BytesIO()
+    columns = HISTORY_COLUMNS if wanted.history else PRODUCT_COLUMNS
+    sink = _sink(wanted.format, gathered, columns)
+    async for _, rows in _rows(database, wanted):
+        sink.write(rows)
+        yield _taken(gathered)
+    sink.finish()
+    yield _taken(gathered)
+
+
+def _taken(gathered: io.BytesIO) -> bytes:
+    """What was written since the last look."""
+    part = gathered.getvalue()
+    gathered.seek(0)
+    gathered.truncate()
+    return part
+
+
 async def _rows(database: Database, wanted: Export) -> AsyncIterator[tuple[int, list[Row]]]:
     """How many products were looked at, and the rows of them, a portion at a time."""
     limit = HISTORIES if wanted.history else CHUNK

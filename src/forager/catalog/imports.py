@@ -164,14 +164,19 @@ def _read_json(number: int, line: str) -> Wish | BadLine:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return _bad(number, "the line is not JSON", line)
-    if isinstance(value, str):
-        return _wish(number, {"url": value}, line)
-    if not isinstance(value, dict):
-        return _bad(number, 'the line is not an object such as {"url": "https://…"}', line)
-    return _wish(number, value, line)
+    return wish_of(number, value, line)
 
 
 # --- values -----------------------------------------------------------------------------------
+
+
+def wish_of(number: int, value: Any, text: str) -> Wish | BadLine:
+    """What a value of JSON asks for: a URL, or an object with one; `text` is how it was written."""
+    if isinstance(value, str):
+        return _wish(number, {"url": value}, text)
+    if not isinstance(value, dict):
+        return _bad(number, 'it is not an object such as {"url": "https://…"}', text)
+    return _wish(number, value, text)
 
 
 def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:

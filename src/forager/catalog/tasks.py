@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -125,6 +125,13 @@ class Tasks:
         """By number or by URL."""
         async with self._database.connection() as connection:
             return await _existing(connection, name)
+
+    async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
+        """The numbers of the tasks for these URLs; None where there is none."""
+        keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
+        async with self._database.connection() as connection:
+            found = await store.select_ids_by_hash(connection, [key for key in keys if key])
+        return [None if key is None else found.get(key) for key in keys]
 
     async def report(self, name: str) -> TaskReport:
         async with self._database.transaction() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,11 +15,20 @@ if TYPE_CHECKING:
     from forager.catalog.audit import Audit
 
 
-def audit(context: typer.Context, as_json: AsJson = False) -> None:
+def audit(
+    context: typer.Context,
+    last: Annotated[
+        bool, typer.Option("--last", help="Show what the last one found instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Look now for what contradicts itself or grows old; workers do so every day."""
-    from forager.catalog.audit import audit_catalog
+    from forager.catalog.audit import audit_catalog, last_audit
 
-    found = with_database(context, audit_catalog)
+    if last:
+        found = with_database(context, lambda db, _: last_audit(db))
+    else:
+        found = with_database(context, audit_catalog)
     return show_json(found) if as_json else _show(found)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from forager.api.models.measures import Every, interval_of
 from forager.api.models.values import Order, PlainText, Reason, Time, View, example
-from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, UNCHANGED, DomainChanges
+from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxy import ProxySpec
 from forager.fetch.proxy_record import ProxyRecord, ProxyState, shown_address
 from forager.fetch.proxy_trial import Trial
@@ -25,6 +26,14 @@ class Domain(View):
     max_concurrent_requests: int | None
     per_proxy_only: bool
     is_active: bool
+    crawl_frequency: float | None = Field(description="Of its tasks; in seconds, as the others.")
+    adaptive: bool | None
+    min_frequency: float | None
+    max_frequency: float | None
+    use_proxies: bool | None
+    allow_private: bool
+    currency: str | None
+    task_hold: str | None = Field(description="Its tasks are paused or stopped.")
     blocked_until: Time | None
     slow_delay: float
     next_slot_at: Time | None
@@ -37,21 +46,47 @@ class Domain(View):
 class DomainSettings(Order):
     """What to set; null takes a setting back, what is left out stays as it is."""
 
-    model_config = example(delay=2.5, concurrency=2)
+    model_config = example(delay=2.5, concurrency=2, every="12h")
 
     delay: float | None = Field(default=None, ge=0, le=MAX_DELAY, description="In seconds.")
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
     per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
 
+    every: Every | None = Field(default=None, description="How often its tasks are crawled.")
+    adaptive: bool | None = Field(
+        default=None, description="Sooner when prices change, later when they do not."
+    )
+    min_every: Every | None = Field(default=None, description="Shortest adapted interval.")
+    max_every: Every | None = Field(default=None, description="Longest adapted interval.")
+    currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$")] | None = Field(
+        default=None, description="The currency its prices must have."
+    )
+    proxies: bool | None = Field(
+        default=None, description="Whether its tasks go through the pool of proxies."
+    )
+    allow_private: bool = Field(
+        default=False, description="Whether its tasks may reach private addresses."
+    )
+
     def changes(self) -> DomainChanges:
-        given = self.model_fields_set
-        return DomainChanges(
-            delay=self.delay if "delay" in given else UNCHANGED,
-            concurrency=self.concurrency if "concurrency" in given else UNCHANGED,
-            active=self.active if "active" in given else UNCHANGED,
-            per_proxy_only=self.per_proxy_only if "per_proxy_only" in given else UNCHANGED,
-        )
+        """What was given; null is a value too."""
+        values: dict[str, Any] = {
+            "delay": self.delay,
+            "concurrency": self.concurrency,
+            "active": self.active,
+            "per_proxy_only": self.per_proxy_only,
+            "every": interval_of(self.every),
+            "adaptive": self.adaptive,
+            "min_every": interval_of(self.min_every),
+            "max_every": interval_of(self.max_every),
+            "currency": self.currency and self.currency.upper(),
+            "proxies": self.proxies,
+            "allow_private": self.allow_private,
+        }
+        names = {"min_every": "shortest", "max_every": "longest"}
+        given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}
+        return DomainChanges(**given)
 
 
 class NewDomain(DomainSettings):

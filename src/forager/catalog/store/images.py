@@ -286,3 +286,32 @@ async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
         "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL",
         (content_hash,),
     )
+
+
+# --- showing ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    """An image of a product whose file is there."""
+
+    path: str
+    media_type: str
+    content_hash: bytes
+
+
+async def select_stored(
+    connection: Connection, product_id: int, position: int
+) -> StoredImage | None:
+    cursor = connection.cursor(row_factory=class_row(StoredImage))
+    await cursor.execute(
+        """
+        SELECT f.path, f.media_type, f.content_hash
+          FROM images i JOIN image_files f USING (content_hash)
+         WHERE i.product_id = %s AND i.position = %s AND i.status = 'stored'
+         ORDER BY i.id
+         LIMIT 1
+        """,
+        (product_id, position),
+    )
+    return await cursor.fetchone()

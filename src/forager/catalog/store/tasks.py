@@ -157,6 +157,13 @@ async def select_task(
     return await cursor.fetchone()
 
 
+async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    cursor = await connection.execute(
+        "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
+    )
+    return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
+
+
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
     """The last attempts at a task, newest first."""
     cursor = connection.cursor(row_factory=class_row(Attempt))

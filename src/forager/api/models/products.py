@@ -1,0 +1,274 @@
+"""Products: as lists show them, in full, their prices, and numbers about all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from forager.api.models.measures import Amount, Seconds
+from forager.api.models.values import Time, View
+from forager.catalog import audit as audits
+from forager.catalog import products as values
+from forager.catalog.audit import Concern
+from forager.catalog.price_history import PriceEntry
+from forager.catalog.store.product_reads import ImageRecord, ListedProduct
+from forager.catalog.validation import Severity
+
+STORED = "stored"
+
+
+class Product(View):
+    """A product as lists show it. Texts are as the shop has them, amounts are texts."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    price: Amount | None
+    list_price: Amount | None
+    currency: str | None = Field(description="ISO 4217; null where the page does not say.")
+    availability: str | None = Field(examples=["in_stock"])
+    rating: Amount | None = Field(description="0 to 5.")
+    review_count: int | None
+    brand: str | None
+    category: str | None = Field(examples=["Home > Lighting"])
+    sku: str | None
+    gtin: str | None
+    problems: int = Field(description="How many of its fields broke a rule.")
+    created_at: Time
+    updated_at: Time = Field(description="When its content last changed.")
+    last_seen_at: Time
+    price_changed_at: Time | None
+
+    @classmethod
+    def of(cls, product: ListedProduct) -> Product:
+        return cls.model_validate(product)
+
+
+class ProductList(View):
+    """A part of a list, or of what a search has found."""
+
+    items: list[Product]
+    next_cursor: str | None = Field(description="Give this as `cursor` to go on.")
+    capped: bool = Field(description="So much was found that only a part of it was ranked.")
+    note: str | None = Field(description="About the query, for whoever typed it.")
+
+
+class FieldEvidence(View):
+    """Why a field has its value."""
+
+    confidence: float = Field(description="0 to 1.")
+    origin: str | None = Field(examples=["json-ld:Product"])
+
+
+class ProductProblem(View):
+    """One rule that a field breaks; what an error or a doubt is about was not taken over."""
+
+    field: str
+    rule: str
+    message: str
+    severity: Severity
+
+
+class ProductImage(View):
+    """One image, and what became of it."""
+
+    position: int
+    url: str
+    file: str | None = Field(description="Where it is here, once it is stored.")
+    type: str
+    alt_text: str | None
+    status: str
+    problem: str | None
+    width: int | None
+    height: int | None
+    file_size: int | None
+
+    @classmethod
+    def of(cls, product_id: int, image: ImageRecord) -> ProductImage:
+        given = {name: getattr(image, name) for name in image.__slots__ if name != "path"}
+        file = f"/api/products/{product_id}/images/{image.position}"
+        return cls.model_validate({**given, "file": file if image.status == STORED else None})
+
+
+class PriceSpan(View):
+    """Its prices in the present currency."""
+
+    changes: int
+    lowest: Amount | None
+    highest: Amount | None
+    first: Amount | None
+    since: Time | None
+
+
+class Visit(View):
+    """One attempt to fetch or to read the page."""
+
+    stage: str
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    finished_at: Time
+    duration_ms: int | None
+
+
+class Extraction(View):
+    """What one version of a parser made of one page."""
+
+    id: int
+    parser: str
+    parser_version: str
+    role: str
+    outcome: str
+    confidence: float | None
+    problems: list[ProductProblem]
+    error_message: str | None
+    archive: str | None = Field(description="Where the page is in the archive.")
+    created_at: Time
+
+
+class ProductDetail(View):
+    """Everything that is known of a product; the newest visits first."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    description: str | None
+    price: Amount | None
+    list_price: Amount | None
+    currency: str | None
+    availability: str | None
+    rating: Amount | None
+    review_count: int | None
+    brand: str | None
+    category: str | None
+    sku: str | None
+    gtin: str | None
+    variants: list[dict[str, Any]]
+    evidence: dict[str, FieldEvidence] = Field(description="By field: how sure it is, and why.")
+    problems: list[ProductProblem]
+    metadata: dict[str, Any]
+    parser: str
+    parser_version: str
+    language: str | None
+    created_at: Time
+    updated_at: Time
+    last_seen_at: Time
+    price_changed_at: Time | None
+    task_id: int | None
+    task_status: str | None
+    task_hold: str | None
+    task_error: str | None
+    crawl_frequency: Seconds | None = Field(description="In seconds.")
+    next_crawl_at: Time | None
+    images: list[ProductImage]
+    history: PriceSpan
+    attempts: list[Visit]
+    extractions: list[Extraction]
+
+    @classmethod
+    def of(cls, details: values.ProductDetails) -> ProductDetail:
+        product = details.product
+        given = {name: getattr(product, name) for name in product.__slots__}
+        return cls.model_validate(
+            {
+                **given,
+                "images": [ProductImage.of(product.id, image) for image in details.images],
+                "history": PriceSpan.model_validate(details.history),
+                "attempts": [Visit.model_validate(each) for each in details.attempts],
+                "extractions": [Extraction.model_validate(each) for each in details.extractions],
+            }
+        )
+
+
+class PriceChange(View):
+    """An offer from one moment on."""
+
+    price: Amount | None
+    list_price: Amount | None
+    currency: str | None
+    availability: str | None
+    recorded_at: Time
+    percent: float | None = Field(description="Up or down since it was last known.")
+
+    @classmethod
+    def of(cls, entry: PriceEntry) -> PriceChange:
+        return cls.model_validate(entry)
+
+
+# --- all of them -------------------------------------------------------------------------------
+
+
+class ProductCounts(View):
+    products: int
+    priced: int
+    with_problems: int
+    domains: int
+    added_today: int = Field(description="In 24 hours, as the others.")
+    changed_today: int
+    price_changes_today: int
+    unseen_for_a_week: int
+
+
+class ValueCount(View):
+    """How many products have a value; null: they have none."""
+
+    value: str | None
+    products: int
+
+
+class RuleCount(View):
+    field: str
+    rule: str
+    products: int
+
+
+class ProductStats(View):
+    """Numbers about all products; the most frequent first."""
+
+    counts: ProductCounts
+    availability: list[ValueCount]
+    currencies: list[ValueCount]
+    largest_domains: list[ValueCount]
+    problems: list[RuleCount]
+
+    @classmethod
+    def of(cls, stats: values.Stats) -> ProductStats:
+        return cls(
+            counts=ProductCounts.model_validate(stats.counts),
+            availability=_counts(stats.availability),
+            currencies=_counts(stats.currencies),
+            largest_domains=_counts(stats.largest_domains),
+            problems=[RuleCount(field=f, rule=r, products=n) for f, r, n in stats.problems],
+        )
+
+
+class AuditFinding(View):
+    """Something that should not be; examples are ids or names."""
+
+    check: str
+    concern: Concern
+    meaning: str
+    count: int
+    examples: list[int | str]
+
+
+class Audit(View):
+    """What an audit found; nothing is good."""
+
+    at: Time
+    seconds: float
+    checks: int
+    findings: list[AuditFinding]
+
+    @classmethod
+    def of(cls, audit: audits.Audit) -> Audit:
+        return cls.model_validate(audit)
+
+
+def _counts(pairs: list[tuple[str | None, int]]) -> list[ValueCount]:
+    return [ValueCount(value=value, products=number) for value, number in pairs]

@@ -1,0 +1,310 @@
+"""Tasks: URLs that are kept fresh, and what is asked of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+import orjson
+from pydantic import Field, WithJsonSchema, model_validator
+
+from forager.api.limits import MAX_BULK
+from forager.api.models.measures import Every, Seconds, interval_of
+from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
+from forager.catalog import holds, task, tasks
+from forager.catalog.imports import wish_of
+from forager.catalog.selection import Selection
+from forager.catalog.task import Hold, TaskStatus
+from forager.catalog.wish import BadLine, Terms, Wish
+from forager.errors import InvalidInput
+
+MAX_TRACKED = 10_000
+SHOWN_LENGTH = 200
+
+RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
+Priority = Annotated[int, Field(ge=1, le=10, description="1 is the highest.")]
+Popularity = Annotated[
+    float,
+    Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
+]
+# Each is judged by itself: one that is wrong must not cost all the others.
+TrackedItem = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "description": "A URL."},
+                {
+                    "type": "object",
+                    "required": ["url"],
+                    "properties": {
+                        "url": {"type": "string"},
+                        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
+                        "every": {"type": "string", "examples": ["6h"]},
+                        "popularity": {"type": "number"},
+                    },
+                },
+            ]
+        }
+    ),
+]
+
+
+class Task(View):
+    """One URL that is kept fresh; lengths of time are in seconds."""
+
+    id: int
+    domain: str
+    url: str
+    status: TaskStatus
+    shown_status: str = Field(description="The state, or the hold on the task itself.")
+    hold: Hold | None
+    priority: int
+    popularity: float
+    scheduled_at: Time
+    started_at: Time | None
+    completed_at: Time | None
+    next_crawl_at: Time | None
+    retry_count: int
+    max_retries: int
+    error_kind: str | None
+    error_message: str | None
+    crawl_frequency: Seconds | None
+    adapted_frequency: Seconds | None
+    worker_id: UUID | None
+    parser_version: str | None
+    found_by: str | None
+    created_at: Time
+    updated_at: Time
+
+    @classmethod
+    def of(cls, found: task.Task) -> Task:
+        return cls.model_validate(found)
+
+
+class TaskAttempt(View):
+    """One attempt to fetch or to read a page."""
+
+    stage: str
+    attempt: int
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: Time | None
+    finished_at: Time
+    duration_ms: int | None
+    size: int | None
+
+
+class TaskDetail(Task):
+    """A task, when it comes next, why it does not run now, and its last attempts."""
+
+    every: Seconds = Field(description="The interval that counts.")
+    next_at: Time | None = Field(description="Null: it runs, or waits for somebody.")
+    why: str
+    attempts: list[TaskAttempt]
+
+    @classmethod
+    def of_report(cls, report: tasks.TaskReport) -> TaskDetail:
+        given = {
+            **Task.of(report.task).model_dump(),
+            "every": report.every,
+            "next_at": report.next_at,
+            "why": report.why,
+            "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
+        }
+        return cls.model_validate(given)
+
+
+# --- tracking ----------------------------------------------------------------------------------
+
+
+class TrackOrder(Order):
+    """What to keep fresh. `priority`, `every` and `popularity` count where an item has none."""
+
+    model_config = example(
+        items=[
+            "https://lamps.example.org/desk-lamp",
+            {"url": "https://lamps.example.org/floor-lamp", "priority": 2, "every": "6h"},
+        ],
+        every="1d",
+    )
+
+    items: list[TrackedItem] = Field(min_length=1, max_length=MAX_TRACKED)
+    priority: Priority | None = None
+    every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
+    popularity: Popularity | None = None
+    allow_private: bool = Field(
+        default=False, description="Also hosts at private addresses; for admins."
+    )
+
+    def terms(self) -> Terms:
+        return Terms(self.priority, interval_of(self.every), self.popularity)
+
+    def wishes(self) -> list[Wish | BadLine]:
+        return [_wish(number, item) for number, item in enumerate(self.items)]
+
+
+class RefusedItem(View):
+    """An item that cannot be tracked; the others are."""
+
+    item: int = Field(description="Its place in the list, from 0.")
+    reason: str
+    text: str
+
+
+class TrackedTask(View):
+    item: int = Field(description="The place of its URL in the list, from 0.")
+    id: int
+    url: str = Field(description="As it was given.")
+
+
+class TrackResult(View):
+    """What became of the items."""
+
+    added: int
+    known: int = Field(description="Tracked already, or named twice.")
+    updated: int = Field(description="Of those, how many took over other terms.")
+    bad: int
+    tasks: list[TrackedTask]
+    refused: list[RefusedItem]
+
+
+# --- choosing ----------------------------------------------------------------------------------
+
+
+class TaskChoice(Order):
+    """Which tasks are meant: all of what is named must fit. All tasks only if that is said."""
+
+    model_config = example(domain="shop.example.org")
+
+    ids: list[RowId] = Field(default_factory=list, max_length=MAX_BULK)
+    status: list[TaskStatus] = Field(default_factory=list, max_length=20)
+    domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
+        default=None, description="Those of the domain that covers this host."
+    )
+    url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
+        default=None, description="URLs with this in them; * is anything."
+    )
+    all: bool = Field(default=False, description="All tasks; goes with no other choice.")
+
+    def selection(self) -> Selection:
+        chosen = Selection(tuple(self.ids), tuple(self.status), self.domain, self.url)
+        if chosen.is_everything != self.all:
+            raise InvalidInput(
+                "`all` goes with no other choice" if self.all else "no tasks were named",
+                hint="Give `ids`, `domain`, `status` or `url`; or `all`.",
+            )
+        return chosen
+
+
+class TaskTerms(Order):
+    """What to set; `every` null: as often as the domain says. What is left out stays."""
+
+    model_config = example(priority=2, every="12h")
+
+    priority: Priority | None = None
+    every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
+
+    @property
+    def default_every(self) -> bool:
+        return "every" in self.model_fields_set and self.every is None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.priority is None and "every" not in self.model_fields_set:
+            raise ValueError("nothing to set was given: `priority` or `every`")
+        return self
+
+
+class ChosenTerms(TaskTerms, TaskChoice):
+    model_config = example(domain="shop.example.org", priority=2, every="12h")
+
+
+class RecrawlResult(View):
+    """`held` ones are due, but wait until they are resumed."""
+
+    found: int
+    due: int
+    held: int
+    under_way: int = Field(description="These were at it already.")
+
+    @classmethod
+    def of(cls, done: tasks.Recrawled) -> RecrawlResult:
+        return cls.model_validate(done)
+
+
+class HoldResult(View):
+    """What a hold, or its end, has changed, and what is held now in all."""
+
+    changed: int
+    withdrawn: int = Field(description="Taken back from the workers.")
+    all_hold: Hold | None
+    held_domains: int
+    held_tasks: int
+
+    @classmethod
+    def of(cls, held: holds.Held) -> HoldResult:
+        return cls.model_validate(held)
+
+
+class ChangedTasks(View):
+    changed: int
+
+
+class RemovedTasks(View):
+    removed: int
+
+
+# --- all of them -------------------------------------------------------------------------------
+
+
+class Backlog(View):
+    """A domain's tasks that are due or with the workers."""
+
+    domain: str
+    due: int
+    under_way: int
+    oldest_due: Time | None
+
+
+class TaskStats(View):
+    counts: dict[TaskStatus, int]
+    all_hold: Hold | None
+    held_domains: int
+    held_tasks: int
+    ticked_at: Time | None
+    oldest_due: Time | None
+    backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
+
+    @classmethod
+    def of(cls, stats: tasks.TaskStats) -> TaskStats:
+        return cls.model_validate(stats)
+
+
+class SchedulerState(View):
+    """Whether tasks are handed to the workers, and what holds them back."""
+
+    ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
+    interval: float = Field(description="Seconds between two looks.")
+    all_hold: Hold | None
+    held_domains: int
+    held_tasks: int
+    oldest_due: Time | None
+
+    @classmethod
+    def of(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
+        return cls(
+            interval=interval, **TaskStats.of(stats).model_dump(exclude={"counts", "backlog"})
+        )
+
+
+def _wish(number: int, item: Any) -> Wish | BadLine:
+    text = item if isinstance(item, str) else orjson.dumps(item).decode()
+    if "\0" in text or "\\u0000" in text:
+        return BadLine(number, "it holds a NUL character", text.replace("\0", "")[:SHOWN_LENGTH])
+    return wish_of(number, item, text)

@@ -1,0 +1,152 @@
+"""Webhooks, what was sent to them, and the events that they hear of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from forager.api.limits import MAX_BULK
+from forager.api.models.values import (
+    LARGEST_BIGINT,
+    Order,
+    PlainText,
+    Reason,
+    Time,
+    View,
+    example,
+)
+from forager.catalog import webhooks as values
+from forager.catalog.events import EventKind
+from forager.catalog.posting import Posted
+from forager.catalog.store import webhooks as rows
+from forager.catalog.store.events import EventRow
+from forager.catalog.webhooks import LONGEST_SECRET, MAX_URL, SHORTEST_SECRET, NewWebhook
+
+Secret = Annotated[
+    PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")
+]
+
+
+class CatalogEvent(View):
+    """Something that happened; its payload is as it was then."""
+
+    id: int
+    kind: EventKind
+    product_id: int | None
+    domain: str | None
+    payload: dict[str, Any]
+    occurred_at: Time
+
+    @classmethod
+    def of(cls, row: EventRow) -> CatalogEvent:
+        return cls.model_validate(row)
+
+
+class Webhook(View):
+    """An address that hears of events, without its secret."""
+
+    id: int
+    url: str
+    kinds: list[EventKind] = Field(description="Empty: all kinds.")
+    domain: str | None
+    allow_private: bool
+    is_active: bool
+    disabled_reason: str | None
+    failures: int
+    rests_until: Time | None
+    waiting: int = Field(description="Messages that are still to be taken.")
+    created_at: Time
+    updated_at: Time
+
+    @classmethod
+    def of(cls, webhook: rows.Webhook) -> Webhook:
+        return cls.model_validate(webhook)
+
+
+class IssuedWebhook(Webhook):
+    """A webhook with its secret, which is shown this once."""
+
+    secret: str = Field(examples=["fgs_…"])
+
+    @classmethod
+    def of_issued(cls, issued: values.Issued) -> IssuedWebhook:
+        shown = Webhook.of(issued.webhook).model_dump()
+        return cls.model_validate({**shown, "secret": issued.secret})
+
+
+class WebhookOrder(Order):
+    model_config = example(url="https://hooks.example.org/prices", kinds=["product.price_changed"])
+
+    url: Annotated[PlainText, Field(min_length=1, max_length=MAX_URL)]
+    kinds: list[EventKind] = Field(
+        default_factory=list, max_length=20, description="By default all."
+    )
+    domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
+        default=None, description="Only events of this domain."
+    )
+    secret: Secret | None = Field(default=None, description="By default a new one is made.")
+    allow_private: bool = Field(default=False, description="Allow a private address.")
+
+    def new(self) -> NewWebhook:
+        return NewWebhook(self.url, tuple(self.kinds), self.domain, self.secret, self.allow_private)
+
+
+class SecretOrder(Order):
+    model_config = example()
+
+    secret: Secret | None = Field(default=None, description="By default a new one is made.")
+
+
+class DisableWebhookOrder(Order):
+    model_config = example(reason="the receiver is being moved")
+
+    reason: Reason | None = None
+
+
+class RetryOrder(Order):
+    model_config = example()
+
+    messages: list[Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_BULK, description="By default all."
+    )
+
+
+class Delivery(View):
+    """One message to one webhook, and what became of it."""
+
+    id: int
+    event_id: int
+    kind: str | None
+    attempts: int
+    last_error: str | None
+    created_at: Time
+    next_attempt_at: Time
+    sent_at: Time | None
+    given_up_at: Time | None
+
+    @classmethod
+    def of(cls, delivery: rows.Delivery) -> Delivery:
+        return cls.model_validate(delivery)
+
+
+class TestResult(View):
+    """What the receiver said to a test message."""
+
+    taken: bool
+    status: int | None
+    error: str | None
+    seconds: float
+
+    @classmethod
+    def of(cls, posted: Posted) -> TestResult:
+        return cls.model_validate(posted)
+
+
+class RenewedMessages(View):
+    webhook_id: int
+    messages: int = Field(description="How many will be sent at once.")
+
+
+class RemovedWebhook(View):
+    id: int

@@ -1,0 +1,154 @@
+"""Errors of tasks, in groups and one by one; and the tasks that failed for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from forager.api.models.errors import (
+    DeadLetter,
+    DeadLetterGroup,
+    DeadLetterGroups,
+    DroppedLetters,
+    LetterChoice,
+    RetriedLetters,
+    TaskError,
+    TaskErrorGroup,
+)
+from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Here, Operator, Reader
+from forager.catalog import dead_letters as letters
+from forager.catalog import errors
+from forager.catalog.causes import ErrorType
+from forager.errors import ErrorKind, NotFound
+
+router = APIRouter()
+
+# the scope is all that is asked of the caller: tasks belong to the installation
+# ruff: noqa: ARG001
+
+RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+Domain = Annotated[PlainText | None, Query(min_length=1, max_length=300)]
+Type = Annotated[ErrorType | None, Query(alias="type")]
+Hours = Annotated[
+    float | None, Query(gt=0, le=87600, allow_inf_nan=False, description="Only of the last hours.")
+]
+Cause = ErrorKind | None
+
+
+@router.get("/errors", tags=["errors"])
+async def list_errors(
+    here: Here,
+    caller: Reader,
+    domain: Domain = None,
+    type_: Type = None,
+    hours: Hours = None,
+    message: Annotated[
+        PlainText | None, Query(max_length=2000, description="That of a group.")
+    ] = None,
+    task_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[TaskError]:
+    """Single errors, newest first."""
+    wanted = errors.error_filter(
+        domain=domain, error_type=type_, since=_age(hours), message=message, task_id=task_id
+    )
+    page = await errors.list_errors(here.database, wanted, cursor=cursor, limit=limit)
+    return listed(page, TaskError.of)
+
+
+@router.get("/errors/groups", tags=["errors"])
+async def group_errors(
+    here: Here,
+    caller: Reader,
+    domain: Domain = None,
+    type_: Type = None,
+    hours: Hours = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[TaskErrorGroup]:
+    """Errors by domain, type and message, the most frequent first."""
+    wanted = errors.error_filter(domain=domain, error_type=type_, since=_age(hours))
+    page = await errors.group_errors(here.database, wanted, cursor=cursor, limit=limit)
+    return listed(page, TaskErrorGroup.of)
+
+
+@router.get("/errors/{error_id}", tags=["errors"])
+async def show_error(error_id: RowId, here: Here, caller: Reader) -> TaskError:
+    """One error with all that is known of it."""
+    return TaskError.of(await errors.get_error(here.database, error_id))
+
+
+# --- dead letters ------------------------------------------------------------------------------
+
+
+@router.get("/dead-letters", tags=["dead letters"])
+async def list_letters(
+    here: Here,
+    caller: Reader,
+    cause: Cause = None,
+    domain: Domain = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[DeadLetter]:
+    """Tasks that failed for good and wait for somebody, newest first."""
+    wanted = letters.letter_filter(cause=cause, domain=domain)
+    page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
+    return listed(page, DeadLetter.of)
+
+
+@router.get("/dead-letters/groups", tags=["dead letters"])
+async def group_letters(
+    here: Here, caller: Reader, cause: Cause = None, domain: Domain = None, limit: Limit = 50
+) -> DeadLetterGroups:
+    """The same by cause and domain."""
+    wanted = letters.letter_filter(cause=cause, domain=domain)
+    found = await letters.group_letters(here.database, wanted, limit=limit)
+    return DeadLetterGroups(items=[DeadLetterGroup.model_validate(group) for group in found])
+
+
+@router.post("/dead-letters/retry", tags=["dead letters"])
+async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> RetriedLetters:
+    """Let tasks be tried again now, with all their retries."""
+    return RetriedLetters(retried=await letters.retry_letters(here.database, choice.filter()))
+
+
+@router.post("/dead-letters/drop", tags=["dead letters"])
+async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> DroppedLetters:
+    """Let dead letters go; their tasks stay failed."""
+    return DroppedLetters(dropped=await letters.drop_letters(here.database, choice.filter()))
+
+
+@router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])
+async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> RetriedLetters:
+    """Let one task be tried again now."""
+    wanted = letters.letter_filter(ids=[letter_id])
+    return RetriedLetters(
+        retried=_one(letter_id, await letters.retry_letters(here.database, wanted))
+    )
+
+
+@router.post("/dead-letters/{letter_id}/drop", tags=["dead letters"])
+async def drop_letter(letter_id: RowId, here: Here, caller: Operator) -> DroppedLetters:
+    """Let one dead letter go."""
+    wanted = letters.letter_filter(ids=[letter_id])
+    return DroppedLetters(
+        dropped=_one(letter_id, await letters.drop_letters(here.database, wanted))
+    )
+
+
+def _one(letter_id: int, done: int) -> int:
+    if not done:
+        raise NotFound(
+            f"there is no open dead letter {letter_id}",
+            hint="GET /api/dead-letters lists those there are.",
+        )
+    return done
+
+
+def _age(hours: float | None) -> timedelta | None:
+    return None if hours is None else timedelta(hours=hours)

@@ -1,0 +1,287 @@
+"""Products: lists, one in full, prices, images, files of them, and whether all is well."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from decimal import Decimal
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from forager.api.models.measures import Moment
+from forager.api.models.products import (
+    Audit,
+    PriceChange,
+    Product,
+    ProductDetail,
+    ProductList,
+    ProductStats,
+)
+from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Here, Operator, Reader
+from forager.api.slots import Slots
+from forager.catalog import products
+from forager.catalog.audit import audit_catalog, last_audit
+from forager.catalog.export import Export, ExportFormat, export_stream
+from forager.catalog.filters import Filters, Order
+from forager.catalog.images.showing import find_image, read_image
+from forager.catalog.price_history import price_history
+from forager.catalog.search import MAX_CHARACTERS, search_products
+from forager.errors import InvalidInput, NotFound
+from forager.extract.product.record import Availability
+
+router = APIRouter(prefix="/products", tags=["products"])
+
+# the scope is all that is asked of the caller: products belong to the installation
+# ruff: noqa: ARG001
+
+EXPORTS = Slots(4, "an export")
+AUDITS = Slots(1, "an audit")
+
+MEDIA_TYPES = {
+    ExportFormat.CSV: "text/csv; charset=utf-8",
+    ExportFormat.JSONL: "application/x-ndjson",
+    ExportFormat.PARQUET: "application/vnd.apache.parquet",
+}
+# kinds that are nothing but pixels
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "image/bmp")
+# an image came from somebody else's server: whatever is in it, it is shown and nothing more
+IMAGE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, max-age=3600",
+}
+
+ProductId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
+Text = Annotated[PlainText | None, Query(max_length=1000)]
+Since = Annotated[Moment | None, Query(description="With a zone, or in UTC.")]
+Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
+
+
+def _filters(
+    min_price: Price = None,
+    max_price: Price = None,
+    currency: Annotated[PlainText | None, Query(max_length=20, examples=["EUR"])] = None,
+    availability: Annotated[
+        list[Availability] | None, Query(max_length=20, description="May be repeated.")
+    ] = None,
+    min_rating: Annotated[Decimal | None, Query(ge=0, le=5, allow_inf_nan=False)] = None,
+    brand: Text = None,
+    category: Annotated[
+        Text, Query(description="With this in its path: `Shoes`, `Men > Shoes`.")
+    ] = None,
+    domain: Annotated[PlainText | None, Query(max_length=300)] = None,
+    changed_since: Since = None,
+    has_problems: Annotated[bool | None, Query(description="With problems, or without.")] = None,
+    sku: Text = None,
+    gtin: Annotated[PlainText | None, Query(max_length=100)] = None,
+) -> Filters:
+    return Filters(
+        min_price=min_price,
+        max_price=max_price,
+        currency=currency,
+        availability=tuple(availability or ()),
+        min_rating=min_rating,
+        brand=brand,
+        category=category,
+        domain=domain,
+        changed_since=changed_since,
+        has_problems=has_problems,
+        sku=sku,
+        gtin=gtin,
+    )
+
+
+Wanted = Annotated[Filters, Depends(_filters)]
+
+
+@router.get("")
+async def list_products(
+    here: Here,
+    caller: Reader,
+    wanted: Wanted,
+    q: Annotated[
+        PlainText | None,
+        Query(
+            max_length=MAX_CHARACTERS,
+            description='Words, "exact phrases", -without, a or b, a SKU, a GTIN: best first.',
+            examples=["desk lamp"],
+        ),
+    ] = None,
+    order: Annotated[
+        Order | None, Query(description="By default the newest first. Not with `q`.")
+    ] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> ProductList:
+    """Products that fit all filters, the newest first; with `q`, the best first."""
+    if q is not None and order is not None:
+        raise InvalidInput(
+            "what is searched for is ordered by how well it fits",
+            hint="Give `q` or `order`, not both.",
+        )
+    if q is not None:
+        found = await search_products(here.database, q, wanted, cursor=cursor, limit=limit)
+        return ProductList(
+            items=[Product.of(each) for each in found.items],
+            next_cursor=found.next_cursor,
+            capped=found.capped,
+            note=found.note,
+        )
+    page = await products.list_products(
+        here.database, wanted, order=order or Order.NEWEST, cursor=cursor, limit=limit
+    )
+    items = [Product.of(each) for each in page.items]
+    return ProductList(items=items, next_cursor=page.next_cursor, capped=False, note=None)
+
+
+@router.get("/stats")
+async def stats(here: Here, caller: Reader) -> ProductStats:
+    """Numbers about all products."""
+    return ProductStats.of(await products.product_stats(here.database))
+
+
+@router.get("/by-url")
+async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
+    """One product, by the URL of its page."""
+    if url.strip().isdigit():
+        raise InvalidInput("this is not a URL", hint="By its id: GET /api/products/{product_id}")
+    return ProductDetail.of(await products.show_product(here.database, url))
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+class Download(StreamingResponse):
+    """A file whose making takes a slot for as long as it lasts."""
+
+    def __init__(self, parts: AsyncGenerator[bytes, None], format_: ExportFormat) -> None:
+        self._parts = parts
+        headers = {
+            "Content-Disposition": f'attachment; filename="products.{format_}"',
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+        }
+        super().__init__(parts, headers=headers, media_type=MEDIA_TYPES[format_])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with EXPORTS.taken():
+                await super().__call__(scope, receive, send)
+        finally:
+            await self._parts.aclose()
+
+
+@router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "The file, as it is being made.",
+            "content": {
+                kind.partition(";")[0]: {"schema": {"type": "string"}}
+                for kind in MEDIA_TYPES.values()
+            },
+        }
+    },
+)
+async def export(
+    here: Here,
+    caller: Reader,
+    wanted: Wanted,
+    format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
+    history: Annotated[bool, Query(description="One row for each change of a price.")] = False,
+    since: Annotated[Since, Query(description="With `history`: changes since.")] = None,
+) -> Response:
+    """All products that fit, the oldest first, as CSV, JSON lines or Parquet."""
+    if since is not None and not history:
+        raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
+    asked = Export(format_, wanted, history=history, since=since)
+    parts = export_stream(here.database, asked)
+    # what cannot be done at all is said before the file has begun
+    first = await anext(parts)
+    return Download(_again(first, parts), format_)
+
+
+async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for part in rest:
+        yield part
+
+
+# --- the audit ---------------------------------------------------------------------------------
+
+
+@router.get("/audit")
+async def show_audit(here: Here, caller: Reader) -> Audit:
+    """What the last audit found; workers make one every day."""
+    return Audit.of(await last_audit(here.database))
+
+
+@router.post("/audit")
+async def run_audit(here: Here, caller: Operator) -> Audit:
+    """Look now for what contradicts itself or grows old. It is answered when that is done."""
+    with AUDITS.taken():
+        return Audit.of(await audit_catalog(here.database, here.settings))
+
+
+# --- one ---------------------------------------------------------------------------------------
+
+
+@router.get("/{product_id}")
+async def show(product_id: ProductId, here: Here, caller: Reader) -> ProductDetail:
+    """Everything that is known of one product, and how sure it is."""
+    return ProductDetail.of(await products.show_product(here.database, str(product_id)))
+
+
+@router.get("/{product_id}/history")
+async def history(
+    product_id: ProductId,
+    here: Here,
+    caller: Reader,
+    since: Since = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Listed[PriceChange]:
+    """How the price of a product went, the newest change first."""
+    page = await price_history(
+        here.database, str(product_id), since=since, cursor=cursor, limit=limit
+    )
+    return listed(page, PriceChange.of)
+
+
+@router.get(
+    "/{product_id}/images/{position}",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The image as it was stored.",
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMAGE_TYPES
+            },
+        },
+        304: {"description": "The same as what is known"},
+    },
+)
+async def image(
+    product_id: ProductId,
+    position: Annotated[int, Path(ge=0, le=LARGEST_INT, description="As the product lists it.")],
+    here: Here,
+    caller: Reader,
+    if_none_match: Annotated[str, Header(max_length=1000)] = "",
+) -> Response:
+    """The stored file of one of a product's images."""
+    found = await find_image(here.database, product_id, position)
+    etag = f'"{found.content_hash.hex()}"'
+    headers = {**IMAGE_HEADERS, "ETag": etag}
+    if etag in if_none_match:
+        return Response(status_code=304, headers=headers)
+    if found.media_type not in IMAGE_TYPES:
+        raise NotFound(f"image {position} of product {product_id} is of a kind that is not shown")
+    data = await read_image(here.settings, found)
+    return Response(data, headers=headers, media_type=found.media_type)

@@ -1,0 +1,245 @@
+"""Tasks: submitting them, looking at them, steering them; and the scheduler."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from forager.access.scope import Scope
+from forager.api.idempotency import OnlyOnce
+from forager.api.models.measures import interval_of
+from forager.api.models.tasks import (
+    ChangedTasks,
+    ChosenTerms,
+    HoldResult,
+    RecrawlResult,
+    RefusedItem,
+    RemovedTasks,
+    SchedulerState,
+    Task,
+    TaskChoice,
+    TaskDetail,
+    TaskStats,
+    TaskTerms,
+    TrackedTask,
+    TrackOrder,
+    TrackResult,
+)
+from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.problems import FieldProblem, InvalidFields
+from forager.api.services import Here, Operator, Reader, Services
+from forager.catalog.selection import Selection
+from forager.catalog.task import TaskStatus
+from forager.catalog.wish import BadLine, Wish
+from forager.errors import InvalidInput
+
+router = APIRouter(tags=["tasks"])
+
+# the scope is all that is asked of the caller: tasks belong to the installation
+# ruff: noqa: ARG001
+
+TaskId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
+
+
+@router.post("/tasks", status_code=201, response_model=TrackResult)
+async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response:
+    """Keep up to 10,000 URLs fresh. Those tracked already take over what is given.
+
+    Items that cannot be tracked are named with the reason, and the others are tracked; if none
+    can be, nothing is done.
+    """
+    if order.allow_private:
+        caller.require(Scope.ADMIN)
+    wishes, terms = order.wishes(), order.terms()
+
+    async def add(here: Services) -> TrackResult:
+        refused: list[BadLine] = []
+        tracked = await here.tasks.track_wishes(
+            wishes,
+            terms=terms,
+            allow_private=order.allow_private,
+            found_by="api",
+            on_bad=refused.append,
+        )
+        refused.sort(key=lambda bad: bad.line)
+        if not tracked.kept:
+            raise InvalidFields([_field(bad) for bad in refused])
+        return TrackResult(
+            added=tracked.added,
+            known=tracked.known,
+            updated=tracked.updated,
+            bad=tracked.bad,
+            tasks=await _tasks_of(here, wishes),
+            refused=[RefusedItem(item=b.line, reason=b.reason, text=b.text) for b in refused],
+        )
+
+    return await once.do(add, status=201)
+
+
+async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[TrackedTask]:
+    kept = [wish for wish in wishes if isinstance(wish, Wish)]
+    ids = await here.tasks.ids_of([wish.url for wish in kept])
+    return [
+        TrackedTask(item=wish.line, id=task_id, url=wish.url)
+        for wish, task_id in zip(kept, ids, strict=True)
+        if task_id is not None
+    ]
+
+
+def _field(bad: BadLine) -> FieldProblem:
+    return FieldProblem(field=f"body.items.{bad.line}", message=bad.reason)
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+
+@router.get("/tasks")
+async def list_tasks(
+    here: Here,
+    caller: Reader,
+    status: Annotated[list[TaskStatus] | None, Query(max_length=20)] = None,
+    domain: Annotated[
+        PlainText | None, Query(max_length=300, description="Of the domain that covers this host.")
+    ] = None,
+    url: Annotated[
+        PlainText | None,
+        Query(max_length=2000, description="URLs with this in them; * is anything."),
+    ] = None,
+    due: Annotated[bool, Query(description="Only those whose time has come.")] = False,
+    held: Annotated[bool | None, Query(description="Only these.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[Task]:
+    """Tasks, newest first."""
+    chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
+    return listed(await here.tasks.list_tasks(chosen, cursor=cursor, limit=limit), Task.of)
+
+
+@router.get("/tasks/stats")
+async def stats(here: Here, caller: Reader) -> TaskStats:
+    """Tasks by state, and which domains have work waiting."""
+    return TaskStats.of(await here.tasks.stats())
+
+
+@router.get("/scheduler", tags=["scheduler"])
+async def scheduler(here: Here, caller: Reader) -> SchedulerState:
+    """Whether due tasks are handed to the workers."""
+    return SchedulerState.of(await here.tasks.stats(), here.settings.scheduler_interval)
+
+
+@router.get("/tasks/by-url")
+async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
+    """One task, by its URL."""
+    if url.isdecimal():
+        raise InvalidInput("this is not a URL", hint="By its number: GET /api/tasks/{task_id}")
+    return TaskDetail.of_report(await here.tasks.report(url))
+
+
+@router.get("/tasks/{task_id}")
+async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
+    """One task: when it comes next, why it does not run now, its last attempts."""
+    return await _detail(here, task_id)
+
+
+# --- steering many -----------------------------------------------------------------------------
+
+
+@router.post("/tasks/recrawl")
+async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> RecrawlResult:
+    """Crawl tasks now, before the others of the same domain and priority."""
+    return RecrawlResult.of(await here.tasks.recrawl(choice.selection()))
+
+
+@router.post("/tasks/pause")
+async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    return HoldResult.of(await here.holds.pause(choice.selection()))
+
+
+@router.post("/tasks/stop")
+async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+    """Pause, and take back what is under way as well."""
+    return HoldResult.of(await here.holds.stop(choice.selection()))
+
+
+@router.post("/tasks/resume")
+async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
+    return HoldResult.of(await here.holds.resume(choice.selection()))
+
+
+@router.patch("/tasks")
+async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedTasks:
+    """Change the priority or the interval of tasks."""
+    return ChangedTasks(changed=await _set(here, order.selection(), order))
+
+
+@router.post("/tasks/remove")
+async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
+    """Track no more. Products, their history and the archive stay."""
+    return RemovedTasks(removed=await here.tasks.remove(choice.selection()))
+
+
+# --- steering one ------------------------------------------------------------------------------
+
+
+@router.patch("/tasks/{task_id}")
+async def set_one(task_id: TaskId, order: TaskTerms, here: Here, caller: Operator) -> TaskDetail:
+    """Change the priority or the interval of a task; an interval counts from the last visit."""
+    await _set(here, _only(task_id), order)
+    return await _detail(here, task_id)
+
+
+@router.delete("/tasks/{task_id}")
+async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> RemovedTasks:
+    """Track a URL no more. Its product, its history and the archive stay."""
+    return RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
+
+
+@router.post("/tasks/{task_id}/recrawl")
+async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+    """Crawl a task now; one that is under way goes on."""
+    await here.tasks.recrawl(_only(task_id))
+    return await _detail(here, task_id)
+
+
+@router.post("/tasks/{task_id}/pause")
+async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+    """Let a task not begin anew; what is under way is finished."""
+    await here.holds.pause(_only(task_id))
+    return await _detail(here, task_id)
+
+
+@router.post("/tasks/{task_id}/stop")
+async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+    """Pause a task, and take it back if it is under way."""
+    await here.holds.stop(_only(task_id))
+    return await _detail(here, task_id)
+
+
+@router.post("/tasks/{task_id}/resume")
+async def resume_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+    """End the hold on a task; one on its domain, or on all, stays."""
+    await here.holds.resume(_only(task_id))
+    return await _detail(here, task_id)
+
+
+async def _detail(here: Services, task_id: int) -> TaskDetail:
+    return TaskDetail.of_report(await here.tasks.report(str(task_id)))
+
+
+async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
+    return await here.tasks.set_terms(
+        chosen,
+        priority=terms.priority,
+        every=interval_of(terms.every),
+        default_every=terms.default_every,
+    )
+
+
+def _only(task_id: int) -> Selection:
+    return Selection(ids=(task_id,))

@@ -1,0 +1,155 @@
+"""Webhooks: operators look, admins change, for what happens is told outside. And events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from forager.api.idempotency import OnlyOnce
+from forager.api.models.measures import Moment
+from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.models.webhooks import (
+    CatalogEvent,
+    Delivery,
+    DisableWebhookOrder,
+    IssuedWebhook,
+    RemovedWebhook,
+    RenewedMessages,
+    RetryOrder,
+    SecretOrder,
+    TestResult,
+    Webhook,
+    WebhookOrder,
+)
+from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.services import Admin, Here, Operator, Reader, Services
+from forager.catalog.delivery import send_test
+from forager.catalog.events import EventKind, list_events
+from forager.catalog.webhooks import DeliveryState
+
+router = APIRouter()
+
+# the scope is all that is asked of the caller here
+# ruff: noqa: ARG001
+
+WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+
+
+@router.get("/events", tags=["events"])
+async def events(
+    here: Here,
+    caller: Reader,
+    kind: EventKind | None = None,
+    domain: Annotated[PlainText | None, Query(min_length=1, max_length=300)] = None,
+    product_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
+    since: Annotated[Moment | None, Query(description="With a zone, or in UTC.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[CatalogEvent]:
+    """What happened to products and domains, newest first."""
+    page = await list_events(
+        here.database,
+        kind=kind,
+        domain=domain,
+        product_id=product_id,
+        since=since,
+        cursor=cursor,
+        limit=limit,
+    )
+    return listed(page, CatalogEvent.of)
+
+
+# --- webhooks ----------------------------------------------------------------------------------
+
+
+@router.get("/webhooks", tags=["webhooks"])
+async def list_webhooks(
+    here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[Webhook]:
+    """Webhooks and how they do, by id."""
+    return listed(await here.webhooks.page(cursor=cursor, limit=limit), Webhook.of)
+
+
+@router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
+async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
+    """Tell an address of events from now on. Its secret is in this answer and nowhere else."""
+
+    async def make(here: Services) -> IssuedWebhook:
+        return IssuedWebhook.of_issued(await here.webhooks.add(order.new()))
+
+    return await once.do(make, status=201, secret=True)
+
+
+@router.get("/webhooks/{webhook_id}", tags=["webhooks"])
+async def show(webhook_id: WebhookId, here: Here, caller: Operator) -> Webhook:
+    """One webhook."""
+    return Webhook.of(await here.webhooks.get(webhook_id))
+
+
+@router.delete("/webhooks/{webhook_id}", tags=["webhooks"])
+async def remove(webhook_id: WebhookId, here: Here, caller: Admin) -> RemovedWebhook:
+    """Forget a webhook, and the messages that wait for it."""
+    return RemovedWebhook(id=(await here.webhooks.remove(webhook_id)).id)
+
+
+@router.post("/webhooks/{webhook_id}/enable", tags=["webhooks"])
+async def enable(webhook_id: WebhookId, here: Here, caller: Admin) -> Webhook:
+    """Tell a webhook of events again, and at once of those that still wait."""
+    return Webhook.of(await here.webhooks.enable(webhook_id))
+
+
+@router.post("/webhooks/{webhook_id}/disable", tags=["webhooks"])
+async def disable(
+    webhook_id: WebhookId, here: Here, caller: Admin, order: DisableWebhookOrder | None = None
+) -> Webhook:
+    """Tell a webhook of nothing until it is enabled again."""
+    return Webhook.of(await here.webhooks.disable(webhook_id, order.reason if order else None))
+
+
+@router.post(
+    "/webhooks/{webhook_id}/rotate-secret",
+    status_code=201,
+    response_model=IssuedWebhook,
+    tags=["webhooks"],
+)
+async def rotate_secret(
+    webhook_id: WebhookId, caller: Admin, once: OnlyOnce, order: SecretOrder | None = None
+) -> Response:
+    """Sign with a new secret from the next message on. It is in this answer and nowhere else."""
+    secret = order.secret if order else None
+
+    async def rotate(here: Services) -> IssuedWebhook:
+        return IssuedWebhook.of_issued(await here.webhooks.rotate_secret(webhook_id, secret))
+
+    return await once.do(rotate, status=201, secret=True)
+
+
+@router.post("/webhooks/{webhook_id}/test", tags=["webhooks"])
+async def send(webhook_id: WebhookId, here: Here, caller: Admin) -> TestResult:
+    """Send a test message now, and say what was answered; within ten seconds."""
+    return TestResult.of(await send_test(here.database, here.settings, webhook_id))
+
+
+@router.get("/webhooks/{webhook_id}/deliveries", tags=["webhooks"])
+async def deliveries(
+    webhook_id: WebhookId,
+    here: Here,
+    caller: Operator,
+    state: DeliveryState | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Listed[Delivery]:
+    """Messages to a webhook, newest first."""
+    page = await here.webhooks.deliveries(webhook_id, state=state, cursor=cursor, limit=limit)
+    return listed(page, Delivery.of)
+
+
+@router.post("/webhooks/{webhook_id}/retry", tags=["webhooks"])
+async def retry(
+    webhook_id: WebhookId, here: Here, caller: Admin, order: RetryOrder | None = None
+) -> RenewedMessages:
+    """Send again what failed, and at once what waits."""
+    done = await here.webhooks.retry(webhook_id, order.messages if order else None)
+    return RenewedMessages(webhook_id=webhook_id, messages=done)

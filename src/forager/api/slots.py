@@ -1,0 +1,33 @@
+"""How many of something heavy may go on at a time in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from forager.access.errors import QuotaExceeded
+
+RETRY_AFTER = 10
+
+
+class Slots:
+    """Whoever comes when all are taken is told to come back, not kept waiting."""
+
+    def __init__(self, number: int, what: str) -> None:
+        self._number = number
+        self._what = what
+        self._taken = 0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        if self._taken >= self._number:
+            raise QuotaExceeded(
+                f"{self._what} is being done already, and no more fit beside it",
+                retry_after=RETRY_AFTER,
+                hint="Try again when that has ended.",
+            )
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1

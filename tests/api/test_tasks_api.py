@@ -1,0 +1,213 @@
+"""Tasks over HTTP: submitted in batches, looked at, held, changed and let go."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from api.client import Api
+from catalog.tasks_at_hand import make_domain, make_task, value
+from forager.access.scope import Scope
+from forager.catalog.scheduler import Scheduler
+from forager.db.database import Database
+from forager.settings import Settings
+
+Keyed = Callable[..., Awaitable[Api]]
+
+LAMP = "https://shop.example/lamp"
+NASTY = "'; DROP TABLE crawl_tasks; -- <script>alert(1)</script> %s \\ _"
+
+
+async def track(api: Api, *items: Any, **order: Any) -> Any:
+    answer = await api.post("/api/tasks", {"items": list(items), **order})
+    assert answer.status == 201, answer.body
+    return answer.json
+
+
+# --- submitting --------------------------------------------------------------------------------
+
+
+async def test_good_items_are_tracked_and_bad_ones_named(api: Api, database: Database) -> None:
+    done = await track(
+        api,
+        LAMP,
+        {"url": "https://shop.example/desk", "priority": 2, "every": "6h", "popularity": 3.5},
+        "ftp://shop.example/x",
+        {"url": "https://shop.example/chair", "priority": 99},
+        {"url": "https://shop.example/table", "every": "often"},
+        {"priority": 3},
+        7,
+        None,
+        ["https://shop.example/list"],
+        "https://169.254.169.254/latest",
+        "https://shop.example/nul\0",
+        NASTY,
+        "HTTPS://SHOP.example/lamp#again",
+        every="1d",
+    )
+    assert (done["added"], done["known"], done["bad"]) == (2, 1, 10)
+    assert [bad["item"] for bad in done["refused"]] == list(range(2, 12))
+    assert all(bad["reason"] for bad in done["refused"])
+    assert [(each["item"], each["url"]) for each in done["tasks"]] == [
+        (0, LAMP),
+        (1, "https://shop.example/desk"),
+        (12, "HTTPS://SHOP.example/lamp#again"),
+    ]
+    assert done["tasks"][0]["id"] == done["tasks"][2]["id"]
+    desk = (await api.get(f"/api/tasks/{done['tasks'][1]['id']}")).json
+    assert (desk["priority"], desk["every"], desk["popularity"]) == (2, 21600, 3.5)
+    lamp = (await api.get("/api/tasks/by-url", params={"url": LAMP})).json
+    assert (lamp["every"], lamp["found_by"], lamp["status"]) == (86400, "api", "pending")
+
+
+async def test_a_batch_of_nothing_good_is_refused(api: Api, database: Database) -> None:
+    answer = await api.post("/api/tasks", {"items": ["nonsense", {"url": 7}]})
+    assert (answer.status, answer.is_problem) == (422, True)
+    assert [e["field"] for e in answer.json["errors"]] == ["body.items.0", "body.items.1"]
+    orders: list[dict[str, Any]] = [
+        {"items": []},
+        {"items": [LAMP], "every": "often"},
+        {"items": [LAMP] * 10_001},
+        {"urls": [LAMP]},
+        {"items": [LAMP], "priority": 11},
+    ]
+    for order in orders:
+        refused = await api.post("/api/tasks", order)
+        assert (refused.status, refused.is_problem) == (422, True)
+    assert await value(database, "SELECT count(*) FROM crawl_tasks") == 0
+
+
+async def test_a_batch_is_tracked_once(api: Api) -> None:
+    order = {"items": [f"https://shop.example/{n}" for n in range(6_000)]}
+    key = {"Idempotency-Key": "batch-1"}
+    first = await api.post("/api/tasks", order, headers=key)
+    assert (first.status, first.json["added"], len(first.json["tasks"])) == (201, 6_000, 6_000)
+    again = await api.post("/api/tasks", order, headers=key)
+    assert (again.json, again.headers["Idempotency-Replayed"]) == (first.json, "true")
+    other = await api.post("/api/tasks", {"items": [LAMP]}, headers=key)
+    assert (other.status, other.is_problem) == (409, True)
+
+
+async def test_private_addresses_are_for_admins(keyed: Keyed) -> None:
+    operator, admin = await keyed(Scope.OPERATE), await keyed(Scope.ADMIN)
+    order = {"items": ["http://127.0.0.1:8000/x", "http://localhost/x"]}
+    assert (await operator.post("/api/tasks", order)).status == 422
+    allowed = {**order, "allow_private": True}
+    assert (await operator.post("/api/tasks", allowed)).status == 403
+    assert (await admin.post("/api/tasks", allowed)).json["added"] == 2
+
+
+async def test_scopes(keyed: Keyed) -> None:
+    reader, operator = await keyed(Scope.READ), await keyed(Scope.OPERATE)
+    task = (await track(operator, LAMP))["tasks"][0]["id"]
+    assert (await reader.get(f"/api/tasks/{task}")).status == 200
+    for method, path, body in (
+        ("POST", "/api/tasks", {"items": [LAMP]}),
+        ("POST", "/api/tasks/pause", {"all": True}),
+        ("PATCH", f"/api/tasks/{task}", {"priority": 1}),
+        ("POST", f"/api/tasks/{task}/recrawl", None),
+        ("DELETE", f"/api/tasks/{task}", None),
+    ):
+        assert (await reader.send(method, path, body)).status == 403, path
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+
+async def test_lists(api: Api, database: Database) -> None:
+    shop = await make_domain(database, "shop.example")
+    other = await make_domain(database, "other.example", task_hold="paused")
+    ids = [await make_task(database, shop, n + 1) for n in range(5)]
+    failed = await make_task(database, shop, 6, status="failed")
+    later = await make_task(database, other, 7, scheduled_in=3600)
+    for query, found in (
+        ("", [later, failed, *reversed(ids)]),
+        ("?status=failed", [failed]),
+        ("?domain=www.other.example", [later]),
+        ("?due=true", list(reversed(ids))),
+        ("?held=true", [later]),
+        ("?url=*/6", [failed]),
+    ):
+        answer = (await api.get(f"/api/tasks{query}")).json
+        assert [item["id"] for item in answer["items"]] == found, query
+    first = (await api.get("/api/tasks?limit=4")).json
+    rest = (await api.get(f"/api/tasks?limit=4&cursor={first['next_cursor']}")).json
+    assert len(first["items"]) + len(rest["items"]) == 7
+    assert (await api.get("/api/tasks", params={"url": NASTY})).json["items"] == []
+    assert (await api.get("/api/tasks?domain=nowhere.example")).status == 404
+    assert (await api.get("/api/tasks?cursor=x")).status == 422
+    assert (await api.get("/api/tasks/999")).status == 404
+    assert (await api.get("/api/tasks/by-url?url=999")).status == 422
+
+
+async def test_attempts_are_shown(api: Api, database: Database) -> None:
+    task = await make_task(database, await make_domain(database, "shop.example"))
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       error_message)
+            SELECT id, domain_id, 'download', 1, 1, 'failed', %s FROM crawl_tasks
+            """,
+            (NASTY,),
+        )
+    found = (await api.get(f"/api/tasks/{task}")).json
+    assert [(a["outcome"], a["error_message"]) for a in found["attempts"]] == [("failed", NASTY)]
+
+
+async def test_the_scheduler(api: Api, database: Database, settings: Settings) -> None:
+    await make_task(database, await make_domain(database, "shop.example"))
+    before = (await api.get("/api/scheduler")).json
+    assert (before["ticked_at"], before["oldest_due"] is None) == (None, False)
+    await Scheduler(database, settings).run_once()
+    after = (await api.get("/api/scheduler")).json
+    assert after["ticked_at"] is not None
+    stats = (await api.get("/api/tasks/stats")).json
+    assert (stats["counts"]["queued"], stats["backlog"][0]["domain"]) == (1, "shop.example")
+
+
+# --- steering ----------------------------------------------------------------------------------
+
+
+async def test_one_task_is_steered(api: Api, database: Database) -> None:
+    domain = await make_domain(database, "shop.example")
+    task = await make_task(database, domain, status="completed", next_crawl_in=3600)
+    path = f"/api/tasks/{task}"
+    assert (await api.post(f"{path}/pause")).json["shown_status"] == "paused"
+    assert (await api.post(f"{path}/stop")).json["hold"] == "stopped"
+    assert (await api.post(f"{path}/resume")).json["hold"] is None
+    assert (await api.post(f"{path}/recrawl")).json["status"] == "pending"
+    changed = (await api.send("PATCH", path, {"priority": 1, "every": "2h"})).json
+    assert (changed["priority"], changed["every"]) == (1, 7200)
+    default = (await api.send("PATCH", path, {"every": None})).json
+    assert (default["priority"], default["crawl_frequency"]) == (1, None)
+    for wrong in ({}, {"every": "x"}, {"priority": 0}, {"priority": None}, {"colour": "red"}):
+        assert (await api.send("PATCH", path, wrong)).status == 422, wrong
+    assert (await api.send("DELETE", path)).json == {"removed": 1}
+    for method, more in (("DELETE", ""), ("POST", "/recrawl"), ("POST", "/pause"), ("GET", "")):
+        assert (await api.send(method, path + more)).status == 404
+
+
+async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
+    domain = await make_domain(database, "shop.example")
+    ids = [await make_task(database, domain, n + 1) for n in range(4)]
+    running = await make_task(database, domain, 9, status="crawling")
+    assert (await api.post("/api/tasks/pause", {"all": True})).json["all_hold"] == "paused"
+    assert (await api.post("/api/tasks/resume", {"all": True})).json["all_hold"] is None
+    stopped = (await api.post("/api/tasks/stop", {"domain": "shop.example"})).json
+    assert (stopped["held_domains"], stopped["withdrawn"]) == (1, 1)
+    assert (await api.get(f"/api/tasks/{running}")).json["status"] == "pending"
+    await api.post("/api/tasks/resume", {"domain": "shop.example"})
+    some = (await api.post("/api/tasks/pause", {"ids": ids[:2]})).json
+    assert (some["changed"], some["held_tasks"]) == (2, 2)
+    recrawled = (await api.post("/api/tasks/recrawl", {"status": ["pending"]})).json
+    assert recrawled == {"found": 5, "due": 5, "held": 2, "under_way": 0}
+    changed = await api.send("PATCH", "/api/tasks", {"url": "shop.example*", "every": "3h"})
+    assert changed.json == {"changed": 5}
+    for wrong in ({}, {"all": True, "ids": ids}, {"ids": [0]}, {"ids": [1] * 1001},
+                  {"status": ["gone"]}):  # fmt: skip
+        for action in ("pause", "recrawl", "remove"):
+            assert (await api.post(f"/api/tasks/{action}", wrong)).status == 422, wrong
+    assert (await api.post("/api/tasks/remove", {"ids": [999]})).status == 404
+    assert (await api.post("/api/tasks/remove", {"ids": ids})).json == {"removed": 4}
+    assert (await api.post("/api/tasks/remove", {"all": True})).json == {"removed": 1}
