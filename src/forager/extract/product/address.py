@@ -54,5 +54,10 @@ def _codes(url: str) -> Iterator[tuple[str, float]]:
 
 
 def _quoted(code: bytes, source: bytes) -> bool:
-    head = source[:_MAX_QUOTED]
-    return b'"%b"' % code in head or b"'%b'" % code in head
+    at = source.find(code, 1, _MAX_QUOTED)
+    while at > 0:
+        around = source[at - 1 : at], source[at + len(code) : at + len(code) + 1]
+        if around in ((b'"', b'"'), (b"'", b"'")):
+            return True
+        at = source.find(code, at + 1, _MAX_QUOTED)
+    return False

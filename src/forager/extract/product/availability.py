@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from forager.extract.product.record import Availability
 
@@ -122,8 +123,13 @@ _MAX_WORDS = 300
 
 def words_of(text: str) -> Availability | None:
     """What a short text of a shop says about availability, in the languages known here."""
+    return _words_of(text[:_MAX_WORDS].lower())
+
+
+@lru_cache(maxsize=16_384)
+def _words_of(short: str) -> Availability | None:
+    """Buttons and labels say the same on all pages of a shop."""
     # the patterns are in lower case: ignoring case would cost them ten times as much
-    short = text[:_MAX_WORDS].lower()
     return next((meaning for meaning, words in _PATTERNS if words.search(short)), None)
 
 

@@ -81,7 +81,7 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     return found
 
 
-def _tag_id(tag: str) -> int:
+def tag_id(tag: str) -> int:
     """The parser's number for a tag, which is compared faster than its name."""
     element = LexborHTMLParser(f"<{tag}>").css_first(tag)
     assert element is not None, "the parser makes an element of every tag named here"
@@ -89,7 +89,7 @@ def _tag_id(tag: str) -> int:
 
 
 _LISTS = {
-    _tag_id(tag): name
+    tag_id(tag): name
     for tag, name in {
         "script": "scripts",
         "meta": "metas",

@@ -20,8 +20,7 @@ _SMALL = 60
 def picture_facts(view: View) -> Iterator[Fact]:
     found = []
     for element in view.elements.images[:400]:
-        url = _address(element, view)
-        if url and _belongs(element, view):
+        if _belongs(element, view) and (url := _address(element, view)):
             found.append((url, element.attributes.get("alt")))
     if images := gallery(found):
         yield Fact(FieldName.IMAGES, images[:20], 0.4, "dom:img")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from selectolax.lexbor import LexborNode
 
@@ -189,11 +190,15 @@ def _score_of_place(element: Element, view: View, repeats: int) -> float | None:
     score -= 2.0 if around.hidden else 0.0
     score -= 2.0 if around.linked else 0.0
     score -= 1.5 if repeats > 5 else 0.0
-    names = element.names
-    score += 1.5 if _CURRENT.search(names) else 0.0
-    score -= 3.0 if _NOT_PRICE.search(names) else 0.0
+    score += _score_of_names(element.names)
     score += _nearness(element, view)
     return score if score > -2.5 else None
+
+
+@lru_cache(maxsize=16_384)
+def _score_of_names(names: str) -> float:
+    score = 1.5 if _CURRENT.search(names) else 0.0
+    return score - (3.0 if _NOT_PRICE.search(names) else 0.0)
 
 
 def _nearness(element: Element, view: View) -> float:

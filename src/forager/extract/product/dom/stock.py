@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forager.extract.product.availability import words_of
-from forager.extract.product.dom.view import View, control_text
+from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.record import Availability
@@ -83,11 +83,10 @@ def _button_facts(view: View) -> Iterator[Fact]:
 
 def _says_gone(view: View) -> bool:
     """A button near the heading that says that there is nothing to buy."""
-    for element in view.elements.buttons[:200]:
-        text = control_text(element)
-        if text and len(text) < 50 and words_of(text) in _GONE:
+    for element, text in view.buttons[:200]:
+        near = view.distance(element) < _NEAR
+        if near and text and len(text) < 50 and words_of(text) in _GONE:
             around = view.surroundings.of(element.node)
-            near = view.distance(element) < _NEAR
-            if near and not (around.elsewhere or around.tile or around.hidden):
+            if not (around.elsewhere or around.tile or around.hidden):
                 return True
     return False

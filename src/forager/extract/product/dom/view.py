@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.surroundings import Map
-from forager.extract.product.elements import Element, Elements
+from forager.extract.product.elements import Element, Elements, tag_id
 from forager.extract.product.page import ProductPage
 
 _BUY = re.compile(
@@ -28,8 +28,7 @@ _BUY = re.compile(
     r"|προσθήκη"
     r"|カートに(?:入れる|追加)|購入|加入購物車|加入购物车|放入購物車|立即購買|立即购买|直接購買"
     r"|加入購物|장바구니|구매하기|바로\s?구매"
-    r"|أضف (?:إلى|الى)|اشتري|הוסף ל|thêm vào giỏ|mua ngay|beli sekarang|tambah ke|หยิบใส่|ซื้อ",
-    re.IGNORECASE,
+    r"|أضف (?:إلى|الى)|اشتري|הוסף ל|thêm vào giỏ|mua ngay|beli sekarang|tambah ke|หยิบใส่|ซื้อ"
 )
 _BUY_NAMES = re.compile(
     r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy|atc\b"
@@ -38,7 +37,10 @@ _BUY_NAMES = re.compile(
 
 _MAX_TEXT = 300
 _MAX_TEXTS = 20_000
-_SILENT_TAGS = frozenset(["script", "style", "option", "noscript", "textarea", "title"])
+_TEXT = 2  # the parser's number for texts
+_SILENT_TAGS = frozenset(
+    map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class View:
     def buy_button(self) -> BuyButton | None:
         """The button nearest after the heading that puts the product into a cart."""
         start = self.heading.order if self.heading else 0
-        found = [e for e in self._controls() if _is_buy(e)]
+        found = [e for e, text in self._controls() if _is_buy(e, text)]
         found = [e for e in found if not self.surroundings.of(e.node).elsewhere]
         if not found:
             return None
@@ -98,23 +100,30 @@ class View:
         body = self.page.tree.body
         found: list[tuple[int, LexborNode, str]] = []
         order = 0
-        for node in body.traverse(include_text=True) if body is not None else ():
-            if node.tag != "-text":
+        nodes = body.traverse(include_text=True, skip_empty=True) if body is not None else ()
+        for node in nodes:
+            if node.tag_id != _TEXT:
                 order += 1
                 continue
-            text = node.text()
+            text = node.text_content or ""
             if len(text) < _MAX_TEXT and (text := text.strip()):
                 parent = node.parent
-                if parent is not None and parent.tag not in _SILENT_TAGS:
+                if parent is not None and parent.tag_id not in _SILENT_TAGS:
                     found.append((order, parent, text))
-            if len(found) > _MAX_TEXTS:
-                break
+                    if len(found) > _MAX_TEXTS:
+                        break
         return found
 
-    def _controls(self) -> list[Element]:
+    @cached_property
+    def buttons(self) -> list[tuple[Element, str]]:
+        """With what is written on them."""
+        return [(element, control_text(element)) for element in self.elements.buttons[:300]]
+
+    def _controls(self) -> list[tuple[Element, str]]:
         inputs = [e for e in self.elements.inputs if (e.attributes.get("type") or "").lower() in
                   ("submit", "button", "image")]  # fmt: skip
-        return sorted((*self.elements.buttons[:300], *inputs[:100]), key=lambda e: e.order)
+        named = ((element, control_text(element)) for element in inputs[:100])
+        return sorted((*self.buttons, *named), key=lambda control: control[0].order)
 
     def distance(self, element: Element) -> int:
         """Elements between this one and the heading; what stands before it counts double."""
@@ -142,12 +151,16 @@ def control_text(element: Element) -> str:
     )
 
 
-def _is_buy(element: Element) -> bool:
-    text = control_text(element)
-    if text and len(text) < 60 and _BUY.search(text):
+def _is_buy(element: Element, text: str) -> bool:
+    if text and len(text) < 60 and _says_buy(text.lower()):
         return True
     names = f"{element.attributes.get('class') or ''} {element.attributes.get('id') or ''}".lower()
     return bool(_BUY_NAMES.search(names[:300]))
+
+
+@lru_cache(maxsize=16_384)
+def _says_buy(text: str) -> bool:
+    return bool(_BUY.search(text))
 
 
 def _disabled(element: Element) -> bool:

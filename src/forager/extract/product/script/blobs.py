@@ -14,7 +14,8 @@ from forager.extract.product.page import ProductPage
 _BUDGET = 3_000_000
 _MAX_SCRIPT = 2_000_000
 _MAX_STARTS = 60
-_MENTIONS = re.compile(r"[Pp]rice|PRICE|[\"']sku|Sku|prix")
+# looked for one by one: any of them is found faster than all of them together
+_MENTIONS = ("rice", "PRICE", '"sku', "'sku", "Sku", "prix")
 _STARTS = re.compile(r"(?:=|\bpush\(|\(|:)\s{0,20}(?=[{\[]\s{0,40}[\"{\[])")
 _PARSED = re.compile(r"JSON\.parse\(\s{0,5}(?=[\"'])")
 _DECODER = json.JSONDecoder(strict=False)
@@ -40,13 +41,17 @@ def blobs_of(page: ProductPage, marks: Collection[str]) -> Iterator[Any]:
         text = element.node.text()
         if not 40 < len(text) < _MAX_SCRIPT or budget < len(text):
             continue
-        if not any(mark in text for mark in marks) or not _MENTIONS.search(text):
+        if not (_holds_any(text, marks) and _holds_any(text, _MENTIONS)):
             continue
         budget -= len(text)
         if "json" in kind or "magento" in kind:
             yield lenient_json(text)
         else:
             yield from _assigned(text)
+
+
+def _holds_any(text: str, words: Collection[str]) -> bool:
+    return any(word in text for word in words)
 
 
 def _assigned(text: str) -> Iterator[Any]:
