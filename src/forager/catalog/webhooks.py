@@ -177,7 +177,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
     except GiveUp:
         raise NotAllowed(
             f"{parts['hostname']} is a private address",
-            hint="Give --allow-private if events may be sent there.",
+            hint="Give --allow-private (`allow_private`) if events may be sent there.",
         ) from None
     return str(parts["href"]).partition("#")[0]
 

@@ -28,6 +28,9 @@ from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.catalog.delivery import send_test
 from forager.catalog.events import EventKind, list_events
 from forager.catalog.webhooks import DeliveryState
+from forager.extract.hosts import host_name, host_of
+from forager.extract.urls import Refusal, normalise
+from forager.fetch.guard import GuardPolicy
 
 router = APIRouter()
 
@@ -75,6 +78,7 @@ async def list_webhooks(
 @router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
 async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
     """Tell an address of events from now on. Its secret is in this answer and nowhere else."""
+    _check_address(order)
 
     async def make(here: Services) -> IssuedWebhook:
         return IssuedWebhook.of_issued(await here.webhooks.add(order.new()))
@@ -153,3 +157,11 @@ async def retry(
     """Send again what failed, and at once what waits."""
     done = await here.webhooks.retry(webhook_id, order.messages if order else None)
     return RenewedMessages(webhook_id=webhook_id, messages=done)
+
+
+def _check_address(order: WebhookOrder) -> None:
+    """What can be told from the name; what it resolves to is checked whenever something is sent."""
+    url = normalise(order.url)
+    if not isinstance(url, Refusal):
+        guard = GuardPolicy(allow_private=order.allow_private)
+        guard.check_unresolved(host_name(host_of(url)))

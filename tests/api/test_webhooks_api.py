@@ -1,0 +1,144 @@
+"""Webhooks and events over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from api.client import Api
+from catalog.receiver import Receiver, answering
+from catalog.rows import add_product
+from forager.access.scope import Scope
+from forager.catalog.delivery import Deliverer
+from forager.catalog.events import EventKind, NewEvent, record_events
+from forager.catalog.signing import verify
+from forager.db.database import Database
+from forager.settings import Settings
+
+Keyed = Callable[..., Awaitable[Api]]
+
+HOOK = "https://hooks.example.org/prices"
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver() as server:
+        yield server
+
+
+async def add(api: Api, url: str, **order: Any) -> Any:
+    answer = await api.post("/api/webhooks", {"url": url, **order})
+    assert answer.status == 201, answer.body
+    return answer.json
+
+
+async def happen(database: Database, product_id: int) -> None:
+    event = NewEvent(EventKind.PRICE_CHANGED, product_id, None, {"new": "<b>9</b>"})
+    async with database.transaction() as connection:
+        await record_events(connection, [event])
+
+
+async def test_the_secret_is_shown_once(api: Api) -> None:
+    made = await add(api, HOOK, kinds=["product.price_changed"])
+    assert made["secret"].startswith("fgs_")
+    path = f"/api/webhooks/{made['id']}"
+    for answer in (await api.get("/api/webhooks"), await api.get(path)):
+        assert b"secret" not in answer.body
+    rotated = await api.post(f"{path}/rotate-secret")
+    assert (rotated.status, rotated.json["secret"] != made["secret"]) == (201, True)
+    own = await api.post(f"{path}/rotate-secret", {"secret": "s" * 20})
+    assert own.json["secret"] == "s" * 20
+    assert (await api.post(f"{path}/rotate-secret", {"secret": "short"})).status == 422
+
+
+async def test_the_same_order_makes_one_webhook(api: Api, database: Database) -> None:
+    key = {"Idempotency-Key": "hook"}
+    first = await api.post("/api/webhooks", {"url": HOOK}, headers=key)
+    again = await api.post("/api/webhooks", {"url": HOOK}, headers=key)
+    assert (again.status, again.json) == (201, first.json)
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT answer FROM idempotency_keys")
+        [row] = await cursor.fetchall()
+    assert first.json["secret"].encode() not in bytes(row[0])
+    assert (await api.post("/api/webhooks", {"url": HOOK})).status == 409
+
+
+async def test_the_guard_applies(api: Api) -> None:
+    for url in ("http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/", "http://0x7f.1/",
+                "http://localhost/x", "http://printer.local/"):  # fmt: skip
+        answer = await api.post("/api/webhooks", {"url": url})
+        assert (answer.status, answer.is_problem) == (403, True), url
+    metadata = {"url": "http://169.254.169.254/", "allow_private": True}
+    assert (await api.post("/api/webhooks", metadata)).status == 403
+    for url in ("ftp://a.example/", "nonsense", "https://me:pw@a.example/", "javascript:alert(1)"):
+        assert (await api.post("/api/webhooks", {"url": url})).status == 422, url
+    assert (await api.post("/api/webhooks", {"url": HOOK, "kinds": ["all"]})).status == 422
+    assert (await api.post("/api/webhooks", {"url": HOOK, "domain": "no.example"})).status == 404
+
+
+async def test_messages_are_sent_listed_and_sent_again(
+    api: Api, database: Database, settings: Settings, receiver: Receiver
+) -> None:
+    product = await add_product(database, 1)
+    made = await add(api, receiver.url, allow_private=True)
+    path = f"/api/webhooks/{made['id']}"
+    tried = (await api.post(f"{path}/test")).json
+    assert (tried["taken"], tried["status"], tried["error"]) == (True, 204, None)
+    verify(made["secret"], receiver.got[0].headers["forager-signature"], receiver.got[0].body)
+    receiver.answer = answering(500)
+    assert (await api.post(f"{path}/test")).json["taken"] is False
+    await happen(database, product)
+    await Deliverer(database, settings).run_once()
+    [waiting] = (await api.get(f"{path}/deliveries?state=waiting")).json["items"]
+    assert (waiting["attempts"], "500" in waiting["last_error"]) == (1, True)
+    assert (await api.get(path)).json["waiting"] == 1
+    renewed = await api.post(f"{path}/retry", {"messages": [waiting["id"]]})
+    assert renewed.json == {"webhook_id": made["id"], "messages": 1}
+    receiver.answer = answering(200)
+    await Deliverer(database, settings).run_once()
+    assert len((await api.get(f"{path}/deliveries?state=sent")).json["items"]) == 1
+    disabled = (await api.post(f"{path}/disable", {"reason": "<i>moved</i>"})).json
+    assert (disabled["is_active"], disabled["disabled_reason"]) == (False, "<i>moved</i>")
+    assert (await api.post(f"{path}/retry")).status == 409
+    assert (await api.post(f"{path}/enable")).json["is_active"] is True
+    assert (await api.send("DELETE", path)).json == {"id": made["id"]}
+    for method, more in (("GET", ""), ("GET", "/deliveries"), ("POST", "/test"), ("POST", "/retry"),
+                         ("POST", "/enable"), ("POST", "/rotate-secret")):  # fmt: skip
+        assert (await api.send(method, path + more)).status == 404, more
+
+
+async def test_events(api: Api, database: Database) -> None:
+    products = [await add_product(database, n) for n in (1, 2)]
+    for product in (*products, products[0]):
+        await happen(database, product)
+    for query, count in (
+        ("", 3),
+        (f"?product_id={products[0]}", 2),
+        ("?kind=product.price_changed&since=2001-01-01", 3),
+        ("?kind=catalog.audit", 0),
+        ("?domain=shop.example", 0),
+    ):
+        found = (await api.get(f"/api/events{query}")).json["items"]
+        assert len(found) == count, query
+    first = (await api.get("/api/events?limit=2")).json
+    rest = (await api.get(f"/api/events?limit=2&cursor={first['next_cursor']}")).json
+    assert len(first["items"]) + len(rest["items"]) == 3
+    assert rest["items"][0]["payload"] == {"new": "<b>9</b>"}
+    for query in ("?kind=x", "?since=x", "?cursor=x", "?product_id=0"):
+        assert (await api.get(f"/api/events{query}")).status == 422
+
+
+async def test_operators_look_and_admins_change(keyed: Keyed) -> None:
+    reader, operator = await keyed(Scope.READ), await keyed(Scope.OPERATE)
+    admin = await keyed(Scope.ADMIN)
+    made = await add(admin, HOOK)
+    path = f"/api/webhooks/{made['id']}"
+    assert (await reader.get("/api/events")).status == 200
+    assert (await reader.get("/api/webhooks")).status == 403
+    assert (await operator.get(path)).status == 200
+    for action in ("test", "disable", "enable", "retry", "rotate-secret"):
+        assert (await operator.post(f"{path}/{action}")).status == 403, action
+    assert (await operator.send("DELETE", path)).status == 403
+    assert (await operator.post("/api/webhooks", {"url": "https://b.example/"})).status == 403
