@@ -40,18 +40,20 @@ async def test_good_items_are_tracked_and_bad_ones_named(api: Api, database: Dat
         None,
         ["https://shop.example/list"],
         "https://169.254.169.254/latest",
-        "https://shop.example/nul\0",
+        {"url": "https://shop\0.example/", "note": 10**40},
         NASTY,
         "HTTPS://SHOP.example/lamp#again",
+        "https://shop.example/\ud800\0",
         every="1d",
     )
-    assert (done["added"], done["known"], done["bad"]) == (2, 1, 10)
+    assert (done["added"], done["known"], done["bad"]) == (3, 1, 10)
     assert [bad["item"] for bad in done["refused"]] == list(range(2, 12))
     assert all(bad["reason"] for bad in done["refused"])
     assert [(each["item"], each["url"]) for each in done["tasks"]] == [
         (0, LAMP),
         (1, "https://shop.example/desk"),
         (12, "HTTPS://SHOP.example/lamp#again"),
+        (13, "https://shop.example/\N{REPLACEMENT CHARACTER}"),
     ]
     assert done["tasks"][0]["id"] == done["tasks"][2]["id"]
     desk = (await api.get(f"/api/tasks/{done['tasks'][1]['id']}")).json

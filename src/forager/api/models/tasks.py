@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-import orjson
 from pydantic import Field, WithJsonSchema, model_validator
 
 from forager.api.limits import MAX_BULK
@@ -17,9 +17,9 @@ from forager.catalog.selection import Selection
 from forager.catalog.task import Hold, TaskStatus
 from forager.catalog.wish import BadLine, Terms, Wish
 from forager.errors import InvalidInput
+from forager.extract.text import storable
 
 MAX_TRACKED = 10_000
-SHOWN_LENGTH = 200
 
 RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
 Priority = Annotated[int, Field(ge=1, le=10, description="1 is the highest.")]
@@ -156,11 +156,19 @@ class RefusedItem(View):
     reason: str
     text: str
 
+    @classmethod
+    def of(cls, bad: BadLine) -> RefusedItem:
+        return cls(item=bad.line, reason=bad.reason, text=storable(bad.text))
+
 
 class TrackedTask(View):
     item: int = Field(description="The place of its URL in the list, from 0.")
     id: int
     url: str = Field(description="As it was given.")
+
+    @classmethod
+    def of(cls, wish: Wish, task_id: int) -> TrackedTask:
+        return cls(item=wish.line, id=task_id, url=storable(wish.url))
 
 
 class TrackResult(View):
@@ -304,7 +312,5 @@ class SchedulerState(View):
 
 
 def _wish(number: int, item: Any) -> Wish | BadLine:
-    text = item if isinstance(item, str) else orjson.dumps(item).decode()
-    if "\0" in text or "\\u0000" in text:
-        return BadLine(number, "it holds a NUL character", text.replace("\0", "")[:SHOWN_LENGTH])
-    return wish_of(number, item, text)
+    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+    return wish_of(number, item, storable(text))

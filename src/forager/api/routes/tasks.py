@@ -74,7 +74,7 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
             updated=tracked.updated,
             bad=tracked.bad,
             tasks=await _tasks_of(here, wishes),
-            refused=[RefusedItem(item=b.line, reason=b.reason, text=b.text) for b in refused],
+            refused=[RefusedItem.of(bad) for bad in refused],
         )
 
     return await once.do(add, status=201)
@@ -84,7 +84,7 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
     kept = [wish for wish in wishes if isinstance(wish, Wish)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
-        TrackedTask(item=wish.line, id=task_id, url=wish.url)
+        TrackedTask.of(wish, task_id)
         for wish, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
