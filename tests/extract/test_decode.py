@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.charsets import encoding_for, python_codec
-from forager.extract.decode import EncodingSource, decode
+from forager.extract.decode import EncodingSource, decode, utf8_of
 from forager.extract.text import storable
 
 LABELS = ["utf-8", "latin1", "shift_jis", "gb2312", "big5", "euc-kr", "iso-2022-jp", "utf-16"]
@@ -109,3 +109,29 @@ def test_declared_encodings_never_fail(label: str, body: bytes) -> None:
 @given(st.text(st.characters()))
 def test_any_text_can_be_made_storable(text: str) -> None:
     assert _is_storable(storable(text))
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("grüße".encode(), "text/html; charset=utf-8"),
+        ("<meta charset=utf-8>grüße".encode(), None),
+        ("grüße".encode(), None),
+        (b"\xef\xbb\xbfgr\xc3\xbc\xc3\x9fe", None),
+        ("grüße".encode("cp1252"), None),
+        ("grüße".encode("cp1252"), "text/html; charset=latin1"),
+        ("grüße".encode("utf-16"), None),
+        (b"a\0b\xc3\xbc", "text/html; charset=utf-8"),
+        ("grüße".encode("cp1252"), "text/html; charset=utf-8"),
+        ("grüße".encode()[:-4], "text/html; charset=utf-8"),
+    ],
+)
+def test_utf8_reads_as_the_text_does(body: bytes, content_type: str | None) -> None:
+    read = utf8_of(body, content_type).decode("utf-8", "replace")
+    assert read == decode(body, content_type).text
+
+
+@given(st.binary(max_size=200), st.sampled_from([None, *(f"a/b; charset={x}" for x in LABELS)]))
+def test_any_bytes_read_the_same_in_utf8(body: bytes, content_type: str | None) -> None:
+    read = utf8_of(body, content_type).decode("utf-8", "replace")
+    assert read == decode(body, content_type).text

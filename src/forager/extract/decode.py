@@ -11,6 +11,7 @@ import cchardet
 from forager.extract.charsets import encoding_for, python_codec
 
 _PRESCAN_BYTES = 1024
+_BOM = b"\xef\xbb\xbf"
 # detection costs time per byte, and more text does not make it surer
 _DETECT_BYTES = 65_536
 
@@ -49,10 +50,19 @@ def decode(body: bytes, content_type: str | None = None) -> Decoded:
     return Decoded(text.removeprefix("\ufeff"), encoding, source, damaged)
 
 
-def utf8_of(body: bytes, decoded: Decoded) -> bytes:
-    """The text in UTF-8: the body itself, where it is just that."""
-    changed = decoded.damaged or decoded.source is EncodingSource.BOM or b"\0" in body
-    return decoded.text.encode() if changed or decoded.encoding != "utf-8" else body
+def utf8_of(body: bytes, content_type: str | None = None) -> bytes:
+    """The text in UTF-8: the body itself, where it says that it is just that.
+
+    Bytes that mean nothing are left in it there, for whoever decodes a part to replace.
+    """
+    if b"\0" in body or body.startswith(_BOM):
+        return decode(body, content_type).text.encode()
+    declared = _declared(body, content_type)
+    if declared is not None and declared[0] == "utf-8":
+        return body
+    decoded = decode(body, content_type)
+    is_utf8 = decoded.encoding == "utf-8" and not decoded.damaged
+    return body if is_utf8 else decoded.text.encode()
 
 
 def _declared(body: bytes, content_type: str | None) -> tuple[str, EncodingSource] | None:
@@ -90,7 +100,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _byte_order_mark(body: bytes) -> str | None:
-    if body.startswith(b"\xef\xbb\xbf"):
+    if body.startswith(_BOM):
         return "utf-8"
     if body.startswith(b"\xfe\xff"):
         return "utf-16be"

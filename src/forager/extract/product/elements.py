@@ -10,6 +10,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_KEPT = 1_500
+_MAX_META = 400
 
 Attributes = Mapping[str, str | None]
 
@@ -81,11 +82,28 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     return found
 
 
+def read_metas(elements: Elements) -> dict[str, list[str]]:
+    metas: dict[str, list[str]] = {}
+    for element in elements.metas[:_MAX_META]:
+        name = element.attributes.get("property") or element.attributes.get("name")
+        if name and (content := element.attributes.get("content")):
+            metas.setdefault(name.strip().lower(), []).append(content)
+    return metas
+
+
 def tag_id(tag: str) -> int:
     """The parser's number for a tag, which is compared faster than its name."""
     element = LexborHTMLParser(f"<{tag}>").css_first(tag)
     assert element is not None, "the parser makes an element of every tag named here"
     return element.tag_id
+
+
+def text_id() -> int:
+    """The parser's number for a text."""
+    body = LexborHTMLParser("x").body
+    assert body is not None
+    assert body.first_child is not None
+    return body.first_child.tag_id
 
 
 _LISTS = {

@@ -34,7 +34,7 @@ class Claim:
 def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     """The product that the facts of one page describe, with the evidence for every field."""
     known = list(facts)
-    chosen = {name: claim for name in FieldName if (claim := choose(name, known))}
+    chosen = {name: claim for name in _names(known) if (claim := choose(name, known))}
     _settle_price(chosen, known)
     _settle_availability(chosen, known)
     _doubt_price(chosen)
@@ -45,6 +45,12 @@ def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     values = {str(name): claim.value for name, claim in chosen.items()}
     product = replace(Product(evidence=evidence), **values)
     return replace(product, confidence=likeness(product, known, page))
+
+
+def _names(facts: list[Fact]) -> list[FieldName]:
+    """The fields that anything is said about, in their order."""
+    said = {fact.field for fact in facts}
+    return [name for name in FieldName if name in said]
 
 
 def choose(name: FieldName, facts: list[Fact]) -> Claim | None:

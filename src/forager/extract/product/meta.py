@@ -22,7 +22,6 @@ from forager.extract.product.wording import (
     sku_of,
 )
 
-_MAX_META = 400
 Reader = Callable[[str], Any]
 
 # what a name is about, how far it is believed, and how it is read; the first value of a field wins
@@ -66,9 +65,11 @@ _IMAGES = ("og:image", "og:image:secure_url", "og:image:url", "twitter:image", "
 
 
 def meta_facts(page: ProductPage) -> Iterator[Fact]:
-    metas = _by_name(page)
+    metas = page.metas
     for name, (field, trust, read) in _NAMES.items():
-        value = next((v for text in metas.get(name, ())[:3] if (v := read(text))), None)
+        if name not in metas:
+            continue
+        value = next((v for text in metas[name][:3] if (v := read(text))), None)
         if value is not None:
             yield Fact(field, value, trust, _origin(name))
     yield from _price_facts(metas, page)
@@ -81,16 +82,7 @@ def meta_facts(page: ProductPage) -> Iterator[Fact]:
 
 def page_type(page: ProductPage) -> str:
     """What OpenGraph calls the page: product, article, website..."""
-    return next(iter(_by_name(page).get("og:type", ())), "").lower()
-
-
-def _by_name(page: ProductPage) -> dict[str, list[str]]:
-    metas: dict[str, list[str]] = {}
-    for element in page.elements.metas[:_MAX_META]:
-        name = element.attributes.get("property") or element.attributes.get("name")
-        if name and (content := element.attributes.get("content")):
-            metas.setdefault(name.strip().lower(), []).append(content)
-    return metas
+    return next(iter(page.metas.get("og:type", ())), "").lower()
 
 
 def _origin(name: str) -> str:

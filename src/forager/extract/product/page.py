@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from forager.errors import InvalidInput
-from forager.extract.decode import decode, utf8_of
+from forager.extract.decode import utf8_of
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_source
 from forager.extract.product.currency import country_hints
-from forager.extract.product.elements import Elements, collect_elements
+from forager.extract.product.elements import Elements, collect_elements, read_metas
 from forager.extract.product.json_ld import read_json_ld
 from forager.extract.urls import Refusal, Resolver, normalise
 
@@ -24,13 +24,16 @@ from forager.extract.urls import Refusal, Resolver, normalise
 class ProductPage:
     """The address, the text and the tree of a page. The tree is shared: nobody may change it.
 
-    `source` is the text in UTF-8, in which it is found sooner whether the page holds something.
+    `source` is the text in UTF-8, which is searched much faster than `html`.
     """
 
     url: str
-    html: str
     source: bytes
     tree: LexborHTMLParser
+
+    @cached_property
+    def html(self) -> str:
+        return self.source.decode("utf-8", "replace")
 
     @cached_property
     def elements(self) -> Elements:
@@ -41,6 +44,11 @@ class ProductPage:
     def linked_data(self) -> list[dict[str, Any]]:
         """The items of the page's JSON-LD."""
         return read_json_ld(self.elements)
+
+    @cached_property
+    def metas(self) -> dict[str, list[str]]:
+        """What `<meta>` elements say, by their names in lower case."""
+        return read_metas(self.elements)
 
     @cached_property
     def currency_hints(self) -> tuple[str, ...]:
@@ -106,16 +114,9 @@ def open_page(
         raise InvalidInput(f"cannot read a product from {url!r}: {address.value}")
     if content_type is None:
         content_type = next((v for name, v in headers if name.lower() == "content-type"), None)
-    text, source = _readable(body, content_type)
+    source, _ = cut_hostile_source(utf8_of(body, content_type))
     if kind_of(body, content_type, address) is ContentKind.XHTML:
-        text = close_self_closed(text)
-        source = text.encode()
+        source = close_self_closed(source.decode("utf-8", "replace")).encode()
     # events keep copies of chosen options up to date, which nobody reads here
     tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
-    return ProductPage(address, text, source, tree)
-
-
-def _readable(body: bytes, content_type: str | None) -> tuple[str, bytes]:
-    decoded = decode(body, content_type)
-    source, cut = cut_hostile_source(utf8_of(body, decoded))
-    return (decoded.text if cut is None else source.decode()), source
+    return ProductPage(address, source, tree)

@@ -37,6 +37,7 @@ _MONEY = re.compile(
     rf"(?:[.,][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 _MACHINE = re.compile(r"[+]?\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d)?")
 
 
@@ -54,6 +55,8 @@ class Money:
 def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
     """Every amount in a text, with and without a currency, as a reader sees them."""
     hints = tuple(hints)
+    if not _DIGIT.search(text):
+        return
     for found in _MONEY.finditer(text):
         symbol, currency = _currency_beside(found, hints)
         amount = amount_of(found["amount"], currency)

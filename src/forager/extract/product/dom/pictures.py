@@ -18,10 +18,11 @@ _SMALL = 60
 
 
 def picture_facts(view: View) -> Iterator[Fact]:
-    found = []
-    for element in view.elements.images[:400]:
-        if _belongs(element, view) and (url := _address(element, view)):
-            found.append((url, element.attributes.get("alt")))
+    found = [
+        (url, element.attributes.get("alt"))
+        for element in view.elements.images[:400]
+        if _belongs(element, view) and (url := _address(element, view))
+    ]
     if images := gallery(found):
         yield Fact(FieldName.IMAGES, images[:20], 0.4, "dom:img")
 

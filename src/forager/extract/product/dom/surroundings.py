@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
+from forager.extract.product.elements import tag_id
+
 _MAX_CLIMB = 60
 
 
@@ -43,8 +45,11 @@ _TILE = re.compile(
 )
 _HIDDEN = re.compile(r"(?:^|[\s_-])(?:hidden|hide|invisible|d-none|visually-hidden)(?:$|\s)")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
-_STRUCK_TAGS = frozenset(["s", "del", "strike"])
-_ELSEWHERE_TAGS = frozenset(["footer", "nav", "header", "noscript", "template"])
+_STRUCK_TAGS = frozenset(map(tag_id, ["s", "del", "strike"]))
+_ELSEWHERE_TAGS = frozenset(map(tag_id, ["footer", "nav", "header", "noscript", "template"]))
+_LINK = tag_id("a")
+_TELLING_TAGS = frozenset([*_STRUCK_TAGS, *_ELSEWHERE_TAGS, _LINK])
+_NO_NAMES = (False, False, False)
 
 
 @lru_cache(maxsize=16_384)
@@ -83,16 +88,21 @@ class Map:
 
     def _step(self, node: LexborNode, above: Surroundings) -> Surroundings:
         attributes = node.attributes
-        tag = node.tag or ""
-        if not attributes and tag not in _STRUCK_TAGS and tag not in _ELSEWHERE_TAGS:
+        tag = node.tag_id
+        if not attributes and tag not in _TELLING_TAGS:
             return above
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400]
-        elsewhere, tile, hidden = _named(names) if names != " " else (False, False, False)
+        names = attributes.get("class") or ""
+        if identifier := attributes.get("id"):
+            names = f"{names} {identifier}"
+        named = elsewhere, tile, hidden = _named(names[:400]) if names else _NO_NAMES
+        style = attributes.get("style")
+        if named == _NO_NAMES and not style and tag not in _TELLING_TAGS:
+            # most elements change nothing
+            return above._replace(hidden=True) if "hidden" in attributes else above
         if node.mem_id in self._central:
             elsewhere = tile = hidden = False
         elif tag in _ELSEWHERE_TAGS:
             elsewhere = True
-        style = attributes.get("style")
         if "hidden" in attributes or (style and _HIDDEN_STYLE.search(style[:300].lower())):
             hidden = True
         return Surroundings(
@@ -100,7 +110,7 @@ class Map:
             above.tile or tile,
             above.hidden or hidden,
             above.struck or tag in _STRUCK_TAGS or bool(style and "line-through" in style),
-            above.linked or (tag == "a" and len(attributes.get("href") or "") > 2),
+            above.linked or (tag == _LINK and len(attributes.get("href") or "") > 2),
         )
 
 
