@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check bench-queue bench-crawl bench-search bench-scheduler bench-products bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check screenshots bench-queue bench-crawl bench-search bench-scheduler bench-products bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -34,6 +34,9 @@ check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+screenshots: $(READY) ## Take every page of the dashboard into build/screenshots (needs Chromium)
+	@PYTHONPATH=tests $(BIN)/python -m tests.screenshots
 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue

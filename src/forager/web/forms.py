@@ -39,7 +39,7 @@ class Form:
         if not text:
             return None
         if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
-            raise InvalidInput(f"{name} must be a whole number from {least:,} to {most:,}")
+            raise InvalidInput(f"{_words(name)} must be a whole number from {least:,} to {most:,}")
         return int(text)
 
     def amount(self, name: str, *, least: float = 0.0, most: float = 1e9) -> float | None:
@@ -52,8 +52,12 @@ class Form:
         except ValueError:
             value = -1.0
         if not least <= value <= most:  # also refuses what is no number at all
-            raise InvalidInput(f"{name} must be a number from {least:,g} to {most:,g}")
+            raise InvalidInput(f"{_words(name)} must be a number from {least:,g} to {most:,g}")
         return value
+
+
+def _words(name: str) -> str:
+    return f"“{name.replace('_', ' ')}”"
 
 
 def parse_form(body: bytes) -> Form:

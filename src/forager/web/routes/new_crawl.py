@@ -64,4 +64,6 @@ def _options(form: Form) -> CrawlOptions:
         "concurrency": form.number("concurrency", least=1, most=1000),
         "allow_private": form.checked("allow_private") or None,
     }
-    return crawl_options({name: value for name, value in given.items() if value})
+    return crawl_options(
+        {name: value for name, value in given.items() if value not in (None, "", [])}
+    )

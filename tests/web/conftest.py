@@ -1,0 +1,75 @@
+"""A real server with the dashboard, visitors to it, and a browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from built_site import Crawls
+from forager.access.keys import create_key
+from forager.access.scope import Scope
+from forager.api.server import serve
+from forager.db.database import Database
+from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
+from forager.settings import Settings
+from forager.web.app import dashboard
+from web.browser import Tab, open_browser, open_tab
+from web.visitor import Visitor
+
+
+@pytest.fixture
+def web_settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"api_port": 0})
+
+
+@pytest.fixture
+async def address(web_settings: Settings, database: Database) -> AsyncIterator[str]:
+    stopping = asyncio.Event()
+    started: asyncio.Queue[str] = asyncio.Queue()
+    serving = asyncio.create_task(
+        serve(web_settings, database, stopping, started=started.put_nowait, extend=dashboard)
+    )
+    async with asyncio.timeout(30):
+        where = await started.get()
+    yield where
+    stopping.set()
+    await serving
+
+
+@pytest.fixture
+async def visitor(address: str) -> AsyncIterator[Visitor]:
+    async with Visitor(address) as someone:
+        yield someone
+
+
+@pytest.fixture
+async def admin_key(database: Database) -> str:
+    """The text of a key that may do everything."""
+    return (await create_key(database, "test", scope=Scope.ADMIN)).text
+
+
+@pytest.fixture
+async def tab(address: str) -> AsyncIterator[Tab]:
+    """A tab of a browser at this machine; it must have nothing to complain about at the end."""
+    async with open_browser() as browser:
+        opened, _ = await open_tab(browser, address)
+        yield opened
+        assert opened.complaints == []
+
+
+@pytest.fixture
+async def worker(database: Database, web_settings: Settings) -> AsyncIterator[Supervisor]:
+    """Somebody who runs jobs."""
+    supervisor = Supervisor(database, web_settings)
+    running = asyncio.ensure_future(supervisor.run())
+    yield supervisor
+    supervisor.stop()
+    await asyncio.wait_for(running, 60)
+
+
+@pytest.fixture
+def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
+    return Crawls(database, queue, settings)

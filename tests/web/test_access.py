@@ -1,0 +1,172 @@
+"""Who gets in: keys, sessions, forms from elsewhere, and what browsers are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from built_site import Crawls
+from forager.access.keys import create_key, public_id, revoke_key
+from forager.access.scope import Scope
+from forager.db.database import Database
+from web.visitor import Visitor
+
+PAGES = ("/", "/jobs", "/sources", "/search", "/search?q=guide", "/new-crawl", "/workers", "/keys")
+ELSEWHERE = "https://evil.example"
+
+
+async def test_without_any_key_this_machine_needs_none_and_is_told_so(visitor: Visitor) -> None:
+    page = await visitor.get("/")
+    assert page.status == 200
+    assert "nobody needs to sign in" in page.text
+
+
+async def test_with_a_key_everybody_signs_in(visitor: Visitor, admin_key: str) -> None:
+    for path in PAGES:
+        sent_away = await visitor.get(path, allow_redirects=False)
+        assert sent_away.status == 303
+        assert sent_away.headers["Location"].startswith("/sign-in?next=")
+    signed = await visitor.sign_in(admin_key)
+    assert signed.status == 303
+    assert [(await visitor.get(path)).status for path in PAGES] == [200] * len(PAGES)
+
+
+async def test_the_session_cookie_is_kept_from_scripts_other_sites_and_open_lines(
+    visitor: Visitor, admin_key: str
+) -> None:
+    cookie = (await visitor.sign_in(admin_key)).headers["Set-Cookie"]
+    for flag in ("HttpOnly", "Secure", "SameSite=strict", "Path=/", "Max-Age="):
+        assert flag in cookie
+    assert admin_key not in cookie
+
+
+@pytest.mark.parametrize(
+    "key", ["", "nonsense", f"fgr_{'0' * 12}_{'0' * 64}", "fgr_\x00", "<script>"]
+)
+async def test_a_wrong_key_gets_no_session(visitor: Visitor, admin_key: str, key: str) -> None:
+    refused = await visitor.sign_in(key)
+    assert refused.status == 401
+    assert "Set-Cookie" not in refused.headers
+    assert "<script>" not in refused.text
+
+
+async def test_a_revoked_key_ends_its_sessions(
+    visitor: Visitor, database: Database, admin_key: str
+) -> None:
+    await visitor.sign_in(admin_key)
+    await revoke_key(database, public_id(admin_key))
+    assert (await visitor.get("/jobs", allow_redirects=False)).status == 303
+
+
+async def test_the_first_key_ends_the_sessions_without_one(
+    visitor: Visitor, database: Database
+) -> None:
+    assert (await visitor.get("/jobs")).status == 200
+    await create_key(database, "first", scope=Scope.ADMIN)
+    assert (await visitor.get("/jobs", allow_redirects=False)).status == 303
+
+
+async def test_signing_out_takes_the_cookie_back(visitor: Visitor, admin_key: str) -> None:
+    await visitor.sign_in(admin_key)
+    await visitor.act("/sign-out")
+    assert (await visitor.get("/", allow_redirects=False)).status == 303
+
+
+async def test_a_cookie_that_was_changed_is_no_session(visitor: Visitor, admin_key: str) -> None:
+    await visitor.sign_in(admin_key)
+    [session] = [c for c in visitor.session.cookie_jar if c.key == "forager_session"]
+    forged = session.value[:-6] + ("aaaaa=" if session.value[-6] != "a" else "bbbbb=")
+    visitor.session.cookie_jar.clear()
+    for cookie in (forged, "x", "A" * 5000, "%00"):
+        found = await visitor.get("/jobs", headers={"Cookie": f"forager_session={cookie}"},
+                                  allow_redirects=False)  # fmt: skip
+        assert found.status == 303
+
+
+async def test_signing_in_leads_to_no_other_site(visitor: Visitor, admin_key: str) -> None:
+    for place in (ELSEWHERE, "//evil.example", "/\\evil.example", "javascript:alert(1)", "/\n/x"):
+        fields = {"key": admin_key, "next": place}
+        signed = await visitor.post("/sign-in", fields, allow_redirects=False)
+        assert signed.headers["Location"] == "/sign-in?signed&next=/"
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 32, "ä"])
+async def test_a_form_without_the_token_is_refused(visitor: Visitor, token: str | None) -> None:
+    await visitor.get("/")
+    fields = {"urls": "https://docs.example.org/"} | ({} if token is None else {"csrf": token})
+    refused = await visitor.post("/new-crawl", fields)
+    assert refused.status == 403
+    assert "not from a page of this session" in refused.text
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": ELSEWHERE}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+async def test_a_form_of_another_site_is_refused_even_with_the_token(
+    visitor: Visitor, headers: dict[str, str]
+) -> None:
+    token = await visitor.token()
+    refused = await visitor.post("/keys", {"csrf": token, "name": "theirs"}, headers=headers)
+    assert refused.status == 403
+    assert "theirs" not in (await visitor.get("/keys")).text
+
+
+async def test_scopes_hold_for_pages_and_forms(visitor: Visitor, database: Database) -> None:
+    reader = (await create_key(database, "reader", scope=Scope.READ)).text
+    await visitor.sign_in(reader)
+    assert (await visitor.get("/jobs")).status == 200
+    assert (await visitor.get("/keys")).status == 403
+    assert (await visitor.get("/workers")).status == 403
+    assert (await visitor.act("/new-crawl", {"urls": "https://a.example/"})).status == 403
+    assert "/keys" not in (await visitor.get("/jobs")).text
+
+
+async def test_an_owner_sees_nothing_of_another(
+    visitor: Visitor, database: Database, crawls: Crawls
+) -> None:
+    await crawls.crawl({"a": "alpha"})
+    operator = (await create_key(database, "operator", scope=Scope.OPERATE)).text
+    await visitor.sign_in(operator)
+    assert (await visitor.get("/sources/docs.example.org")).status == 404
+    assert "docs.example.org" not in (await visitor.get("/sources")).text
+    assert (await visitor.act("/sources/docs.example.org/rollback")).status == 404
+
+
+async def test_every_answer_tells_browsers_to_run_nothing_but_our_files(visitor: Visitor) -> None:
+    asset = (await visitor.get("/")).text.split('src="')[1].split('"')[0]
+    for path in (*PAGES, "/sign-in", "/nowhere", "/jobs/0/x", asset):
+        headers = (await visitor.get(path)).headers
+        policy = headers["Content-Security-Policy"]
+        assert "script-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+
+
+async def test_no_page_has_script_or_style_inside_of_it(visitor: Visitor, crawls: Crawls) -> None:
+    await crawls.crawl({"a": "alpha"})
+    for path in (*PAGES, "/sources/docs.example.org", "/sign-in", "/nowhere"):
+        text = (await visitor.get(path)).text
+        assert " style=" not in text
+        assert "<style" not in text
+        assert " onclick=" not in text
+        assert text.count("<script") == text.count('<script src="/static/')
+
+
+async def test_an_error_is_a_page_for_people_and_a_problem_for_programs(visitor: Visitor) -> None:
+    page = await visitor.get("/nowhere")
+    assert (page.status, "There is no such thing" in page.text) == (404, True)
+    problem = await visitor.get("/nowhere", headers={"Accept": "application/json"})
+    assert problem.headers["Content-Type"] == "application/problem+json"
+    asked = await visitor.get("/api/nowhere", headers={"Accept": "text/html"})
+    assert asked.headers["Content-Type"] == "application/problem+json"
+
+
+async def test_a_key_is_shown_once_and_named_ever_after(visitor: Visitor) -> None:
+    made = await visitor.act("/keys", {"name": "<b>nightly</b>", "scope": "admin", "days": "7"})
+    key = made.text.split('id="secret">')[1].split("<")[0]
+    assert "&lt;b&gt;nightly" in made.text
+    await visitor.sign_in(key)
+    listed = await visitor.get("/keys")
+    assert key not in listed.text
+    assert public_id(key) in listed.text

@@ -1,0 +1,182 @@
+"""The dashboard as a person uses it: in a real browser, with a mouse, a keyboard or a phone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import expect
+
+from built_site import SOURCE, Crawls
+from forager.access.keys import create_key
+from forager.access.scope import Scope
+from forager.db.database import Database
+from forager.jobs.job import NewJob
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
+from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
+
+pytestmark = pytest.mark.timeout(300)
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+@pytest.fixture(autouse=True)
+def patience() -> None:
+    expect.set_options(timeout=LIMIT)
+
+
+async def pages_of(queue: Queue, crawls: Crawls) -> list[str]:
+    """Every page, with something on it."""
+    await crawls.crawl({"a": "alpha", "b": HOSTILE})
+    await crawls.crawl({"a": "ALPHA", "c": "a" * 300})
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="long." * 30 + "example"))).job
+    return [
+        "/", "/jobs", "/jobs?q=nothing", f"/jobs/{job.id}", f"/jobs/{job.id}/pages",
+        f"/jobs/{job.id}/events", "/sources", f"/sources/{SOURCE}", f"/sources/{SOURCE}/pages",
+        f"/sources/{SOURCE}/diff", "/search", "/search?q=alpha",
+        f"/read?url=https://{SOURCE}/a", "/new-crawl", "/workers", "/keys", "/sign-in",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [1280, PHONE])
+async def test_no_page_complains_or_is_wider_than_the_screen(
+    address: str, queue: Queue, crawls: Crawls, width: int
+) -> None:
+    paths = await pages_of(queue, crawls)
+    async with open_browser() as browser:
+        tab, _ = await open_tab(browser, address, width=width)
+        for path in paths:
+            await tab.go(path)
+            assert (path, await tab.overflow()) == (path, 0)
+            assert (path, tab.complaints) == (path, [])
+
+
+async def test_a_person_signs_in_and_out(tab: Tab, admin_key: str) -> None:
+    await tab.go("/jobs")
+    await tab.page.get_by_label("API key").fill("fgr_wrong")
+    await tab.page.get_by_role("button", name="Sign in").click()
+    await expect(tab.page.get_by_role("alert")).to_contain_text("not an API key")
+    await tab.page.get_by_label("API key").fill(admin_key)
+    await tab.page.get_by_role("button", name="Sign in").click()
+    await expect(tab.page.get_by_role("heading", name="Jobs")).to_be_visible()
+    await tab.page.get_by_role("button", name="Sign out").click()
+    await expect(tab.page.get_by_label("API key")).to_be_visible()
+    # the browser itself says so of an answer 401
+    tab.complaints = [said for said in tab.complaints if "401" not in said]
+
+
+async def test_a_crawl_is_started_watched_paused_resumed_and_searched(
+    tab: Tab, worker: Supervisor, queue: Queue
+) -> None:
+    await tab.go("/")
+    await tab.page.get_by_role("button", name="Crawl the bundled site").click()
+    await tab.page.wait_for_url("**/jobs/*")
+    badge = tab.page.locator("h1 .badge")
+    await expect(badge).to_have_text("processing")
+    fetched = tab.page.locator("#live_ledger .legend li").first
+    await expect(fetched).not_to_have_text("fetched 0")
+    await tab.page.get_by_role("button", name="Pause").click()
+    await expect(badge).to_have_text("paused")
+    await tab.page.get_by_role("button", name="Resume").click()
+    await expect(badge).to_have_text("completed")
+    await expect(tab.page.locator("#live_progress strong")).to_have_text("100 %")
+    [job] = (await queue.list_jobs()).items
+    moves = [event.move for event in await queue.events(job.id)]
+    assert [m for m in moves if m in ("pause", "park", "resume")] == ["pause", "park", "resume"]
+
+    await tab.page.get_by_role("link", name="Search").first.click()
+    await tab.page.get_by_label("Find in the published pages").fill("ledger")
+    await expect(tab.page.locator("mark").first).to_have_text("ledger")
+    await tab.page.locator(".hit a").first.click()
+    await expect(tab.page.locator(".section-found")).to_be_visible()
+
+
+async def test_a_generation_is_rolled_back_after_a_question(tab: Tab, crawls: Crawls) -> None:
+    await crawls.crawl({"a": "alpha"})
+    await crawls.crawl({"a": "ALPHA"})
+    await tab.go(f"/sources/{SOURCE}")
+    second, first = tab.page.locator("tr#g-2 .badge"), tab.page.locator("tr#g-1 .badge")
+    await expect(second).to_have_text("published")
+    await tab.page.get_by_role("button", name="Go back to 1").click()
+    await tab.page.get_by_role("button", name="Keep it as it is").click()
+    await expect(second).to_have_text("published")
+    await tab.page.get_by_role("button", name="Go back to 1").click()
+    await tab.page.locator("#confirm-yes").click()
+    await expect(first).to_have_text("published")
+    await expect(second).to_have_text("retired")
+    await expect(tab.page.locator("#notices")).to_contain_text("generation 1 again")
+
+
+async def test_what_others_do_arrives_without_a_reload(tab: Tab, queue: Queue) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
+    await tab.go("/jobs")
+    box = tab.page.get_by_label("Select the job of one.example")
+    await box.check()
+    await expect(tab.page.locator("[data-count]")).to_have_text("1 selected")
+    await queue.cancel(job.id)
+    await expect(tab.page.locator(f"#j-{job.id} .badge")).to_have_text("cancelled")
+    # what a person ticked stays ticked
+    await expect(box).to_be_checked()
+
+
+async def test_a_hidden_tab_has_no_stream_and_a_lost_connection_is_shown(
+    address: str, queue: Queue, crawls: Crawls
+) -> None:
+    async with open_browser() as browser:
+        tab, context = await open_tab(browser, address)
+        await tab.go("/jobs")
+        state = tab.page.locator("#live-state")
+        await expect(state).to_contain_text("Live, as of")
+        await context.set_offline(True)
+        await tab.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await expect(state).to_contain_text("Not live")
+        await context.set_offline(False)
+        await expect(state).to_contain_text("Live, as of")
+        ended: asyncio.Queue[str] = asyncio.Queue()
+        tab.page.on("requestfinished", lambda request: ended.put_nowait(request.url))
+        tab.page.on("requestfailed", lambda request: ended.put_nowait(request.url))
+        await tab.page.evaluate(
+            "Object.defineProperty(document, 'hidden', {value: true});"
+            " document.dispatchEvent(new Event('visibilitychange'))"
+        )
+        async with asyncio.timeout(30):
+            assert (await ended.get()).endswith("/jobs")
+
+
+async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
+    await tab.go("/")
+    await tab.press("Tab")
+    assert "Skip to the content" in await tab.focused()
+    await tab.press("Enter")
+    await tab.tab_to("All jobs")
+    await tab.press("Enter")
+    await tab.page.wait_for_url("**/jobs")
+    await tab.tab_to("one.example")
+    if "Select" in await tab.focused():
+        await tab.tab_to("one.example")
+    await tab.press("Enter")
+    await tab.page.wait_for_url(f"**/jobs/{job.id}")
+    await tab.tab_to("Cancel")
+    await tab.press("Enter")
+    await expect(tab.page.get_by_role("dialog")).to_be_visible()
+    await tab.press("Escape")
+    assert (await queue.get(job.id)).status is Status.PENDING
+    await tab.press("Enter")
+    await tab.tab_to("Cancel")
+    await tab.press("Enter")
+    await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+
+
+async def test_a_phone_has_its_menu(address: str, database: Database) -> None:
+    key = (await create_key(database, "phone", scope=Scope.ADMIN)).text
+    async with open_browser() as browser:
+        tab, _ = await open_tab(browser, address, width=PHONE, has_touch=True)
+        await tab.go("/keys")
+        await tab.page.get_by_label("API key").fill(key)
+        await tab.press("Enter")
+        await tab.page.get_by_text("Menu").tap()
+        await tab.page.get_by_role("link", name="Sources").first.tap()
+        await expect(tab.page.get_by_role("heading", name="Sources")).to_be_visible()

@@ -1,0 +1,168 @@
+"""What pages show, and what forms do: through HTTP, without a browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from built_site import SOURCE, Crawls, active_site
+from forager.db.database import Database
+from forager.jobs.job import NewJob
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue
+from web.visitor import Visitor
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
+
+
+async def test_what_was_crawled_is_shown_as_text(visitor: Visitor, crawls: Crawls) -> None:
+    await crawls.crawl({"a": HOSTILE, "b": "plain"})
+    for path in (
+        f"/sources/{SOURCE}/pages",
+        "/search?q=alert",
+        f"/read?url=https://{SOURCE}/a&source={SOURCE}",
+    ):
+        page = await visitor.get(path)
+        assert page.status == 200
+        assert "<script>alert" not in page.text
+        assert ESCAPED in page.text or "&lt;" in page.text
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "' OR 1=1 --", "%00", "\N{REPLACEMENT CHARACTER}" * 400])
+async def test_what_is_typed_is_shown_as_text(visitor: Visitor, queue: Queue, text: str) -> None:
+    await queue.enqueue(NewJob(kind="selftest", source_id="one"))
+    for path in ("/jobs", "/search"):
+        page = await visitor.get(path, params={"q": text, "status": text, "source": text})
+        assert page.status in (200, 404)
+        assert "<script>alert" not in page.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs/nonsense",
+        "/jobs/00000000-0000-0000-0000-000000000000",
+        "/jobs?cursor=nonsense",
+        "/sources/none",
+        "/sources/none/diff?old=x",
+        "/read?url=nonsense",
+        "/read?url=https://nowhere.example/",
+        "/keys?cursor=%00",
+    ],
+)
+async def test_what_is_not_there_has_a_page_that_says_so(visitor: Visitor, path: str) -> None:
+    page = await visitor.get(path)
+    assert page.status in (404, 422)
+    assert "<h1>" in page.text
+    assert "Go to the overview" in page.text
+
+
+async def test_jobs_are_found_by_source_and_state(visitor: Visitor, queue: Queue) -> None:
+    for name in ("alpha.example", "beta.example"):
+        await queue.enqueue(NewJob(kind="selftest", source_id=name))
+    found = (await visitor.get("/jobs?q=ALPHA")).text
+    assert "alpha.example" in found
+    assert "beta.example" not in found
+    assert "No job is like this" in (await visitor.get("/jobs?status=failed")).text
+
+
+async def test_a_long_list_says_that_it_is_cut_and_goes_on(visitor: Visitor, queue: Queue) -> None:
+    await queue.enqueue_many([NewJob(kind="selftest") for _ in range(120)])
+    first = (await visitor.get("/jobs")).text
+    assert "Cut: showing 50 of 120 jobs" in first
+    on = first.split("Cut: showing")[1].split('href="')[1].split('"')[0].replace("&amp;", "&")
+    assert "Cut: showing 50" in (await visitor.get(on)).text
+
+
+async def test_one_job_and_many_are_moved(visitor: Visitor, queue: Queue) -> None:
+    jobs = await queue.enqueue_many([NewJob(kind="selftest") for _ in range(3)])
+    await visitor.act(f"/jobs/{jobs[0].id}/move", {"move": "cancel"})
+    assert (await queue.get(jobs[0].id)).status is Status.CANCELLED
+    token = await visitor.token()
+    body = [("csrf", token), ("move", "pause"), *(("id", str(job.id)) for job in jobs)]
+    async with visitor.session.post("/jobs/bulk", data=body) as response:
+        text = await response.text()
+    assert "2 jobs: pause done. 1 job refused" in text
+    assert {(await queue.get(job.id)).status for job in jobs[1:]} == {Status.PAUSED}
+
+
+async def test_an_action_that_is_refused_says_why(visitor: Visitor, queue: Queue) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest"))).job
+    refused = await visitor.act(f"/jobs/{job.id}/move", {"move": "retry"})
+    assert refused.status == 409
+    assert "it is pending" in refused.text
+    nonsense = await visitor.act(f"/jobs/{job.id}/move", {"move": "<b>"})
+    assert nonsense.status == 422
+    script = await visitor.act(
+        f"/jobs/{job.id}/move", {"move": "retry"}, headers={"HX-Request": "true"}
+    )
+    assert "it is pending" in script.headers["HX-Trigger"]
+
+
+async def test_generations_are_compared_published_and_rolled_back(
+    visitor: Visitor, crawls: Crawls, database: Database
+) -> None:
+    await crawls.crawl({"a": "alpha", "b": "beta"})
+    await crawls.crawl({"a": "ALPHA", "b": "beta", "c": "gamma"})
+    difference = (await visitor.get(f"/sources/{SOURCE}/diff")).text
+    assert "From generation 1 to 2" in difference
+    assert '<span class="minus">-alpha</span>' in difference
+    assert '<span class="plus">+ALPHA</span>' in difference
+    await visitor.act(f"/sources/{SOURCE}/rollback")
+    assert await active_site(database) == {"a": "alpha", "b": "beta"}
+    await visitor.act(f"/sources/{SOURCE}/publish", {"generation": "2"})
+    assert len(await active_site(database)) == 3
+
+
+async def test_a_source_gets_a_schedule_and_limits(visitor: Visitor, crawls: Crawls) -> None:
+    await crawls.crawl({"a": "alpha"})
+    await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "12h"})
+    await visitor.act(f"/sources/{SOURCE}/limits", {"keep": "9", "max_shrink": "50"})
+    page = (await visitor.get(f"/sources/{SOURCE}")).text
+    assert "every 12 h" in page
+    assert 'value="9"' in page
+    assert 'value="50.0"' in page
+    wrong = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "often"})
+    assert wrong.status == 422
+    assert "Try 30min" in wrong.text
+
+
+async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue) -> None:
+    started = await visitor.act(
+        "/new-crawl",
+        {"urls": "https://docs.example.org/\nhttps://docs.example.org/b", "max_pages": "7",
+         "exclude": "/old/*", "strategy": "list"},
+    )  # fmt: skip
+    assert started.status == 200
+    [job] = (await queue.list_jobs()).items
+    assert job.payload["max_pages"] == 7
+    assert job.payload["exclude"] == ["/old/*"]
+    assert len(job.payload["urls"]) == 2
+    assert str(job.id) in started.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"urls": "ftp://example.org"}, "cannot be crawled"),
+        ({"urls": "http://127.0.0.1/"}, "allow_private"),
+        ({"urls": ""}, "Urls: "),
+        ({"urls": "https://a.example", "max_pages": "many"}, "“max pages” must be"),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, "Strategy: "),
+    ],
+)
+async def test_a_crawl_that_cannot_be_is_refused_in_words(
+    visitor: Visitor, fields: dict[str, str], words: str
+) -> None:
+    refused = await visitor.act("/new-crawl", fields)
+    assert refused.status in (403, 422)
+    assert words in refused.text
+    assert "<script>alert" not in refused.text
+
+
+async def test_the_colours_are_remembered(visitor: Visitor) -> None:
+    assert 'data-theme="auto"' in (await visitor.get("/")).text
+    await visitor.act("/theme", {"theme": "dark", "to": "/jobs"})
+    assert 'data-theme="dark"' in (await visitor.get("/")).text
+    await visitor.act("/theme", {"theme": HOSTILE})
+    assert 'data-theme="dark"' in (await visitor.get("/")).text
