@@ -114,5 +114,9 @@ class RotateProxy(Retry):
     """The proxy is at fault: try again through another one."""
 
 
+class PerhapsProxy(RotateProxy):
+    """The proxy or the server is at fault: that another proxy succeeds tells which."""
+
+
 class GiveUp(WorkFailed):
     """It will not work however often it is tried."""

@@ -21,6 +21,7 @@ from forager.errors import (
     InvalidInput,
     NotAllowed,
     NotFound,
+    Retry,
     RotateProxy,
 )
 from forager.fetch.client import Client, ClientOptions
@@ -36,6 +37,7 @@ from forager.fetch.proxy import ProxySpec
 from forager.fetch.proxy_probe import ProbeResult, ProxyProber, probe
 from forager.fetch.proxy_record import ProxyRecord, ProxyState, Tally
 from forager.fetch.response import Request
+from forager.fetch.rotation import PooledClient
 from forager.logs import configure_logs
 from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings
@@ -399,6 +401,36 @@ async def crawl_once(pool: ProxyPool, client: Client, url: str) -> int | None:
     else:
         pool.succeeded(proxy.id, (time.perf_counter() - began) * 1000)
     return proxy.id
+
+
+class SilentProxy(HttpProxy):
+    """Hears every request, and hangs up."""
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+
+async def test_whoever_hangs_up_is_found_out_by_another_proxy(
+    proxies: Proxies, pool: ProxyPool
+) -> None:
+    async with (
+        HostileServer() as site,
+        SilentProxy() as silent,
+        HttpProxy() as sound,
+        PooledClient(OPTIONS, pool) as client,
+    ):
+        bad, good = await add(
+            proxies, f"http://127.0.0.1:{silent.port}", f"http://127.0.0.1:{sound.port}"
+        )
+        for _ in range(2):
+            assert (await client.fetch(Request(f"{site.url}/ok"))).status == 200
+        # a server that hangs up does so whoever asks: that is nobody else's fault
+        with pytest.raises(Retry):
+            await client.fetch(Request(f"{site.url}/reset"))
+    await pool.run_once()
+    kept = {one.id: one for one in (await proxies.page(limit=10)).items}
+    assert kept[bad].failure_count >= 1
+    assert (kept[good].failure_count, kept[good].success_count) == (0, 2)
 
 
 async def test_a_dying_proxy_is_turned_off_and_comes_back(

@@ -10,7 +10,15 @@ import aiohttp
 from aiohttp.http_exceptions import LineTooLong
 from python_socks import ProxyError
 
-from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy, SlowDown, WorkFailed
+from forager.errors import (
+    ErrorKind,
+    GiveUp,
+    PerhapsProxy,
+    Retry,
+    RotateProxy,
+    SlowDown,
+    WorkFailed,
+)
 from forager.fetch.limits import Limits
 from forager.fetch.proxy import ProxySpec
 from forager.fetch.response import parse_retry_after
@@ -59,7 +67,9 @@ def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkF
     if _headers_too_large(error):
         return GiveUp("the response headers are larger than allowed", kind=ErrorKind.TOO_LARGE)
     if isinstance(error, aiohttp.ClientError | OSError):
-        return Retry(_network_message(error), kind=ErrorKind.NETWORK)
+        broke_off = proxy is not None and _broke_off(error)
+        failure = PerhapsProxy if broke_off else Retry
+        return failure(_network_message(error), kind=ErrorKind.NETWORK)
     return Retry(f"unexpected {type(error).__name__}: {error}", kind=ErrorKind.INTERNAL)
 
 
@@ -77,6 +87,13 @@ def _is_proxys_fault(error: Exception, proxy: ProxySpec) -> bool:
         # the key names the target when its TLS fails, and the proxy when the proxy's own does
         return error.host == proxy.host.strip("[]") and error.port == proxy.port
     return isinstance(error, aiohttp.ConnectionTimeoutError)
+
+
+def _broke_off(error: Exception) -> bool:
+    """Whether the line through a proxy ended before there was an answer: by whom, nobody knows."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
 
 
 def proxy_failure(error: Exception, address: str) -> RotateProxy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from forager.errors import ErrorKind, Retry, RotateProxy
+from forager.errors import ErrorKind, PerhapsProxy, Retry, RotateProxy
 from forager.extract.hosts import host_of
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.proxies import ProxyPool
@@ -21,6 +21,7 @@ Send = Callable[[PickedProxy], Awaitable[Response]]
 async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
     """Send by the proxy that rested longest; if that is at fault, by the next."""
     tried: list[int] = []
+    suspects: list[tuple[int, str]] = []
     while True:
         picked = await proxies.pick(host_of(url), exclude=tried)
         if picked is None:
@@ -32,11 +33,17 @@ async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
         try:
             response = await send(picked)
         except RotateProxy as error:
-            proxies.failed(picked.id, error.message)
+            if isinstance(error, PerhapsProxy):
+                suspects.append((picked.id, error.message))
+            else:
+                proxies.failed(picked.id, error.message)
             tried.append(picked.id)
             if len(tried) >= PROXIES_PER_REQUEST:
                 raise
             continue
+        # the server answers: those through whom it did not are to blame
+        for proxy_id, reason in suspects:
+            proxies.failed(proxy_id, reason)
         proxies.succeeded(picked.id, response.timing.total * 1000)
         return response
 
