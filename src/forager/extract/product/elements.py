@@ -57,22 +57,28 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     """One walk for all readers: a name is known at once, where a query looks for it everywhere."""
     found = Elements()
     by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
+    order = -1
     # thousands of elements come by, and most say nothing: only cheap questions are asked here
-    for order, node in enumerate(tree.css("*")):
+    for node in tree.root.traverse() if tree.root is not None else ():
+        if (tag := node.tag_id) == _COMMENT:
+            continue
+        order += 1
         attributes = node.attributes
-        if (kept := by_tag.get(node.tag_id)) is not None:
-            kept.append(Element(order, node, attributes, ""))
+        if tag in by_tag:
+            by_tag[tag].append(Element(order, node, attributes, ""))
         if not attributes:
             continue
         others = len(attributes)
         kinds: tuple[str, ...] = ()
         if names := attributes.get("class"):
-            kinds = _KINDS_OF[names]
+            kinds = _KINDS_OF_CLASS[names]
             others -= 1
         if others:
-            if (identifier := attributes.get("id")) and _ANY_ID.search(identifier.lower()):
-                kinds = _with_kinds_of_id(kinds, identifier)
-            if not _TELLING.isdisjoint(attributes):
+            if identifier := attributes.get("id"):
+                others -= 1
+                if also := _KINDS_OF_ID[identifier]:
+                    kinds = tuple(dict.fromkeys((*kinds, *also)))
+            if others and not _TELLING.isdisjoint(attributes):
                 _collect_telling(found, Element(order, node, attributes, ""), kinds)
                 continue
         if kinds:
@@ -98,14 +104,15 @@ def tag_id(tag: str) -> int:
     return element.tag_id
 
 
-def text_id() -> int:
-    """The parser's number for a text."""
-    body = LexborHTMLParser("x").body
-    assert body is not None
-    assert body.first_child is not None
-    return body.first_child.tag_id
+def content_id(content: str) -> int:
+    """The parser's number for what this content of a page is: a text or a comment."""
+    around = LexborHTMLParser(f"<p>{content}").css_first("p")
+    assert around is not None
+    assert around.first_child is not None
+    return around.first_child.tag_id
 
 
+_COMMENT = content_id("<!-- -->")
 _LISTS = {
     tag_id(tag): name
     for tag, name in {
@@ -167,7 +174,7 @@ def _collect_named(found: Elements, element: Element, kinds: tuple[str, ...]) ->
     for name in _TEST_NAMES:
         if value := attributes.get(name):
             names = f"{names} {value.lower()}"[:400]
-            kinds = (*kinds, *(kind for kind in _KINDS_OF[value] if kind not in kinds))
+            kinds = tuple(dict.fromkeys((*kinds, *_KINDS_OF_CLASS[value])))
     if "skus" not in kinds and not _SKU_ATTRIBUTES.isdisjoint(attributes):
         kinds = (*kinds, "skus")
     if kinds:
@@ -198,28 +205,32 @@ _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))
 _EACH_KIND = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
+# identifiers are many and say little, so only their plainest words count
+_ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product[-_]?id")
+_MAX_REMEMBERED = 65_536
+
+
 class _Kinds(dict[str, tuple[str, ...]]):
-    """Of classes, which repeat within a page and over the pages of a shop."""
+    """What names may be about. They repeat within a page and over the pages of a shop."""
+
+    def __init__(self, telling: re.Pattern[str], length: int) -> None:
+        self._telling = telling
+        self._length = length
 
     def __missing__(self, names: str) -> tuple[str, ...]:
         if len(self) >= _MAX_REMEMBERED:
             self.clear()
-        lower = names[:300].lower()
-        searched = _EACH_KIND if _ANY_KIND.search(lower) else ()
-        self[names] = kinds = tuple(kind for kind, pattern in searched if pattern.search(lower))
+        lower = names[: self._length].lower()
+        searched = _EACH_KIND if self._telling.search(lower) else ()
+        kinds = tuple(kind for kind, pattern in searched if pattern.search(lower))
+        if len(names) <= self._length:
+            self[names] = kinds
         return kinds
 
 
-_MAX_REMEMBERED = 65_536
-_KINDS_OF = _Kinds()
-# identifiers do not repeat, so remembering them would only push out what does
-_ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product[-_]?id")
-
-
-def _with_kinds_of_id(kinds: tuple[str, ...], identifier: str) -> tuple[str, ...]:
-    lower = identifier[:100].lower()
-    also = (kind for kind, pattern in _EACH_KIND if kind not in kinds and pattern.search(lower))
-    return (*kinds, *also)
+# apart, so that identifiers made up for one page do not push out classes
+_KINDS_OF_CLASS = _Kinds(_ANY_KIND, 300)
+_KINDS_OF_ID = _Kinds(_ANY_ID, 100)
 
 
 def _keep(kept: list[Element], element: Element) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.surroundings import Map
-from forager.extract.product.elements import Element, Elements, tag_id, text_id
+from forager.extract.product.elements import Element, Elements, content_id, tag_id
 from forager.extract.product.page import ProductPage
 
 _BUY = re.compile(
@@ -37,7 +37,7 @@ _BUY_NAMES = re.compile(
 
 _MAX_TEXT = 300
 _MAX_TEXTS = 20_000
-_TEXT = text_id()
+_TEXT = content_id("text")
 _SILENT_TAGS = frozenset(
     map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
 )
