@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.job import CRAWL
+from forager.crawl.kind import CRAWL
 from forager.crawl.options import crawl_options
 from forager.crawl.report import crawl_report
 from forager.crawl.service import request_crawl

@@ -90,6 +90,12 @@ def crawl(
             "--no-documents", help="Keep archive and ledger only: no sections, no search."
         ),
     ] = False,
+    products: Annotated[
+        bool,
+        typer.Option(
+            "--products", help="Track the product pages that are found: they become tasks."
+        ),
+    ] = False,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
     ] = False,
@@ -130,6 +136,7 @@ def crawl(
         "headers": parse_headers(header or []),
         "proxy": proxy,
         "documents": not no_documents,
+        "products": products,
         "allow_private": allow_private,
         "ignore_robots": ignore_robots,
     }
@@ -336,7 +343,7 @@ def _show(report: CrawlReport, *, as_json: bool, interrupted: bool = False) -> N
         for reason, number in ledger[f"{group}_by_reason"].items():
             say(f"  {group}: {number} {reason}")
     for remark, number in ledger["remarks"].items():
-        say(f"  note: {number} {remark}")
+        say(f"  note: {number} {remark.replace('_', ' ')}")
     if job.status is Status.PAUSED or (interrupted and job.status not in FINISHED):
         say(f"go on with: forager resume {job.id}")
     if job.stop_reason == NOT_PUBLISHED:

@@ -11,6 +11,7 @@ from forager.archive import store as archive_store
 from forager.archive.inventory import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
+from forager.catalog.tracking import FoundProduct, track_found
 from forager.crawl import store
 from forager.crawl.discovery import Discovered, Discovery
 from forager.crawl.judge import failed
@@ -152,9 +153,26 @@ class Committer:
             await store.postpone_entries(connection, job_id, batch.postponed)
         if found.entries:
             await store.insert_entries(connection, job_id, found.entries)
+        await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):
             await archive_store.grow_segments(connection, growth)
         await self.write_state(connection)
+
+    async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
+        """Product pages become tasks in the commit that settles them."""
+        private = self._options.allow_private
+        found = [
+            FoundProduct(s.entry.url, allow_private=private)
+            for s in settled
+            if s.is_product and s.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
+        ]
+        if found:
+            await track_found(
+                connection,
+                found,
+                f"job {self._context.lease.job_id}",
+                max_retries=self._context.settings.task_retries,
+            )
 
     async def write_state(self, connection: Connection) -> None:
         """The ledger and where the crawl stands; part of every commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
@@ -12,7 +13,7 @@ import orjson
 
 from forager.archive.codec import Codec
 from forager.archive.errors import ArchiveError
-from forager.archive.export import write_warc
+from forager.archive.export import ExportReport, warc_parts, write_warc
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
@@ -95,31 +96,53 @@ async def export_job(
         info = {"isPartOf": str(job_id)}
         report = await write_warc(storage, refs, file, wanted.codec, info)
         return Exported(report.written, report.missed)
-    pages = _settled_urls(database, job_id, wanted.outcomes)
-    return await _export_rows(storage, pages, _sink(wanted, file), progress, body=wanted.body)
-
-
-async def _export_rows(
-    storage: Storage,
-    pages: AsyncIterator[list[SettledUrl]],
-    sink: RowSink,
-    progress: Progress,
-    *,
-    body: bool,
-) -> Exported:
-    exported = Exported()
-    async for page in pages:
-        step = _READ_AHEAD if body else len(page)
-        for start in range(0, len(page), step):
-            part = page[start : start + step]
-            rows = [_row(settled) for settled in part]
-            if body:
-                exported.missed += await _add_bodies(storage, part, rows)
-            sink.write(rows)
-            exported.written += len(rows)
-            progress(len(rows))
+    sink, exported = _sink(wanted, file), Exported()
+    async for rows in _rows(database, storage, job_id, wanted, exported):
+        sink.write(rows)
+        exported.written += len(rows)
+        progress(len(rows))
     sink.finish()
     return exported
+
+
+async def export_stream(
+    database: Database, storage: Storage, job_id: UUID, wanted: Export
+) -> AsyncIterator[bytes]:
+    """The bytes of the same file, a part at a time; what cannot be read is left out."""
+    if wanted.format is ExportFormat.WARC:
+        refs = _archived_responses(database, job_id, wanted.outcomes)
+        info = {"isPartOf": str(job_id)}
+        async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
+            yield part
+        return
+    gathered = io.BytesIO()
+    sink = _sink(wanted, gathered)
+    async for rows in _rows(database, storage, job_id, wanted, Exported()):
+        sink.write(rows)
+        yield _taken(gathered)
+    sink.finish()
+    yield _taken(gathered)
+
+
+def _taken(gathered: io.BytesIO) -> bytes:
+    """What was written since the last look."""
+    part = gathered.getvalue()
+    gathered.seek(0)
+    gathered.truncate()
+    return part
+
+
+async def _rows(
+    database: Database, storage: Storage, job_id: UUID, wanted: Export, exported: Exported
+) -> AsyncIterator[list[dict[str, Any]]]:
+    async for page in _settled_urls(database, job_id, wanted.outcomes):
+        step = _READ_AHEAD if wanted.body else len(page)
+        for start in range(0, len(page), step):
+            part = page[start : start + step]
+            rows = [row_of(settled) for settled in part]
+            if wanted.body:
+                exported.missed += await _add_bodies(storage, part, rows)
+            yield rows
 
 
 async def _settled_urls(
@@ -158,7 +181,8 @@ def _sink(wanted: Export, file: BinaryIO) -> RowSink:
     return ParquetRows(file, body=wanted.body)
 
 
-def _row(settled: SettledUrl) -> dict[str, Any]:
+def row_of(settled: SettledUrl) -> dict[str, Any]:
+    """A settled URL as programs get it."""
     return {
         "url": settled.url,
         "outcome": settled.outcome,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Self
@@ -44,6 +44,8 @@ class Extracted:
     outlinks: bytes | None
     # None for a page without content
     document: ReadDocument | None
+    # whether it is the page of a product; never, unless the crawl looks for them
+    is_product: bool
 
 
 class ExtractionPool:
@@ -60,12 +62,16 @@ class ExtractionPool:
         scope: str,
         agent: str,
         documents: bool = True,
+        products: bool = False,
+        parser_modules: Sequence[str] = (),
     ) -> None:
         self._limits = limits
         self._setup = {
             "scope": scope,
             "agent": agent,
             "documents": documents,
+            "products": products,
+            "parser_modules": list(parser_modules),
             "memory_mb": limits.memory_mb,
         }
         self._seeds = seeds
@@ -155,4 +161,5 @@ def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
         links=PageLinks(links, keys, answer["followed"]),
         outlinks=outlinks or None,
         document=unpack_document(document) if document else None,
+        is_product=answer["product"],
     )

@@ -34,12 +34,19 @@ class Extractor:
     """Everything about one page that needs its bytes: facts, links with keys, archive record."""
 
     def __init__(
-        self, seeds: Iterable[str], mode: str, agent: str, *, documents: bool = True
+        self,
+        seeds: Iterable[str],
+        mode: str,
+        agent: str,
+        *,
+        documents: bool = True,
+        products: bool = False,
     ) -> None:
         # only the outer limits are asked here: which host a link leads to
         self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
         self._agent = agent
         self._documents = documents
+        self._products = products
         self._compressor = zstandard.ZstdCompressor(level=3)
         self._known: dict[str, _Link] = {}
 
@@ -59,6 +66,7 @@ class Extractor:
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
         header = _header(facts, links)
+        header["product"] = self._products and _is_product_page(facts, body, headers)
         return header, [
             facts.content_hash or b"",
             frame,
@@ -153,6 +161,19 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
     }
 
 
+def _is_product_page(facts: PageFacts, body: bytes, headers: list[tuple[str, str]]) -> bool:
+    # imported by crawls that look for products, and by no other
+    from forager.extract.product.likeness import is_product
+    from forager.extract.product.page import open_page
+    from forager.parsers.registry import parse_product
+
+    if facts.kind is not ContentKind.HTML:
+        return False
+    content_type = next((v for name, v in headers if name.lower() == "content-type"), None)
+    page = open_page(body, facts.url, content_type, headers)
+    return is_product(parse_product(page).product)
+
+
 def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes) -> ResponseRecord:
     return ResponseRecord(
         url=request["url"],
@@ -172,8 +193,16 @@ def main() -> None:
     if setup["documents"]:
         # now, and not while the first page is timed
         import forager.extract.composition  # noqa: F401
+    if setup["products"]:
+        from forager.parsers.registry import load_parsers
+
+        load_parsers(setup["parser_modules"])
     extractor = Extractor(
-        setup["seeds"], setup["scope"], setup["agent"], documents=setup["documents"]
+        setup["seeds"],
+        setup["scope"],
+        setup["agent"],
+        documents=setup["documents"],
+        products=setup["products"],
     )
 
     def answer(request: dict[str, Any], body: bytes) -> Answer | None:

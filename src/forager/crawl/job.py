@@ -22,7 +22,7 @@ from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction import ExtractionPool
 from forager.crawl.judge import Judge
-from forager.crawl.options import POOL, CrawlOptions, check_payload, crawl_options
+from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.rereading import Rereading
 from forager.crawl.scope import Scope, ScopeMode
@@ -48,7 +48,6 @@ from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.rotation import PooledClient
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
-from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 from forager.sandbox.process import SandboxLimits
 from forager.secrets import Vault
@@ -148,6 +147,8 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             scope=options.scope,
             agent=product_token(agent),
             documents=options.documents,
+            products=options.products,
+            parser_modules=context.settings.parser_modules,
         )
     )
     archive = _archive_writer(context, agent)
@@ -282,6 +283,3 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
 async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
     async with database.connection() as connection:
         await archive_store.register_segment(connection, name, job_id)
-
-
-CRAWL = register(JobKind("crawl", crawl, check_payload))

@@ -149,6 +149,7 @@ class Judge:
             links=facts.links,
             out_of_scope=facts.out_of_scope,
             remarks=_remarks(facts),
+            is_product=facts.is_product,
         )
         if facts.kind == ContentKind.OTHER:
             words = f"{content_type or 'unknown content'} is not a page"
@@ -240,4 +241,6 @@ def _remarks(facts: Extracted) -> tuple[str, ...]:
         remarks.append("session_ids_removed")
     if facts.needs_javascript:
         remarks.append("needs_javascript")
+    if facts.is_product:
+        remarks.append("products_found")
     return tuple(remarks)

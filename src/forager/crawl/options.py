@@ -54,6 +54,8 @@ class CrawlOptions(BaseModel):
     sealed: str | None = None
     # sections, a generation and the search index; without them only the archive and the ledger
     documents: bool = True
+    # product pages that are found become tasks, and are kept fresh from then on
+    products: bool = False
     allow_private: bool = False
     ignore_robots: bool = False
 

@@ -52,6 +52,8 @@ class Settlement:
     new_seed: NormalisedUrl | None = None
     out_of_scope: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    # a product page, which is to be tracked
+    is_product: bool = False
 
 
 @dataclass(frozen=True, slots=True)

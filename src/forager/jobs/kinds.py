@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forager.jobs.context import JobContext
     from forager.jobs.outcome import Outcome
 
-BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.job")
+BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.kind")
 
 
 def any_payload(payload: dict[str, Any]) -> dict[str, Any]:
@@ -26,12 +26,14 @@ class JobKind:
 
     `run` must be able to start from what it has committed, at any time: after a crash, a pause or
     a restart of the database it is simply called again. `check` returns the payload as it will be
-    stored, or raises InvalidInput.
+    stored, or raises InvalidInput. `module` is what `run` will import: a runner does so before it
+    begins, and nobody else needs to.
     """
 
     name: str
     run: Callable[[JobContext], Awaitable[Outcome]]
     check: Callable[[dict[str, Any]], dict[str, Any]] = any_payload
+    module: str | None = None
 
 
 _KINDS: dict[str, JobKind] = {}
@@ -58,7 +60,10 @@ def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
     for module in BUILTIN_MODULES:
         if name not in _KINDS:
             importlib.import_module(module)
-    return kind_named(name)
+    kind = kind_named(name)
+    if kind.module is not None:
+        importlib.import_module(kind.module)
+    return kind
 
 
 def _import(module: str) -> None:
