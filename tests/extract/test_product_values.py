@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forager.extract.product.availability import term_of, words_of
 from forager.extract.product.currency import country_hints, currency_of, iso_code
@@ -39,6 +41,13 @@ from forager.extract.product.wording import brand_of, category_of, name_of, sku_
 def test_amounts_as_people_write_them(text: str, amount: str, currency: str) -> None:
     money = next(money_in(text))
     assert (money.amount, money.currency) == (Decimal(amount), currency)
+
+
+@given(st.text("0123456789 .,:'’$€£kKrRFtUuSsDCHL\u00a0-%ab", max_size=60))
+def test_far_words_do_not_change_amounts(text: str) -> None:
+    alone = [(m.amount, m.currency, m.start) for m in money_in(text)]
+    later = [(m.amount, m.currency, m.start - 100) for m in money_in("…" * 100 + text)]
+    assert alone == later
 
 
 def test_words_are_money_only_where_they_are_known() -> None:

@@ -101,6 +101,7 @@ _BY_LANGUAGE = {
 _GENERIC_CCTLD = frozenset(["co", "me", "tv", "io", "cc", "la", "ws", "fm", "am", "ai", "is", "to"])
 
 _ISO_WORD = re.compile(r"(?<![A-Za-z])([A-Z]{3})(?![A-Za-z])")
+MAX_SYMBOL = max(map(len, {*_SYMBOLS, *_SHARED}))
 SYMBOL_PATTERN = "|".join(
     re.escape(symbol)
     for symbol in sorted({*_SYMBOLS, *_SHARED} - {"q", "r", "р"}, key=len, reverse=True)

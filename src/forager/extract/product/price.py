@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from forager.extract.product.currency import (
+    MAX_SYMBOL,
     SYMBOL_PATTERN,
     THREE_DECIMALS,
     WHOLE_CURRENCIES,
@@ -37,6 +38,8 @@ _MONEY = re.compile(
     rf"(?:[.,][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
     re.IGNORECASE,
 )
+# as much as may stand between the start of a sign and its amount
+_MAX_BEFORE = MAX_SYMBOL + 3
 _DIGIT = re.compile(r"\d")
 _MACHINE = re.compile(r"[+]?\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d)?")
 
@@ -55,13 +58,22 @@ class Money:
 def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
     """Every amount in a text, with and without a currency, as a reader sees them."""
     hints = tuple(hints)
-    if not _DIGIT.search(text):
-        return
-    for found in _MONEY.finditer(text):
+    for found in _amounts_in(text):
         symbol, currency = _currency_beside(found, hints)
         amount = amount_of(found["amount"], currency)
         if amount is not None:
             yield Money(amount, symbol, currency, found.start(), found.end())
+
+
+def _amounts_in(text: str) -> Iterator[re.Match[str]]:
+    """What `finditer` finds, tried only from shortly before the next digit."""
+    end = 0
+    while digit := _DIGIT.search(text, end):
+        found = _MONEY.search(text, max(end, digit.start() - _MAX_BEFORE))
+        if found is None:
+            return
+        yield found
+        end = found.end()
 
 
 def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
