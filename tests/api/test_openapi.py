@@ -20,9 +20,9 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from api.server_process import api_process
-from api.test_products_api import store_image
 from built_site import SOURCE, Crawls
 from catalog.product_shop import Shop, lamp
+from catalog.stored_image import store_image
 from forager.access.keys import create_key
 from forager.access.scope import Scope
 from forager.catalog.webhooks import NewWebhook, Webhooks

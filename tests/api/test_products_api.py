@@ -7,21 +7,20 @@ import io
 import json
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
-from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from api.client import Api
 from catalog.product_shop import HOST, Shop, lamp
+from catalog.stored_image import PIXEL, store_image
 from forager.access.scope import Scope
-from forager.api.routes.products import AUDITS, EXPORTS
-from forager.catalog.images.files import image_path, open_image_files
+from forager.api.downloads import DOWNLOADS
+from forager.api.routes.products import AUDITS
 from forager.db.database import Database
 from forager.settings import Settings
 
 NASTY = "'; DROP TABLE products; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e %s"
-PIXEL = b"GIF89a" + bytes(30)
 
 Keyed = Callable[..., Awaitable[Api]]
 
@@ -137,31 +136,6 @@ async def test_a_doubtful_field_says_why(api: Api, shop: Shop) -> None:
     assert [item["problems"] for item in (await api.get("/api/products")).json["items"]] == [1]
 
 
-async def store_image(database: Database, settings: Settings, product_id: int) -> None:
-    content_hash = sha256(PIXEL).digest()
-    path = image_path(content_hash, "gif")
-    await open_image_files(settings).write(path, PIXEL)
-    async with database.transaction() as connection:
-        await connection.execute(
-            """
-            INSERT INTO image_files (content_hash, path, media_type, width, height, file_size)
-            VALUES (%s, %s, 'image/gif', 1, 1, %s)
-            """,
-            (content_hash, path, len(PIXEL)),
-        )
-        await connection.execute(
-            """
-            INSERT INTO images (product_id, image_url, url_hash, position, status, image_path,
-                                content_hash, file_size, width, height)
-            VALUES (%(id)s, 'https://shop.example/a.gif', '\\x01', 0, 'stored', %(path)s, %(hash)s,
-                    36, 1, 1),
-                   (%(id)s, 'https://shop.example/b.gif', '\\x02', 1, 'pending', NULL, NULL,
-                    NULL, NULL, NULL)
-            """,
-            {"id": product_id, "path": path, "hash": content_hash},
-        )
-
-
 async def test_images_are_shown_and_nothing_more(
     api: Api, shop: Shop, database: Database, settings: Settings
 ) -> None:
@@ -230,7 +204,7 @@ async def test_an_export_that_cannot_be_made_is_an_error_and_no_file(api: Api, s
     ):
         answer = await api.get(f"/api/products/export{query}")
         assert (answer.status, answer.is_problem) == (status, True), query
-    with EXPORTS.taken(), EXPORTS.taken(), EXPORTS.taken(), EXPORTS.taken():
+    with DOWNLOADS.taken(), DOWNLOADS.taken(), DOWNLOADS.taken(), DOWNLOADS.taken():
         busy = await api.get("/api/products/export")
         assert (busy.status, busy.is_problem) == (429, True)
     assert (await api.get("/api/products/export?output=/tmp/x")).status == 200

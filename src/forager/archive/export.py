@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -58,8 +58,23 @@ async def write_warc(
     filename: str = "",
 ) -> ExportReport:
     """Copy records to an open file; no codec means no compression."""
-    file.write(_packed(codec, InfoRecord(info or {}, filename=filename).encode()))
     report = ExportReport()
+    async for part in warc_parts(storage, refs, codec, info, report, filename=filename):
+        file.write(part)
+    return report
+
+
+async def warc_parts(
+    storage: Storage,
+    refs: AsyncIterable[ArchiveRef],
+    codec: Codec | None,
+    info: Mapping[str, str] | None,
+    report: ExportReport,
+    *,
+    filename: str = "",
+) -> AsyncIterator[bytes]:
+    """The same file, a record at a time."""
+    yield _packed(codec, InfoRecord(info or {}, filename=filename).encode())
     async for ref in refs:
         try:
             frame = await storage.read(ref)
@@ -68,9 +83,8 @@ async def write_warc(
         except (DamagedRecord, NotFound) as error:
             report.miss(ref, error.message)
             continue
-        file.write(frame if codec is codec_of(ref.segment) else _packed(codec, record))
         report.written += 1
-    return report
+        yield frame if codec is codec_of(ref.segment) else _packed(codec, record)
 
 
 def _packed(codec: Codec | None, record: bytes) -> bytes:

@@ -273,6 +273,26 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
 
 
 @app.command()
+def image(
+    context: typer.Context,
+    product: Which,
+    position: Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="As `show` lists it.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
+    ] = STDOUT,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write the stored file of one of a product's images."""
+    from forager.catalog.images.showing import image_of
+
+    if output == STDOUT and sys.stdout.isatty():
+        raise InvalidInput("an image is nothing for a terminal", hint="Give --output FILE.")
+    data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
+    with _output(output, force=force) as file:
+        file.write(data)
+
+
+@app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Show numbers about all products."""
     from forager.catalog.products import product_stats

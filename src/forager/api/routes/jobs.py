@@ -6,8 +6,10 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
 
 from forager.access.caller import Caller
+from forager.api.downloads import download
 from forager.api.models.jobs import (
     BulkOrder,
     BulkResult,
@@ -28,9 +30,13 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
+from forager.archive.options import archive_options
+from forager.crawl.export import Export, export_stream
+from forager.crawl.export_format import ExportFormat
 from forager.crawl.settled import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page
+from forager.errors import InvalidInput
 from forager.jobs import bulk
 from forager.jobs.bulk import Move
 from forager.jobs.lifecycle import Status
@@ -39,6 +45,11 @@ from forager.jobs.report import job_report, list_workers
 router = APIRouter(tags=["jobs"])
 
 MAX_STATUSES = 20
+FILES = {
+    ExportFormat.WARC: ("application/gzip", "warc.gz"),
+    ExportFormat.JSONL: ("application/x-ndjson", "jsonl"),
+    ExportFormat.PARQUET: ("application/vnd.apache.parquet", "parquet"),
+}
 
 Filter = Annotated[PlainText | None, Query(max_length=500)]
 EventCursor = Annotated[
@@ -129,6 +140,35 @@ async def events(
     # a full page may be the last one: only the next event tells
     more = len(found) == limit and await here.queue.events(job_id, after=found[-1].id, limit=1)
     return listed(Page(found, str(found[-1].id) if more else None), JobEvent.of)
+
+
+@router.get(
+    "/jobs/{job_id}/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "The file, as it is being made.",
+            "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
+        }
+    },
+)
+async def export(
+    job_id: UUID,
+    here: Here,
+    caller: Reader,
+    format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
+    outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
+    body: Annotated[bool, Query(description="With the text of each page; not for WARC.")] = False,
+) -> Response:
+    """A job as a file: every archived response (warc), or a row for each settled URL."""
+    await here.job_of(caller, job_id)
+    if body and format_ is ExportFormat.WARC:
+        raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
+    wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
+    storage = archive_options(here.settings).open()
+    media_type, suffix = FILES[format_]
+    parts = export_stream(here.database, storage, job_id, wanted)
+    return await download(parts, f"job-{job_id}.{suffix}", media_type)
 
 
 @router.post("/jobs/{job_id}/pause")

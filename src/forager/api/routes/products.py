@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
 from decimal import Decimal
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
+from forager.api.downloads import download
 from forager.api.models.measures import Moment
 from forager.api.models.products import (
     Audit,
@@ -38,7 +37,6 @@ router = APIRouter(prefix="/products", tags=["products"])
 # the scope is all that is asked of the caller: products belong to the installation
 # ruff: noqa: ARG001
 
-EXPORTS = Slots(4, "an export")
 AUDITS = Slots(1, "an audit")
 
 MEDIA_TYPES = {
@@ -157,26 +155,6 @@ async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
 # --- files -------------------------------------------------------------------------------------
 
 
-class Download(StreamingResponse):
-    """A file whose making takes a slot for as long as it lasts."""
-
-    def __init__(self, parts: AsyncGenerator[bytes, None], format_: ExportFormat) -> None:
-        self._parts = parts
-        headers = {
-            "Content-Disposition": f'attachment; filename="products.{format_}"',
-            "X-Content-Type-Options": "nosniff",
-            "Cache-Control": "no-store",
-        }
-        super().__init__(parts, headers=headers, media_type=MEDIA_TYPES[format_])
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            with EXPORTS.taken():
-                await super().__call__(scope, receive, send)
-        finally:
-            await self._parts.aclose()
-
-
 @router.get(
     "/export",
     response_class=StreamingResponse,
@@ -203,15 +181,7 @@ async def export(
         raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
     asked = Export(format_, wanted, history=history, since=since)
     parts = export_stream(here.database, asked)
-    # what cannot be done at all is said before the file has begun
-    first = await anext(parts)
-    return Download(_again(first, parts), format_)
-
-
-async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    yield first
-    async for part in rest:
-        yield part
+    return await download(parts, f"products.{format_}", MEDIA_TYPES[format_])
 
 
 # --- the audit ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forager.catalog.images.files import open_image_files
+from forager.catalog.lookup import find_product
 from forager.catalog.store import images as store
 from forager.catalog.store.images import StoredImage
 from forager.db.database import Database
@@ -24,3 +25,10 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
 
 async def read_image(settings: Settings, image: StoredImage) -> bytes:
     return await open_image_files(settings).read(image.path)
+
+
+async def image_of(database: Database, settings: Settings, which: str, position: int) -> bytes:
+    """The file of an image of a product that is named by its id or URL."""
+    async with database.connection() as connection:
+        product_id = await find_product(connection, which)
+    return await read_image(settings, await find_image(database, product_id, position))

@@ -1,0 +1,148 @@
+"""Whatever can be done on the command line can be done over HTTP, and the reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from forager.api.app import create_app
+from forager.cli.main import app
+from forager.db.database import Database
+from forager.settings import Settings
+
+SAME: dict[str, tuple[str, ...]] = {
+    "crawl": ("POST /knowledge-items/crawl",),
+    "resume": ("POST /jobs/{job_id}/resume",),
+    "explain": ("GET /explain",),
+    "read": ("GET /documents/read", "GET /sections"),
+    "search": ("GET /search",),
+    "jobs list": ("GET /jobs",),
+    "jobs show": (
+        "GET /jobs/{job_id}",
+        "GET /crawl-progress/{progress_id}",
+        "GET /crawl-progress/{progress_id}/events",
+    ),
+    "jobs events": ("GET /jobs/{job_id}/events",),
+    "jobs pages": ("GET /jobs/{job_id}/pages",),
+    "jobs work": ("GET /jobs/work",),
+    "jobs workers": ("GET /workers",),
+    "jobs prune": ("POST /jobs/prune",),
+    "jobs pause": ("POST /jobs/{job_id}/pause", "POST /jobs/bulk"),
+    "jobs resume": ("POST /jobs/{job_id}/resume", "POST /jobs/bulk"),
+    "jobs cancel": ("POST /jobs/{job_id}/cancel", "POST /jobs/bulk"),
+    "jobs retry": ("POST /jobs/{job_id}/retry", "POST /jobs/bulk"),
+    "export": ("GET /jobs/{job_id}/export",),
+    "sources list": ("GET /sources",),
+    "sources show": ("GET /sources/{source_id}",),
+    "sources pages": ("GET /documents",),
+    "sources generations": ("GET /sources/{source_id}/generations",),
+    "sources diff": ("GET /sources/{source_id}/diff",),
+    "sources publish": ("POST /sources/{source_id}/publish",),
+    "sources rollback": ("POST /sources/{source_id}/rollback",),
+    "sources delete": ("DELETE /sources/{source_id}",),
+    "sources refresh": ("POST /sources/{source_id}/refresh",),
+    "sources schedule": ("PUT /sources/{source_id}/schedule",),
+    "sources set": ("PATCH /sources/{source_id}",),
+    "products track": ("POST /tasks",),
+    "products list": ("GET /products",),
+    "products search": ("GET /products",),
+    "products show": ("GET /products/{product_id}", "GET /products/by-url"),
+    "products history": ("GET /products/{product_id}/history",),
+    "products image": ("GET /products/{product_id}/images/{position}",),
+    "products export": ("GET /products/export",),
+    "products stats": ("GET /products/stats",),
+    "products audit": ("GET /products/audit", "POST /products/audit"),
+    "tasks list": ("GET /tasks",),
+    "tasks show": ("GET /tasks/{task_id}", "GET /tasks/by-url"),
+    "tasks stats": ("GET /tasks/stats", "GET /scheduler"),
+    "tasks recrawl": ("POST /tasks/recrawl", "POST /tasks/{task_id}/recrawl"),
+    "tasks pause": ("POST /tasks/pause", "POST /tasks/{task_id}/pause"),
+    "tasks stop": ("POST /tasks/stop", "POST /tasks/{task_id}/stop"),
+    "tasks resume": ("POST /tasks/resume", "POST /tasks/{task_id}/resume"),
+    "tasks remove": ("POST /tasks/remove", "DELETE /tasks/{task_id}"),
+    "tasks set": ("PATCH /tasks", "PATCH /tasks/{task_id}"),
+    "errors": ("GET /errors/groups",),
+    "errors show": ("GET /errors", "GET /errors/{error_id}"),
+    "dead-letters list": ("GET /dead-letters", "GET /dead-letters/groups"),
+    "dead-letters retry": ("POST /dead-letters/retry", "POST /dead-letters/{letter_id}/retry"),
+    "dead-letters drop": ("POST /dead-letters/drop", "POST /dead-letters/{letter_id}/drop"),
+    "domains list": ("GET /domains",),
+    "domains show": ("GET /domains/{host}",),
+    "domains add": ("POST /domains",),
+    "domains set": ("PATCH /domains/{host}",),
+    "domains enable": ("PATCH /domains/{host}",),
+    "domains disable": ("PATCH /domains/{host}",),
+    "domains unblock": ("POST /domains/{host}/unblock",),
+    "proxies add": ("POST /proxies",),
+    "proxies list": ("GET /proxies",),
+    "proxies test": ("POST /proxies/{proxy_id}/test",),
+    "proxies enable": ("POST /proxies/{proxy_id}/enable",),
+    "proxies disable": ("POST /proxies/{proxy_id}/disable",),
+    "proxies remove": ("DELETE /proxies/{proxy_id}",),
+    "events list": ("GET /events",),
+    "webhooks add": ("POST /webhooks",),
+    "webhooks list": ("GET /webhooks",),
+    "webhooks show": ("GET /webhooks/{webhook_id}",),
+    "webhooks remove": ("DELETE /webhooks/{webhook_id}",),
+    "webhooks enable": ("POST /webhooks/{webhook_id}/enable",),
+    "webhooks disable": ("POST /webhooks/{webhook_id}/disable",),
+    "webhooks rotate-secret": ("POST /webhooks/{webhook_id}/rotate-secret",),
+    "webhooks test": ("POST /webhooks/{webhook_id}/test",),
+    "webhooks deliveries": ("GET /webhooks/{webhook_id}/deliveries",),
+    "webhooks retry": ("POST /webhooks/{webhook_id}/retry",),
+    "parsers list": ("GET /parsers",),
+    "parsers rates": ("GET /parsers/rates",),
+    "parsers rollout": ("POST /parsers/{name}/rollout",),
+    "parsers rollback": ("POST /parsers/{name}/rollback",),
+    "parsers backtest": ("POST /parsers/{name}/backtest",),
+    "keys create": ("POST /keys",),
+    "keys list": ("GET /keys",),
+    "keys show": ("GET /keys/{key_id}", "GET /owners/{user_id}"),
+    "keys revoke": ("POST /keys/{key_id}/revoke",),
+    "keys set-quota": ("PUT /owners/{user_id}/quota",),
+}
+
+# They run processes, or work on files and settings of the machine that they are typed at.
+LOCAL = {
+    "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
+    "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
+    "archive list", "archive show", "archive verify", "archive prune", "archive read",
+}  # fmt: skip
+
+# Whoever types a command knows who it is.
+REMOTE = {"GET /me"}
+
+
+def commands(command: Any, *names: str) -> Iterator[str]:
+    """Everything that can be typed, below a group of commands."""
+    inner: Any = getattr(command, "commands", {})
+    if not inner or command.invoke_without_command:
+        yield " ".join(names)
+    for name in inner:
+        yield from commands(inner[name], *names, name)
+
+
+@pytest.fixture
+def operations(settings: Settings, database: Database) -> set[str]:
+    paths = create_app(settings, database).openapi()["paths"]
+    return {
+        f"{method.upper()} {path.removeprefix('/api')}"
+        for path, methods in paths.items()
+        for method in methods
+        if path.startswith("/api/")
+    }
+
+
+def test_every_command_has_its_call_or_is_local() -> None:
+    typed = set(commands(typer.main.get_command(app)))
+    assert typed - SAME.keys() == LOCAL
+    assert SAME.keys() <= typed
+
+
+def test_every_call_has_its_command(operations: set[str]) -> None:
+    named = {operation for each in SAME.values() for operation in each}
+    assert operations - named == REMOTE
+    assert named <= operations
