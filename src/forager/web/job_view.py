@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from forager.crawl.export_store import SettledUrl
-from forager.crawl.pace import INTERVALS, Pace, pace_of
+from forager.crawl.pace import Pace, pace_of
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.settled import list_settled
 from forager.crawl.settlement import Outcome
@@ -22,6 +22,7 @@ from forager.web.visit import Visit
 EXAMPLES = 3
 SAMPLED_FAILURES = 200
 FEWEST_INTERVALS = 10
+MOST_INTERVALS = 40
 TONES = {
     Outcome.FETCHED: "a",
     Outcome.UNCHANGED: "b",
@@ -126,12 +127,17 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
     since = job.started_at.timestamp()
     until = job.completed_at.timestamp() if job.completed_at else time.time()
 
-    # of a short job each second is an interval
-    intervals = min(INTERVALS, max(FEWEST_INTERVALS, math.ceil(until - since)))
+    # whole seconds, because batches are committed about once in one
+    width = max(1, math.ceil((until - since) / MOST_INTERVALS))
+    intervals = max(FEWEST_INTERVALS, math.ceil((until - since) / width))
 
     async def read() -> Pace:
         return await pace_of(
-            visit.here.database, [job.id], since=since, until=until, intervals=intervals
+            visit.here.database,
+            [job.id],
+            since=since,
+            until=since + width * intervals,
+            intervals=intervals,
         )
 
     found: Pace = await visit.request.app.state.remembered.get(("pace", job.id), read)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forager.access.scope import Scope
+from forager.catalog.dead_letters import count_letters, letter_filter
 from forager.crawl.pace import Pace, failures_of, pace_of
 from forager.crawl.report import CrawlReport, crawl_reports
 from forager.documents.sources import list_refused, list_sources
@@ -97,7 +98,8 @@ async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     """What needs somebody, the worst first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if visit.caller.scope.includes(Scope.OPERATE):
-        found += [*await _stale_workers(visit, counts), *await _slowed(visit)]
+        found += await _stale_workers(visit, counts)
+        found += [*await _dead_letters(visit), *await _slowed(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
 
@@ -148,6 +150,13 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
     if waiting and not found:
         return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
     return []
+
+
+async def _dead_letters(visit: Visit) -> list[Attention]:
+    count = await count_letters(visit.here.database, letter_filter())
+    if not count:
+        return []
+    return [Attention(f"{counted(count, 'task')} failed for good", "/errors", True)]
 
 
 async def _slowed(visit: Visit) -> list[Attention]:
