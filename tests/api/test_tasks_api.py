@@ -213,3 +213,22 @@ async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
     assert (await api.post("/api/tasks/remove", {"ids": [999]})).status == 404
     assert (await api.post("/api/tasks/remove", {"ids": ids})).json == {"removed": 4}
     assert (await api.post("/api/tasks/remove", {"all": True})).json == {"removed": 1}
+
+
+async def test_how_a_domain_treats_its_tasks(api: Api) -> None:
+    path = "/api/domains/shop.example"
+    order = {"host": "shop.example", "every": "12h", "adaptive": True, "min_every": "1h"}
+    made = (await api.post("/api/domains", order)).json
+    assert (made["crawl_frequency"], made["adaptive"], made["min_frequency"]) == (43200, True, 3600)
+    changes = {"every": None, "currency": "eur", "proxies": False, "allow_private": True}
+    changed = (await api.send("PATCH", path, changes)).json
+    assert (changed["crawl_frequency"], changed["min_frequency"]) == (None, 3600)
+    assert (changed["currency"], changed["use_proxies"], changed["allow_private"]) == (
+        "EUR",
+        False,
+        True,
+    )
+    for wrong in ({"max_every": "1s"}, {"every": "x"}, {"currency": "euro"}):
+        assert (await api.send("PATCH", path, wrong)).status == 422, wrong
+    await api.post("/api/tasks/pause", {"domain": "shop.example"})
+    assert (await api.get(path)).json["task_hold"] == "paused"
