@@ -67,6 +67,9 @@ class CrawlOrder(Order):
     )
     proxy: Text | None = Field(default=None, description="The URL of a proxy, or `pool`.")
     documents: bool = Field(default=True, description="Keep sections and a search index.")
+    products: bool = Field(
+        default=False, description="Track the product pages that are found: they become tasks."
+    )
     allow_private: bool = Field(
         default=False, description="Allow private addresses; needs the scope admin."
     )
