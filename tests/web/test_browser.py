@@ -163,9 +163,12 @@ async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
     await tab.press("Enter")
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await tab.press("Escape")
+    await expect(tab.page.get_by_role("dialog")).to_be_hidden()
     assert (await queue.get(job.id)).status is Status.PENDING
+    assert "Cancel" in await tab.focused()
     await tab.press("Enter")
-    await tab.tab_to("Cancel")
+    await expect(tab.page.get_by_role("dialog")).to_be_visible()
+    await tab.tab_to("confirm-yes")
     await tab.press("Enter")
     await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
 
