@@ -18,6 +18,7 @@ from forager.errors import DatabaseUnavailable, GiveUp
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import JobKind, register
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.secrets import Vault
 
 CHILD = "import time; time.sleep(600)"
 DOUBLE_FORK = (
@@ -84,6 +85,13 @@ async def leave(context: JobContext) -> Outcome:
 
 async def exit_politely(context: JobContext) -> NoReturn:
     sys.exit(5)
+
+
+async def open_secret(context: JobContext) -> Outcome:
+    """Say what a text says that was sealed with the worker's key."""
+    sealed = bytes.fromhex(context.job.payload["sealed"])
+    await mark(context, 0, Vault(context.settings).open(sealed, "test"))
+    return Completed()
 
 
 async def stop_unasked(context: JobContext) -> Outcome:
@@ -184,6 +192,7 @@ for _name, _run in {
     "give up": give_up,
     "leave": leave,
     "exit politely": exit_politely,
+    "open secret": open_secret,
     "stop unasked": stop_unasked,
     "be killed": be_killed,
     "swell": swell,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from base64 import b64encode
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from workshop import at_work, gone, lives, open_shop
 
 from forager.jobs.lifecycle import Status
+from forager.secrets import Vault
 from forager.settings import Settings
 
 
@@ -104,3 +108,14 @@ async def test_a_module_that_cannot_be_loaded_is_the_reason(
         supervisor._settings = shop.settings.model_copy(update=changes)
         job = await shop.retried(await shop.enqueue("count", steps=1))
         assert "no_such_module" in (job.error_message or "")
+
+
+async def test_a_runner_has_the_key_that_its_worker_was_given(
+    database_url: str, settings: Settings
+) -> None:
+    key = SecretStr(b64encode(os.urandom(32)).decode())
+    async with open_shop(database_url, settings, secret_key=key) as shop, at_work(shop):
+        sealed = Vault(shop.settings).seal("open sesame", "test")
+        job_id = await shop.enqueue("open secret", sealed=sealed.hex())
+        await shop.ended(job_id)
+        assert (await shop.first_mark(job_id)).note == "open sesame"

@@ -199,7 +199,7 @@ class Supervisor:
             worker_id=str(self.worker_id),
             database_url=self._database.url,
             renewed_at=renewed_at,
-            settings=self._settings.model_dump(mode="json", exclude={"database_url"}),
+            settings=_told_settings(self._settings),
         )
         try:
             runner = RunnerProcess.start(lease, assignment, on_exit=self._wake.set)
@@ -301,6 +301,14 @@ class Supervisor:
 
     def _farewell(self) -> float:
         return max(0.5, min(FAREWELL, self._settings.shutdown_grace / 4))
+
+
+def _told_settings(settings: Settings) -> dict[str, Any]:
+    """Settings as a runner is told them, through a socket that nobody else reads."""
+    told = settings.model_dump(mode="json", exclude={"database_url"})
+    if settings.secret_key is not None:
+        told["secret_key"] = settings.secret_key.get_secret_value()  # dumped, it is stars
+    return told
 
 
 def _what_happens(trouble: Exception) -> str:
