@@ -49,6 +49,8 @@ _UNPICKED: LiteralString = """
            FOR NO KEY UPDATE OF p SKIP LOCKED
     )
 """
+# Without a lock: whoever finds that its row has changed would go on to the next and hold both, and
+# then wait for somebody who locks them in the order of their ids.
 _ANY: LiteralString = """
     chosen AS (
         SELECT p.id
@@ -56,7 +58,6 @@ _ANY: LiteralString = """
          WHERE p.is_active
          ORDER BY seen.free_at, seen.last_used_at NULLS FIRST, p.id
          LIMIT 1
-           FOR NO KEY UPDATE OF p
     )
 """
 _USE: LiteralString = f"""
