@@ -42,7 +42,7 @@ async def _dashboard() -> AsyncIterator[None]:
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "FORAGER_HOME": home}
         forager = Path(sys.executable).with_name("forager")
-        command = [forager, "--log-level", "error", "up", "--port", str(PORT)]
+        command = [str(forager), "--log-level", "error", "up", "--port", str(PORT)]
         process = subprocess.Popen(command, env=environment)
         try:
             await _until_ready()
