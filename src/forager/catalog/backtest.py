@@ -11,11 +11,12 @@ from typing import Any
 
 from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
-from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.reader import read_response
 from forager.archive.storage import Storage
 from forager.catalog.events import domain_id_of
+from forager.catalog.page_cache import Page, archived_page
 from forager.catalog.rates import GOOD_OUTCOMES, share
-from forager.catalog.replay import Replay, Replayed, open_replay
+from forager.catalog.reading import Parsed, ReadingPool
 from forager.catalog.store.archived_pages import ArchivedPage, archived_pages
 from forager.catalog.visit import Outcome, ReadPage, visit_of
 from forager.db.database import Database
@@ -131,8 +132,8 @@ async def backtest(
         domain_id = await domain_id_of(connection, domain) if domain else None
     pages = archived_pages(database, domain_id=domain_id, history=history)
     storage = archive_options(settings).open()
-    async with open_replay(settings) as replay:
-        run = _Run(report, replay, storage, limit, progress or (lambda _: None))
+    async with ReadingPool(settings) as pool:
+        run = _Run(report, pool, storage, limit, progress or (lambda _: None))
         await run.read_all(pages)
     return report
 
@@ -150,7 +151,7 @@ def _report(parser: str, version: str, against: str) -> Backtest:
 @dataclass(slots=True)
 class _Run:
     report: Backtest
-    replay: Replay
+    pool: ReadingPool
     storage: Storage
     limit: int
     progress: Progress
@@ -161,14 +162,14 @@ class _Run:
         started = 0
         try:
             async for page in pages:
-                if chosen_parser(page.url) != self.report.parser:
+                if not self._concerns(page.url):
                     continue
                 if started == self.limit:
                     self.report.truncated = True
                     break
                 started += 1
                 waiting.add(asyncio.create_task(self._read(page)))
-                if len(waiting) >= self.replay.width * _PER_PROCESS:
+                if len(waiting) >= self.pool.processes * _PER_PROCESS:
                     waiting = await self._some(waiting)
             while waiting:
                 waiting = await self._some(waiting)
@@ -188,31 +189,41 @@ class _Run:
         if archived is None:
             self.report.unreadable += 1
             return
-        name = self.report.parser
-        old = await self.replay.read(archived, name, self.report.old.version)
-        new = await self.replay.read(archived, name, self.report.new.version)
+        old = await self.pool.parse(archived, self._versions(self.report.old))
+        new = await self.pool.parse(archived, self._versions(self.report.new))
         _count(self.report.old, page, old)
         _count(self.report.new, page, new)
         if old.product is not None and new.product is not None:
             _compare(self.report.fields, page.url, old.product, new.product)
 
-    async def _archived(self, page: ArchivedPage) -> ArchivedResponse | None:
+    def _concerns(self, url: str) -> bool:
+        """Whether one of the two reads pages of the URL: their patterns may differ."""
+        return any(
+            chosen_parser(url, self._versions(each)) == self.report.parser
+            for each in (self.report.old, self.report.new)
+        )
+
+    def _versions(self, report: VersionReport) -> dict[str, str]:
+        return {self.report.parser: report.version}
+
+    async def _archived(self, page: ArchivedPage) -> Page | None:
         try:
             archived = await read_response(self.storage, page.ref)
         except (ArchiveError, NotFound):
             return None
-        return archived if archived.body and not archived.is_revisit else None
+        return archived_page(archived) if archived.body and not archived.is_revisit else None
 
 
-def _count(report: VersionReport, page: ArchivedPage, read: Replayed) -> None:
+def _count(report: VersionReport, page: ArchivedPage, read: Parsed) -> None:
     report.outcomes[_outcome(page, read)] += 1
     report.seconds += read.seconds
-    for message in chain([read.error] if read.error else [], read.problems):
+    problems = (f"{problem.field}: {problem.message}" for problem in read.problems)
+    for message in chain([read.error] if read.error else [], problems):
         if len(report.errors) < MAX_EXAMPLES:
             report.errors.append(ReadingError(page.url, message))
 
 
-def _outcome(page: ArchivedPage, read: Replayed) -> Outcome:
+def _outcome(page: ArchivedPage, read: Parsed) -> Outcome:
     """As the page would be judged if nothing were known of its product yet."""
     return visit_of(
         ReadPage(

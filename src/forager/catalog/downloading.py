@@ -31,6 +31,8 @@ from forager.catalog.causes import Cause, cause_of, one_line
 from forager.catalog.fetching import Fetching, Journey
 from forager.catalog.holdings import Holdings
 from forager.catalog.page_cache import PageCache, page_of
+from forager.catalog.reader import used_parser
+from forager.catalog.reading import tried_versions
 from forager.catalog.rollouts import RolloutPlan, Rollouts
 from forager.catalog.schedule import Completion, complete_tasks
 from forager.catalog.settling import in_halves, patiently, say_lost, settle
@@ -46,7 +48,6 @@ from forager.fetch.response import Request, Response
 from forager.fetch.slots import DomainInactive, HostResting
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
-from forager.parsers.registry import chosen_parser
 from forager.settings import Settings
 
 log = get_logger("tasks")
@@ -379,15 +380,14 @@ class Downloader:
 
 def _request(task: HeldTask, plan: RolloutPlan) -> Request:
     """Conditional if the page is there already, read by the parser that would read it now."""
-    name = chosen_parser(task.url)
-    _, canary = plan.versions_for(task.id)
-    is_read = task.parser_version == read_by(name, plan.active_version(name))
-    if not is_read or (canary is not None and name in canary):
+    active, canary = plan.versions_for(task.id)
+    is_read = task.parser_version == read_by(*used_parser(task.url, active))
+    if not is_read or tried_versions(task.url, active, canary) is not None:
         return Request(task.url)
     return Request(task.url, etag=task.etag, last_modified=task.last_modified)
 
 
-def read_by(parser: str, version: str | None) -> str:
+def read_by(parser: str, version: str) -> str:
     """How a task remembers who read its page."""
     return f"{parser} {version}"
 

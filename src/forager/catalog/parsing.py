@@ -319,9 +319,10 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         version=parsed.version,
         product=parsed.product,
         error=parsed.error,
-        language=read.reading.language if read.reading else None,
+        language=parsed.language,
         ref=ref,
         role=role,
+        problems=parsed.problems,
     )
 
 

@@ -7,6 +7,7 @@ break is one answer.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +23,14 @@ MAX_ERROR = 2_000
 
 
 def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
-    """What the active versions make of a page, and the ones on trial if they concern it."""
+    """What the versions that are asked for make of a page."""
+    began = time.perf_counter()
     page = open_page(body, request["url"], request["content_type"])
-    answer = {"language": page.language, "active": _parse(page, request["versions"])}
-    canary = request["canary"] or {}
-    if chosen_parser(page.url) in canary:
-        answer["canary"] = _parse(page, {**request["versions"], **canary})
-    return answer
+    return {
+        "language": page.language,
+        **_parse(page, request["versions"]),
+        "seconds": time.perf_counter() - began,
+    }
 
 
 def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
@@ -44,12 +46,13 @@ def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
         "parser": parsed.parser,
         "version": parsed.version,
         "product": to_plain(parsed.product),
+        "problems": [[problem.field, problem.message] for problem in parsed.problems],
     }
 
 
 def used_parser(url: str, versions: Mapping[str, str]) -> tuple[str, str]:
     """Name and version of the parser that reads pages of a URL."""
-    name = chosen_parser(url)
+    name = chosen_parser(url, versions)
     parser = registry().in_version(name, versions.get(name))
     return name, generic.VERSION if parser is None else parser.version
 

@@ -16,6 +16,9 @@ from forager.catalog.reader import used_parser
 from forager.errors import GiveUp
 from forager.extract.product.plain import from_plain
 from forager.extract.product.record import Product
+from forager.extract.text import scalar_values
+from forager.parsers.parser import FieldProblem
+from forager.parsers.registry import chosen_parser, loaded_modules
 from forager.sandbox.process import Sandbox, SandboxLimits
 from forager.settings import Settings
 
@@ -30,6 +33,10 @@ class Parsed:
     version: str
     product: Product | None
     error: str | None
+    # fields that the parser broke at
+    problems: tuple[FieldProblem, ...] = ()
+    language: str | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,6 @@ class Reading:
 
     active: Parsed
     canary: Parsed | None
-    language: str | None
 
 
 class ReadingPool:
@@ -50,8 +56,9 @@ class ReadingPool:
             seconds=settings.extraction_time_limit,
             memory_mb=settings.extraction_memory_mb,
         )
+        modules = dict.fromkeys((*settings.parser_modules, *loaded_modules()))
         self._argument = orjson.dumps(
-            {"memory_mb": self._limits.memory_mb, "parser_modules": settings.parser_modules}
+            {"memory_mb": self._limits.memory_mb, "parser_modules": list(modules)}
         )
         self._numbers = count()
         self._processes: list[Sandbox] = []
@@ -75,29 +82,48 @@ class ReadingPool:
     async def read(
         self, page: Page, versions: Mapping[str, str], canary: Mapping[str, str] | None
     ) -> Reading:
+        """By what counts, and by what is on trial: whatever that does, the first one stands."""
+        active = await self.parse(page, versions)
+        tried = tried_versions(page.url, versions, canary)
+        return Reading(active, None if tried is None else await self.parse(page, tried))
+
+    async def parse(self, page: Page, versions: Mapping[str, str]) -> Parsed:
         """Never raises for what a page or a parser does."""
         number = next(self._numbers)
         header: dict[str, Any] = {
             "id": number,
-            "url": page.url,
+            "url": scalar_values(page.url),
             "content_type": page.content_type,
             "versions": dict(versions),
-            "canary": None if canary is None else dict(canary),
         }
         process = min(self._processes, key=lambda p: p.load)
         try:
             answer, _ = await process.ask(number, header, page.body)
         except GiveUp as error:
             answer = {"error": error.message}
-        if "error" in answer:
+        if "parser" not in answer:  # nobody came as far as choosing one
             name, version = used_parser(page.url, versions)
-            return Reading(Parsed(name, version, None, str(answer["error"])), None, None)
-        trial = answer.get("canary")
-        return Reading(
-            _parsed(answer["active"]), None if trial is None else _parsed(trial), answer["language"]
-        )
+            return Parsed(name, version, None, str(answer["error"]))
+        return _parsed(answer)
+
+
+def tried_versions(
+    url: str, active: Mapping[str, str], canary: Mapping[str, str] | None
+) -> Mapping[str, str] | None:
+    """The versions of a second reading; None where none on trial would read pages of the URL."""
+    if not canary:
+        return None
+    versions = {**active, **canary}
+    return versions if chosen_parser(url, versions) in canary else None
 
 
 def _parsed(answer: Mapping[str, Any]) -> Parsed:
-    product = from_plain(answer["product"]) if "product" in answer else None
-    return Parsed(answer["parser"], answer["version"], product, answer.get("error"))
+    return Parsed(
+        answer["parser"],
+        answer["version"],
+        from_plain(answer["product"]) if "product" in answer else None,
+        answer.get("error"),
+        tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
+        answer["language"],
+        answer["seconds"],
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -21,6 +21,7 @@ from forager.db.text_search import configuration_of
 from forager.extract.product.fact import FieldName
 from forager.extract.product.plain import to_plain
 from forager.extract.product.record import Product
+from forager.parsers.parser import FieldProblem
 
 # of an extraction: enough to see what was read; the page itself is in the archive
 KEPT_DESCRIPTION = 500
@@ -30,6 +31,7 @@ _ORIGIN_LENGTH = 200
 _ERROR_LENGTH = 2_000
 _URL_LENGTH = 20_000
 _NAME_LENGTH = 100
+_PROBLEM_LENGTH = 500
 
 
 class Outcome(StrEnum):
@@ -62,6 +64,8 @@ class ReadPage:
     ref: ArchiveRef | None
     # or "canary": only an extraction is written
     role: str = "active"
+    # fields that the parser broke at
+    problems: tuple[FieldProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +133,17 @@ def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
     )
     if page.product is None:
         return Visit(page, Checked(Product()), domain_currency)
+    checked = check(page.product)
+    checked = replace(checked, problems=(*_told_problems(page), *checked.problems))
     evidence = evidence_json(page.product)
-    return Visit(page, check(page.product), domain_currency, evidence).seen_after(Past())
+    return Visit(page, checked, domain_currency, evidence).seen_after(Past())
+
+
+def _told_problems(page: ReadPage) -> Iterator[Problem]:
+    """What the parser itself says went wrong: its other fields stand, so the product is marked."""
+    for told in page.problems[:KEPT_LIST]:
+        words = text(told.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
+        yield Problem(line(told.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
 
 
 # --- rows ---------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ class TaskWorker:
         self._stopping.set()
 
     async def run(self) -> None:
-        load_parsers(self._settings.parser_modules)
+        for broken in load_parsers(self._settings.parser_modules).broken:
+            log.warning("a parser cannot be used", origin=broken.origin, reason=broken.reason)
         async with AsyncExitStack() as stack:
             fetching = await stack.enter_async_context(Fetching(self._database, self._settings))
             pool = await stack.enter_async_context(ReadingPool(self._settings))
