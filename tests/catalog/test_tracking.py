@@ -46,6 +46,7 @@ def bad(content: bytes, name: str = "") -> list[tuple[int, str]]:
         b"url\tpriority\tevery\tpopularity\nhttps://a.example/1\t2\t6h\t0.5\n",
         b"\n\nhttps://a.example/1,2,6h,0.5\n",
         b'"https://a.example/1","2","6h","0.5"\n',
+        b"https://a.example/1\t2\t6h\t0.5\n",
         b'{"url": "https://a.example/1", "priority": 2, "every": "6h", "popularity": 0.5}\n',
         b'{"url":"https://a.example/1","priority":"2","every":"6h","popularity":"0.5","x":[]}',
     ],
@@ -59,6 +60,21 @@ def test_a_plain_list_may_have_commas_in_its_urls() -> None:
     content = b"https://a.example/x,y\n  https://a.example/z  \n\n"
     expected = [("https://a.example/x,y", Terms()), ("https://a.example/z", Terms())]
     assert good(content) == good(content, "list.txt") == expected
+
+
+def test_rows_without_a_header_are_divided_by_what_divides_the_first() -> None:
+    expected = [("https://a.example/1", Terms(3)), ("https://a.example/2", Terms(4))]
+    for divider in b",", b";", b"\t":
+        content = b"https://a.example/1%b3\nhttps://a.example/2%b4\n" % (divider, divider)
+        assert good(content, "shop.csv") == expected
+
+
+def test_a_url_is_never_glued_together_from_what_a_tab_divides() -> None:
+    content = b"https://a.example/1\nhttps://a.example/2\t3\n"
+    for name in "", "shop.csv", "shop.txt":
+        assert good(content, name) == [("https://a.example/1", Terms())]
+        assert [line for line, _ in bad(content, name)] == [2]
+    assert bad(b'{"url": "https://a.example/1\\n2"}') != []
 
 
 def test_what_is_left_out_is_not_given() -> None:
@@ -143,6 +159,23 @@ async def test_tracking_again_changes_only_what_is_given(database: Database, tas
     assert await row(database, "(priority, crawl_frequency, popularity)::text", url) == (
         "(3,01:00:00,7)"
     )
+
+
+async def test_a_url_that_is_named_twice_keeps_what_either_says(
+    database: Database, tasks: Tasks
+) -> None:
+    content = (
+        b"url,priority,every\n"
+        b"https://shop.example/p,1,6h\n"
+        b"https://shop.example/p,2,\n"
+        b"https://shop.example/p,,\n"
+    )
+    tracked = await tasks.track_wishes(
+        read_wishes(io.BytesIO(content), "twice.csv"), terms=Terms(priority=7)
+    )
+    assert (tracked.added, tracked.known) == (1, 2)
+    assert await value(database, "SELECT priority FROM crawl_tasks") == 2
+    assert await value(database, "SELECT crawl_frequency FROM crawl_tasks") == 6 * HOUR
 
 
 async def test_a_new_interval_counts_from_the_last_visit(database: Database, tasks: Tasks) -> None:

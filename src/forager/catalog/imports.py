@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -104,10 +105,19 @@ def _guess(first: str) -> FileFormat:
         return FileFormat.JSON_LINES
     if _header(first) is not None:
         return FileFormat.CSV
-    # a comma may be part of a URL: it divides only if what follows can be understood
-    cells = _cells(first, ",") or []
-    is_row = len(cells) > 1 and isinstance(_wish(0, _by_place(cells), first), Wish)
-    return FileFormat.CSV if is_row else FileFormat.LIST
+    return FileFormat.LIST if _divider(first, ",\t") is None else FileFormat.CSV
+
+
+def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
+    """What stands between the cells of a row without a header.
+
+    Most of them may be part of a URL: they divide only if what follows can be understood.
+    """
+    for delimiter in among:
+        cells = _cells(line, delimiter) or []
+        if len(cells) > 1 and isinstance(_wish(0, _by_place(cells), line), Wish):
+            return delimiter
+    return None
 
 
 def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
@@ -115,10 +125,10 @@ def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
     if kind is FileFormat.JSON_LINES:
         return _read_json, False
     if kind is FileFormat.LIST:
-        return Wish, _header(first) is not None
+        return _read_url, _header(first) is not None
     header = _header(first)
     if header is None:
-        return _read_row, False
+        return partial(_read_row, _divider(first) or ","), False
     delimiter, names = header
 
     def read_named(number: int, line: str) -> Wish | BadLine:
@@ -139,8 +149,12 @@ def _header(first: str) -> tuple[str, list[str]] | None:
     return None
 
 
-def _read_row(number: int, line: str) -> Wish | BadLine:
-    cells = _cells(line, ",")
+def _read_url(number: int, line: str) -> Wish | BadLine:
+    return _wish(number, {"url": line}, line)
+
+
+def _read_row(delimiter: str, number: int, line: str) -> Wish | BadLine:
+    cells = _cells(line, delimiter)
     if cells is None:
         return _bad(number, "the line cannot be divided into columns", line)
     if len(cells) > len(COLUMNS):
@@ -183,6 +197,9 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
     url = values.get("url")
     if not isinstance(url, str) or not url.strip():
         return _bad(number, "there is no URL in it", line)
+    if _BREAK.search(url.strip()):
+        # normalised, it would be another URL: tabs and line ends just vanish from one
+        return _bad(number, "there is a tab or a line end within the URL", line)
     try:
         terms = Terms(
             priority=_priority(_given(values, "priority")),
@@ -200,6 +217,7 @@ def _given(values: Mapping[str, Any], name: str) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+_BREAK = re.compile(r"[\t\r\n]")
 _WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")
 
 

@@ -110,12 +110,15 @@ class Tracking:
             connection, {one.host for one in named}, allow_private=self._allow_private
         )
         tasks: dict[bytes, NewTask] = {}
+        said: dict[NormalisedUrl, Terms] = {}
         for one in named:
             if one.host in refused:
                 self._refuse(_bad(one.wish, refused[one.host]))
                 continue
-            new = _new_task(one.url, covers[one.host], one.wish.terms.or_else(self._terms))
-            self._tracked.known += new.url_hash in tasks
+            self._tracked.known += one.url in said
+            # of a URL that is named twice, the later line counts in what it says
+            said[one.url] = one.wish.terms.or_else(said.get(one.url, ANY_TERMS))
+            new = _new_task(one.url, covers[one.host], said[one.url].or_else(self._terms))
             tasks[new.url_hash] = new
         await self._write(connection, list(tasks.values()), due)
 
