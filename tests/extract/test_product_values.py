@@ -36,6 +36,7 @@ from forager.extract.product.wording import brand_of, category_of, name_of, sku_
         ("KWD 1.250", "1.250", "KWD"),
         ("0,99 €", "0.99", "EUR"),
         ("USD 15.00", "15.00", "USD"),
+        ("USD 1234567890", "1234567890", "USD"),
     ],
 )
 def test_amounts_as_people_write_them(text: str, amount: str, currency: str) -> None:
@@ -48,6 +49,10 @@ def test_far_words_do_not_change_amounts(text: str) -> None:
     alone = [(m.amount, m.currency, m.start) for m in money_in(text)]
     later = [(m.amount, m.currency, m.start - 100) for m in money_in("…" * 100 + text)]
     assert alone == later
+
+
+def test_the_beginning_of_a_long_number_is_no_amount() -> None:
+    assert list(money_in("EAN 4006381333931, EUR 12345678901")) == []
 
 
 def test_words_are_money_only_where_they_are_known() -> None:
@@ -72,6 +77,9 @@ def test_words_are_money_only_where_they_are_known() -> None:
         (True, None, None),
         (float("nan"), None, None),
         (10**30, None, None),
+        ("1234567890", None, "1234567890"),
+        ("99999999999999.99", None, None),
+        ("4006381333931", None, None),
         ({"a": 1}, None, None),
     ],
 )

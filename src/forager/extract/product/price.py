@@ -25,9 +25,10 @@ _GROUPED = (
     rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)(?:[.,]\d{{1,2}}(?!\d))?"
 )
 _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d{1,2}(?!\d))?"
-# a number in small type after the whole part is the cents: "12 99"
+# a number in small type after the whole part is the cents: "12 99"; a longer number is no amount,
+# and neither is its beginning
 _PLAIN = (
-    rf"\d{{1,9}}(?:[{_BLANK}]?[.,]\d{{1,4}}(?!\d)|[{_BLANK}]?[.][{_BLANK}]\d{{2}}(?!\d)"
+    rf"\d{{1,10}}(?!\d)(?:[{_BLANK}]?[.,]\d{{1,4}}(?!\d)|[{_BLANK}]?[.][{_BLANK}]\d{{2}}(?!\d)"
     rf"|[{_BLANK}],[{_BLANK}]\d{{2}}(?!\d)|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
 )
 _NUMBER = rf"(?:{_GROUPED}|{_INDIAN}|{_PLAIN})"
