@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
-import psycopg
-
 from forager.access import store
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
 
 log = get_logger("access")
@@ -24,12 +19,7 @@ class AccessUpkeep:
         self._database = database
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("upkeep put off", reason=str(error))
+        await keep_up(self.run_once, Patience(log, "upkeep put off"), every=INTERVAL)
 
     async def run_once(self) -> int:
         """Delete answers that are older than a day, in chunks; how many."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
 from forager.archive.deletion import Pruned, plan_prune, prune
 from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -24,13 +21,8 @@ class ArchiveUpkeep:
         self._options = archive_options(settings)
 
     async def run(self) -> None:
-        """Once per hour, at a random minute, so that workers do not all come at once."""
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, ArchiveError) as error:
-                log.warning("archive upkeep put off", reason=error.message)
+        patience = Patience(log, "archive upkeep put off", also=(ArchiveError,))
+        await keep_up(self.run_once, patience, every=INTERVAL)
 
     async def run_once(self) -> Pruned:
         plan = await plan_prune(self._database, self._options.policy)

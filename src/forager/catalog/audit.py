@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
@@ -11,15 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, LiteralString
 
-import psycopg
-
 from forager.archive.errors import ArchiveError
 from forager.catalog.events import EventKind, NewEvent, list_events, record_events
 from forager.catalog.images.files import open_image_files
 from forager.catalog.store import audit as store
 from forager.catalog.store.audit import Found
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull, NotFound
+from forager.db.patience import Patience, keep_up
+from forager.errors import NotFound
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -158,12 +155,8 @@ class AuditUpkeep:
         self._settings = settings
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, ArchiveError, psycopg.Error) as error:
-                log.warning("audit put off", reason=str(error))
+        patience = Patience(log, "audit put off", also=(ArchiveError,))
+        await keep_up(self.run_once, patience, every=INTERVAL)
 
     async def run_once(self) -> Audit | None:
         """The audit, if it is time for one. Two at once do no harm, and are two events."""

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-import psycopg
 
 from forager.catalog import signing
 from forager.catalog.outbox import backoff, failure_of
@@ -26,7 +25,7 @@ from forager.catalog.store.outbox import Failure, Message
 from forager.catalog.store.webhooks import Receiver, Told
 from forager.catalog.webhooks import CONTEXT, no_such_webhook
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
@@ -61,6 +60,7 @@ class Deliverer:
         self._database = database
         self._vault = Vault(settings)
         self._agent = agent_header(settings)
+        self._patience = Patience(log, "deliveries put off")
 
     async def run(self) -> None:
         busy: dict[int, asyncio.Task[int]] = {}
@@ -88,11 +88,9 @@ class Deliverer:
         """Begin with every webhook that has something due and is not being told already."""
         for webhook_id in [key for key, task in busy.items() if task.done()]:
             _say_if_it_failed(busy.pop(webhook_id))
-        try:
+        with self._patience:
             for receiver, messages in await self._claim(list(busy)):
                 busy[receiver.id] = asyncio.create_task(self._deliver(poster, receiver, messages))
-        except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-            log.warning("deliveries put off", reason=str(error))
 
     async def _claim(self, busy: Sequence[int]) -> list[tuple[Receiver, list[Message]]]:
         async with self._database.connection() as connection:

@@ -41,6 +41,7 @@ from forager.catalog.store import stages as store
 from forager.catalog.writer import touch_unchanged
 from forager.clock import local_time
 from forager.db.database import Connection, Database
+from forager.db.patience import Patience
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, LeaseLost
 from forager.extract.text import scalar_values
 from forager.fetch.budgets import DEFAULT_CONCURRENCY
@@ -118,6 +119,7 @@ class Downloader:
         self._resting: dict[int, float] = {}
         self._done: list[Download] = []
         self._oldest = 0.0
+        self._patience = Patience(log, "no tasks can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         self._more_queued = True
@@ -189,11 +191,9 @@ class Downloader:
             return
         self._next_claim = now + CLAIM_INTERVAL
         self._more_queued = False
-        try:
+        with self._patience:
             # also when only some were given: others of the same domains may follow
             self._more_queued = bool(await self._claim(room))
-        except (DatabaseUnavailable, DiskFull) as error:
-            log.warning("no tasks can be claimed now", reason=error.message)
 
     def _has_room(self) -> bool:
         """Whether it is worth a question: there is room for some, in the loop and in memory."""

@@ -14,14 +14,12 @@ import time
 from typing import Self, TextIO
 from uuid import UUID
 
-import psycopg
-
 from forager.catalog.control import Instructions
 from forager.catalog.lifeline import LAST_WORD
 from forager.catalog.recovery import TaskRecovery
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import TROUBLE, Patience
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -208,28 +206,23 @@ class TaskKeeper:
         await _first_of(worker.exited, timeout=KILL_LIMIT)
         if worker.exit_code != 0 and worker.exited.is_set():
             # it had to be killed: others need not wait until they notice
-            with contextlib.suppress(DatabaseUnavailable, DiskFull, psycopg.Error):
+            with contextlib.suppress(*TROUBLE):
                 await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:
         """Give its tasks back at once; if the database is away, as soon as it is back."""
+        patience = Patience(log, "tasks of the dead worker cannot be recovered yet")
+        revival = Patience(log, "the embedded database does not start")
         while not self._stopping.is_set():
-            try:
+            with patience:
                 if worker.unrenewed:
                     await self._recovery.release_worker(worker.worker_id, reason=UNRENEWED)
                 else:
                     await self._recovery.recover_worker(worker.worker_id)
                 return
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("tasks of the dead worker cannot be recovered yet", reason=str(error))
-                await self._revive()
-                await self._wait(RECOVERY_INTERVAL)
-
-    async def _revive(self) -> None:
-        try:
-            await self._database.revive()
-        except DatabaseUnavailable as error:
-            log.error("the embedded database does not start", reason=str(error))
+            with revival:
+                await self._database.revive()
+            await self._wait(RECOVERY_INTERVAL)
 
     async def _wait(self, seconds: float) -> None:
         await _first_of(self._stopping, timeout=seconds)

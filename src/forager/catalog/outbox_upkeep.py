@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
-import psycopg
-
 from forager.catalog.outbox import CHUNK, in_chunks, tidy
 from forager.catalog.store.events import WEBHOOKS
 from forager.catalog.store.webhooks import delete_orphans
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
 
 log = get_logger("webhooks")
@@ -26,12 +21,7 @@ class OutboxUpkeep:
         self._database = database
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("outbox upkeep put off", reason=str(error))
+        await keep_up(self.run_once, Patience(log, "outbox upkeep put off"), every=INTERVAL)
 
     async def run_once(self) -> int:
         """Give up what is too old, and delete what nobody will look at; how many messages."""

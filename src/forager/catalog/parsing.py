@@ -35,7 +35,8 @@ from forager.catalog.store import dead_letters
 from forager.catalog.store import stages as store
 from forager.catalog.writer import ReadPage, Written, write_pages
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, NotFound
+from forager.db.patience import Patience
+from forager.errors import ErrorKind, NotFound
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -89,6 +90,7 @@ class ParseStage:
         self._running: dict[int, asyncio.Task[ReadTask]] = {}
         self._done: list[ReadTask] = []
         self._oldest = 0.0
+        self._patience = Patience(log, "no pages can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         self._next_look = 0.0
@@ -151,13 +153,11 @@ class ParseStage:
         room = self._limit - len(self._running)
         if room < CLAIM_AT_LEAST:
             return
-        try:
+        with self._patience:
             room -= await self._claim(room, own=True)
             if room >= CLAIM_AT_LEAST and (is_time or self._others_may_wait):
                 claimed = await self._claim(room, own=False)
                 self._others_may_wait = claimed == room
-        except (DatabaseUnavailable, DiskFull) as error:
-            log.warning("no pages can be claimed now", reason=error.message)
 
     async def _claim(self, room: int, *, own: bool) -> int:
         among = self._cache.task_ids(room) if own else None

@@ -6,19 +6,16 @@ before. Workers of this machine need not be waited for: whether they live can be
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from uuid import UUID
-
-import psycopg
 
 from forager.catalog.causes import message_key
 from forager.catalog.store import recovery as store
 from forager.catalog.store import stages
 from forager.catalog.store.recovery import Holder, RecoveredTask
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_watch
 from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -40,13 +37,8 @@ class TaskRecovery:
         self._suspects: dict[UUID, datetime | None] = {}
 
     async def run(self) -> None:
-        """Look for ever, once per interval."""
-        while True:
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("cannot look for tasks of dead workers now", reason=str(error))
-            await asyncio.sleep(self._settings.watchdog_interval)
+        patience = Patience(log, "cannot look for tasks of dead workers now")
+        await keep_watch(self.run_once, patience, every=self._settings.watchdog_interval)
 
     async def run_once(self) -> list[RecoveredTask]:
         """One look: recover what is certainly dead, and what was silent at the look before too."""

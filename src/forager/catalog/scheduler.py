@@ -7,13 +7,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import psycopg
-
 from forager.catalog.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
 from forager.catalog.robots_delays import RobotsDelays
 from forager.catalog.store import scheduling as store
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -57,15 +55,15 @@ class Scheduler:
         self._robots = RobotsDelays(agent_header(settings))
 
     async def run(self) -> None:
+        patience = Patience(log, "tasks are not scheduled now")
+        revival = Patience(log, "the embedded database does not start")
         while True:
             cut = False
-            try:
+            with patience:
                 cut = (await self.run_once()).cut
-            except DatabaseUnavailable as error:
-                log.warning("tasks are not scheduled now", reason=str(error))
-                await self._revive()
-            except (DiskFull, psycopg.Error) as error:
-                log.warning("tasks are not scheduled now", reason=str(error))
+            if patience.is_needed:
+                with revival:
+                    await self._database.revive()
             await asyncio.sleep(SHORT_PAUSE if cut else self._pause())
 
     async def run_once(self) -> Tick:
@@ -104,12 +102,6 @@ class Scheduler:
             for load in loads
             if (number := allowance(load, pace, robots.get(load.name, 0.0)))
         ]
-
-    async def _revive(self) -> None:
-        try:
-            await self._database.revive()
-        except DatabaseUnavailable as error:
-            log.error("the embedded database does not start", reason=str(error))
 
     def _pause(self) -> float:
         # schedulers that were started together shall not look together

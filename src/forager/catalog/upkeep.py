@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from functools import partial
-
-import psycopg
 
 from forager.catalog.store import upkeep as store
 from forager.catalog.store.events import delete_old_events
 from forager.catalog.store.rates import delete_old_rates
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -30,13 +26,7 @@ class TaskUpkeep:
         self._chunk = chunk
 
     async def run(self) -> None:
-        """Once per hour, at a random minute, so that workers do not all come at once."""
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("upkeep put off", reason=str(error))
+        await keep_up(self.run_once, Patience(log, "upkeep put off"), every=INTERVAL)
 
     async def run_once(self) -> int:
         """Delete what is older than the history that is wanted; how many rows."""

@@ -21,6 +21,7 @@ from forager.catalog.store import stages as store
 from forager.catalog.task import CHANNEL
 from forager.clock import local_time
 from forager.db.database import Database
+from forager.db.patience import Patience
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.jobs.registration import Registration
 from forager.logs import get_logger
@@ -61,6 +62,7 @@ class TaskWorker:
             role="tasks",
             returns=False,
         )
+        self._patience = Patience(log, "the database is away, will try again")
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -82,12 +84,10 @@ class TaskWorker:
 
     async def _enter(self) -> None:
         while not self._stopping.is_set():
-            try:
+            with self._patience:
                 await self._renew()
                 return
-            except TROUBLE as error:
-                log.warning("the database is away, will try again", reason=error.message)
-                await asyncio.sleep(RETRY_INTERVAL)
+            await asyncio.sleep(RETRY_INTERVAL)
 
     # --- working ---------------------------------------------------------------------------
 
@@ -158,15 +158,12 @@ class TaskWorker:
         """Renew this worker's row, and see that both sides agree on what it holds."""
         while True:
             pause = self._settings.heartbeat_interval
-            try:
+            with self._patience:
                 await self._renew()
                 for task_id in await self._compare():
                     downloading.drop(task_id)
                     parsing.drop(task_id)
-            except TROUBLE as error:
-                log.warning("the database is away, will try again", reason=error.message)
-                pause = min(pause, RETRY_INTERVAL)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(min(pause, RETRY_INTERVAL) if self._patience.is_needed else pause)
 
     async def _renew(self) -> None:
         asked_at = local_time()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from datetime import datetime
 
-import psycopg
-
 from forager.db.database import Database
+from forager.db.patience import Patience, keep_up
 from forager.documents import sources, store
 from forager.documents.generation import Source
 from forager.documents.schedule import Schedule
-from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, NotFound
+from forager.errors import InvalidInput, NotFound
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -32,12 +29,7 @@ class Refresher:
         self._queue = Queue(database, settings)
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("refreshes put off", reason=str(error))
+        await keep_up(self.run_once, Patience(log, "refreshes put off"), every=INTERVAL)
 
     async def run_once(self) -> int:
         """Enqueue what is due; how many refreshes that were."""

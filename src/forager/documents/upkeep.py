@@ -6,16 +6,12 @@ that starts waits for the chunk that is being deleted.
 
 from __future__ import annotations
 
-import asyncio
-import random
 from dataclasses import dataclass
 from uuid import UUID
 
-import psycopg
-
 from forager.db.database import Connection, Database
+from forager.db.patience import Patience, keep_up
 from forager.documents import store
-from forager.errors import DatabaseUnavailable, DiskFull
 from forager.logs import get_logger
 
 log = get_logger("documents")
@@ -52,17 +48,17 @@ class DocumentUpkeep:
         self._reader_grace = reader_grace
         self._retry_patience = retry_patience
         self._chunk = chunk
+        self._looks = 0
 
     async def run(self) -> None:
-        while True:
-            for look in range(FLUSHES):
-                await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
-                try:
-                    await self.flush()
-                    if not look:
-                        await self.run_once()
-                except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                    log.warning("upkeep of documents put off", reason=str(error))
+        patience = Patience(log, "upkeep of documents put off")
+        await keep_up(self._look, patience, every=INTERVAL)
+
+    async def _look(self) -> None:
+        await self.flush()
+        if self._looks % FLUSHES == 0:
+            await self.run_once()
+        self._looks += 1
 
     async def flush(self) -> None:
         async with self._database.connection() as connection:

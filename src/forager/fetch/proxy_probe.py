@@ -10,7 +10,8 @@ from aiohttp import ClientHttpProxyError
 from python_socks import ProxyError
 
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, RotateProxy, WorkFailed
+from forager.db.patience import Patience, keep_watch
+from forager.errors import ErrorKind, RotateProxy, WorkFailed
 from forager.fetch import proxy_store as store
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
@@ -86,13 +87,8 @@ class ProxyProber:
         self._url = url
 
     async def run(self) -> None:
-        """Look for ever; any number of workers may do so."""
-        while True:
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull) as error:
-                log.warning("proxies cannot be probed now", reason=error.message)
-            await asyncio.sleep(LOOK_INTERVAL)
+        patience = Patience(log, "proxies cannot be probed now")
+        await keep_watch(self.run_once, patience, every=LOOK_INTERVAL)
 
     async def run_once(self) -> list[ProbeResult]:
         """Probe a few of those that are due."""

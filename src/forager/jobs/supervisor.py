@@ -8,12 +8,10 @@ from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
-import psycopg
-
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import TROUBLE, Patience
 from forager.jobs import store
 from forager.jobs.control import Assignment, Stop, StopCause
 from forager.jobs.job import Job
@@ -30,11 +28,6 @@ from forager.logs import get_logger
 from forager.settings import Settings
 
 log = get_logger("supervisor")
-
-# What the database can do to us. None of it may end a worker: runners go on under their own
-# deadline, and the next look starts from what the tables say. Anything else is a bug in Forager:
-# it ends the worker loudly, after the runners could commit, and whoever keeps services starts anew.
-TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
 
 # the database may be away or half open: no question to it takes longer than this
 ANSWER_LIMIT = 15.0
@@ -67,6 +60,8 @@ class Supervisor:
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._last_beat = -float("inf")
+        self._patience = Patience(log, "jobs wait for the database, will try again")
+        self._revival = Patience(log, "the embedded database does not start")
 
     def stop(self) -> None:
         """Ask for a graceful stop: no new claims, runners commit and give their jobs back."""
@@ -108,7 +103,12 @@ class Supervisor:
     # --- the loop --------------------------------------------------------------------------
 
     async def _look_safely(self) -> None:
-        """Look, but do not let a database that is away hold up a stop."""
+        """Look, but do not let a database that is away hold up a stop.
+
+        Nothing that it does may end a worker: runners go on under their own deadline, and the next
+        look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
+        loudly, after the runners could commit, and whoever keeps services starts anew.
+        """
         look = asyncio.ensure_future(self.run_once())
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -116,25 +116,23 @@ class Supervisor:
             if not look.done():
                 await asyncio.wait({look}, timeout=self._farewell())
             if look.done():
-                look.result()
-        except TROUBLE as error:
-            await self._wait_out(error)
+                with self._patience:
+                    look.result()
         finally:
             stop.cancel()
             look.cancel()
+        if self._patience.is_needed:
+            await self._wait_out()
 
-    async def _wait_out(self, trouble: Exception) -> None:
-        log.warning(_what_happens(trouble), reason=str(trouble))
+    async def _wait_out(self) -> None:
         # renew first of all when it is back, and find claims whose answer was lost
         self._last_beat = -float("inf")
         revival = asyncio.ensure_future(self._revive())
         await self._pause_unless_stopping(revival)
 
     async def _revive(self) -> None:
-        try:
+        with self._revival:
             await self._database.revive()
-        except DatabaseUnavailable as error:
-            log.error("the embedded database does not start", reason=str(error))
         await asyncio.sleep(RETRY_INTERVAL)
 
     async def _pause_unless_stopping(self, pause: asyncio.Future[Any]) -> None:
@@ -309,14 +307,6 @@ def _told_settings(settings: Settings) -> dict[str, Any]:
     if settings.secret_key is not None:
         told["secret_key"] = settings.secret_key.get_secret_value()  # dumped, it is stars
     return told
-
-
-def _what_happens(trouble: Exception) -> str:
-    if isinstance(trouble, DiskFull):
-        return "disk full, work waits"
-    if isinstance(trouble, DatabaseUnavailable):
-        return "database away, will try again"
-    return "the database refuses a statement, will try again"
 
 
 async def _exits(runners: list[RunnerProcess], timeout: float) -> None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
-import psycopg
-
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.jobs import workers
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
@@ -27,13 +22,7 @@ class Upkeep:
         self._queue = Queue(database, settings)
 
     async def run(self) -> None:
-        """Once per hour, at a random minute, so that workers do not all come at once."""
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("upkeep put off", reason=str(error))
+        await keep_up(self.run_once, Patience(log, "upkeep put off"), every=INTERVAL)
 
     async def run_once(self) -> int:
         deleted = await self._queue.prune()

@@ -11,10 +11,8 @@ import asyncio
 from datetime import datetime
 from uuid import UUID
 
-import psycopg
-
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_watch
 from forager.jobs import store, workers
 from forager.jobs.family import has_family
 from forager.jobs.job import Recovered
@@ -32,13 +30,8 @@ class Watchdog:
         self._suspects: dict[UUID, datetime] = {}
 
     async def run(self) -> None:
-        """Look for ever, once per interval."""
-        while True:
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, psycopg.Error) as error:
-                log.warning("cannot look for stale jobs now", reason=str(error))
-            await asyncio.sleep(self._settings.watchdog_interval)
+        patience = Patience(log, "cannot look for stale jobs now")
+        await keep_watch(self.run_once, patience, every=self._settings.watchdog_interval)
 
     async def run_once(self) -> list[Recovered]:
         """One look: recover what was stale at the look before too, remember what is stale now."""

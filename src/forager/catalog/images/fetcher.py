@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-import psycopg
-
 from forager.archive.errors import ArchiveError
 from forager.catalog.fetching import DomainTerms, Fetching
 from forager.catalog.images.files import image_path, open_image_files
@@ -19,7 +17,8 @@ from forager.catalog.outbox import backoff
 from forager.catalog.store import images as store
 from forager.catalog.store.images import FileKey, NewFile, PendingImage
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, GiveUp, WorkFailed
+from forager.db.patience import TROUBLE, Patience
+from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.text import storable
 from forager.fetch.limits import Limits
@@ -85,13 +84,15 @@ class ImageFetcher:
         self._limits = Limits(body=limit, total=60.0)
 
     async def run(self) -> None:
+        patience = Patience(log, "images put off")
         try:
             while self._settings.images:
                 done = 0
                 try:
                     done = await self.run_once()
-                except* (DatabaseUnavailable, DiskFull, psycopg.Error) as errors:
-                    log.warning("images put off", reason=str(errors.exceptions[0]))
+                    patience.over()
+                except* TROUBLE as errors:
+                    patience.note(errors.exceptions[0])
                 if not done:
                     await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311
         finally:

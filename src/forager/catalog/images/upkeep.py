@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
-import psycopg
-
 from forager.archive.errors import ArchiveError
 from forager.catalog.images.files import open_image_files
 from forager.catalog.store import images as store
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull
+from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -31,12 +26,8 @@ class ImageUpkeep:
         self._files = open_image_files(settings)
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-            try:
-                await self.run_once()
-            except (DatabaseUnavailable, DiskFull, ArchiveError, psycopg.Error) as error:
-                log.warning("image upkeep put off", reason=str(error))
+        patience = Patience(log, "image upkeep put off", also=(ArchiveError,))
+        await keep_up(self.run_once, patience, every=INTERVAL)
 
     async def run_once(self) -> int:
         """Delete what nobody has; how many files. Also those that a clean-up died over."""
