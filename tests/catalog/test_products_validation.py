@@ -176,6 +176,12 @@ def test_a_price_is_taken_or_held(
         assert judged.offer == seen.with_money_of(known)
 
 
+def test_amounts_in_problems_are_as_people_write_them() -> None:
+    known = Past(Offer(Decimal("10.0000"), None, "EUR", "in_stock"))
+    (problem,) = judge(Offer(Decimal("10000.5000"), None, "EUR", "in_stock"), known).problems
+    assert problem.message == "the price was 10, and is 10000.50 now"
+
+
 def test_what_is_seen_again_is_believed() -> None:
     first = judge(at("500"), Past(EUR10), page="a")
     assert (first.standing, first.offer.price) == (Standing.HELD, Decimal(10))

@@ -61,7 +61,7 @@ async def test_a_first_visit_makes_a_product(shop: Shop) -> None:
     assert await shop.rows(HISTORY) == [(Decimal("49.9"), Decimal("59.9"), "EUR", "in_stock")]
     [(kind, told)] = await shop.rows(EVENTS)
     assert kind == "product.added"
-    assert (told["name"], told["price"], told["currency"]) == ("Brass Desk Lamp", "49.9000", "EUR")
+    assert (told["name"], told["price"], told["currency"]) == ("Brass Desk Lamp", "49.90", "EUR")
     extraction = await shop.row(
         "SELECT product_id, outcome, confidence, fields, segment, role FROM extractions"
     )
@@ -96,7 +96,7 @@ async def test_a_changed_price_is_told_everywhere(shop: Shop) -> None:
     [_, (kind, told)] = await shop.rows(EVENTS)
     assert kind == "product.price_changed"
     assert {key: told[key] for key in ("old", "new", "currency", "percent")} == {
-        "old": "49.9000", "new": "39.9200", "currency": "EUR", "percent": -20.0
+        "old": "49.90", "new": "39.92", "currency": "EUR", "percent": -20.0
     }  # fmt: skip
 
 
@@ -319,6 +319,26 @@ async def test_hostile_text_in_every_field(shop: Shop) -> None:
         for (kept,) in await shop.rows(f"SELECT {name} FROM products"):
             assert kept is None or len(kept) <= length
     assert len(await shop.rows("SELECT id FROM extractions")) == 2 * len(HOSTILE)
+
+
+async def test_what_a_terminal_would_obey_is_not_kept(shop: Shop) -> None:
+    obeyed = "Red\x1b[31m\x9b1m\x7f Lamp"
+    product = replace(
+        LAMP,
+        name=obeyed,
+        description=f"{obeyed}\nfor desks",
+        brand=obeyed,
+        sku=obeyed,
+        category=(obeyed,),
+    )
+    await shop.visit("lamp", product)
+    kept = "Red [31m 1m Lamp"
+    row = await shop.row("SELECT product_name, brand, sku, category, description FROM products")
+    assert row == (kept, kept, kept, kept, "Red [31m 1m  Lamp\nfor desks")
+    [(_, told)] = await shop.rows(EVENTS)
+    assert told["name"] == kept
+    written = await shop.visit("nothing", replace(LAMP, name="\x1b\x07"))
+    assert written.outcome == "incomplete"
 
 
 async def visit_with(shop: Shop, page: str, value: str) -> None:

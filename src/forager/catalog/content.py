@@ -14,7 +14,7 @@ from forager.catalog.plausibility import Offer
 from forager.catalog.validation import MAX_AMOUNT
 from forager.extract.product.plain import to_plain
 from forager.extract.product.record import Product, Variant
-from forager.extract.text import clip, collapse, storable
+from forager.extract.text import clip, collapse, readable
 
 NAME_LENGTH = 512
 BRAND_LENGTH = 255
@@ -102,14 +102,14 @@ def line(value: object, limit: int) -> str | None:
     """A text as one line of at most so many characters; None for none."""
     if not isinstance(value, str):
         return None
-    return clip(collapse(storable(value[: limit * 8])), limit)[0].strip() or None
+    return clip(collapse(readable(value[: limit * 8])), limit)[0].strip() or None
 
 
 def text(value: object, limit: int) -> str | None:
     """A text with its line breaks, of at most so many characters; None for none."""
     if not isinstance(value, str):
         return None
-    return clip(storable(value[: limit * 2]).strip(), limit)[0].strip() or None
+    return clip(readable(value[: limit * 2]).strip(), limit)[0].strip() or None
 
 
 def _category(path: Iterable[object]) -> str | None:

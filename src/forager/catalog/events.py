@@ -16,6 +16,7 @@ from forager.catalog.store.events import EventRow
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
+from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 
 MAX_LIST = 1000
@@ -102,7 +103,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Decimal):
-        return format(value, "f")
+        return amount_text(value)
     if isinstance(value, Mapping):
         return {storable(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

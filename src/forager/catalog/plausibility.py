@@ -19,6 +19,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from forager.catalog.validation import Held, Problem, Severity
+from forager.extract.product.price import plain
 from forager.extract.product.record import Availability
 
 # a price that moves further than this at once is seen twice before it is believed
@@ -140,10 +141,10 @@ def _doubt(seen: Offer, known: Offer) -> Problem | None:
             message = f"the currency was {known.currency}, and is {seen.currency} now"
             return Problem("currency", "changed", message, Severity.DOUBT)
         if not known.price / LARGEST_STEP <= seen.price <= known.price * LARGEST_STEP:
-            message = f"the price was {known.price:f}, and is {seen.price:f} now"
+            message = f"the price was {plain(known.price)}, and is {plain(seen.price)} now"
             return Problem("price", "step", message, Severity.DOUBT)
     if seen.price != known.price and _is_placeholder(seen.price):
-        message = f"{seen.price:f} is what shops write where there is no price yet"
+        message = f"{plain(seen.price)} is what shops write where there is no price yet"
         return Problem("price", "placeholder", message, Severity.DOUBT)
     return None
 
@@ -151,7 +152,7 @@ def _doubt(seen: Offer, known: Offer) -> Problem | None:
 def _doubt_absence(seen: Offer, known: Offer) -> Problem | None:
     if known.price is None or seen.availability in _GONE:
         return None
-    message = f"the price was {known.price:f}, and the page shows none now"
+    message = f"the price was {plain(known.price)}, and the page shows none now"
     return Problem("price", "vanished", message, Severity.DOUBT)
 
 

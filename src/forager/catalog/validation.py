@@ -13,7 +13,7 @@ from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.gtin import gtin_of
 from forager.extract.product.record import Availability, Product, ProductImage
 from forager.extract.softerror import soft_error
-from forager.extract.text import clip, collapse, storable
+from forager.extract.text import clip, collapse, readable
 
 # how much a page must look like the page of a product that says neither its price nor its SKU
 MIN_CONFIDENCE = 0.3
@@ -213,7 +213,7 @@ def is_turned_away(name: str) -> bool:
 
 def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
     """Why there is no product on the page, and what to mark."""
-    name = collapse(storable(product.name)) if isinstance(product.name, str) else ""
+    name = collapse(readable(product.name)) if isinstance(product.name, str) else ""
     known_otherwise = product.price is not None or bool(product.sku)
     if not name:
         message = "the page has no name of a product"
@@ -243,5 +243,5 @@ def _warning(field: str, rule: str, message: str) -> Problem:
 def _quote(value: object) -> str:
     """A value as a message may show it: short, and fit to be stored."""
     shown = str(value) if isinstance(value, str | Decimal) else repr(value)[: _QUOTED * 4]
-    text, cut = clip(collapse(storable(shown[: _QUOTED * 4])), _QUOTED)
+    text, cut = clip(collapse(readable(shown[: _QUOTED * 4])), _QUOTED)
     return f"{text}…" if cut else text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# what a terminal obeys, and nobody reads; lines and tabs are none of it
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 
 
 def scalar_values(text: str) -> str:
@@ -19,6 +21,12 @@ def storable(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "")
     return scalar_values(text)
+
+
+def readable(text: str) -> str:
+    """The text as PostgreSQL accepts it, with a space for every control character."""
+    text = storable(text)
+    return text if text.isprintable() else _CONTROL.sub(" ", text)
 
 
 def collapse(text: str) -> str:
