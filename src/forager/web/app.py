@@ -17,7 +17,24 @@ from forager.web.errors import error_page
 from forager.web.live import Streams
 from forager.web.remembered import Remembered
 from forager.web.rendering import STATIC
-from forager.web.routes import jobs, keys, new_crawl, overview, search, sign_in, sources, workers
+from forager.web.routes import (
+    domains,
+    errors,
+    jobs,
+    keys,
+    new_crawl,
+    overview,
+    parsers,
+    products,
+    proxies,
+    search,
+    sign_in,
+    sources,
+    tasks,
+    track,
+    webhooks,
+    workers,
+)
 from forager.web.security import SecurityHeaders
 
 FOR_EVER = "public, max-age=31536000, immutable"
@@ -30,6 +47,14 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     sources.router,
     search.router,
+    products.router,
+    track.router,
+    tasks.router,
+    errors.router,
+    domains.router,
+    proxies.router,
+    parsers.router,
+    webhooks.router,
     workers.router,
     keys.router,
 )

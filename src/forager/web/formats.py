@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -55,6 +56,25 @@ def duration(seconds: float | None) -> str:
         elif parts:
             break
     return " ".join(parts[:2])
+
+
+def interval(seconds: float | None) -> str:
+    """A length of time as forms take it: 21600 as 6h; empty if there is none."""
+    if seconds is None:
+        return ""
+    for length, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def money(amount: Decimal | None, currency: str | None) -> str:
+    """1299.5 EUR as EUR 1,299.50; more digits only where they say something."""
+    if amount is None:
+        return MISSING
+    digits = f"{amount:,.4f}"
+    shown = digits[:-2] if digits.endswith("00") else digits.rstrip("0")
+    return f"{currency}\N{NO-BREAK SPACE}{shown}" if currency else shown
 
 
 def percent(share: float | None) -> str:
@@ -108,6 +128,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "short_number": short_number,
     "size": size,
     "duration": duration,
+    "interval": interval,
+    "money": money,
     "percent": percent,
     "moment": moment,
     "when": when,

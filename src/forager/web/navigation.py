@@ -27,6 +27,13 @@ NAVIGATION: tuple[Entry, ...] = (
     Entry("Jobs", "/jobs", "list"),
     Entry("Sources", "/sources", "book"),
     Entry("Search", "/search", "search"),
+    Entry("Products", "/products", "tag"),
+    Entry("Tasks", "/tasks", "clock"),
+    Entry("Errors", "/errors", "alert"),
+    Entry("Domains", "/domains", "globe", Scope.OPERATE),
+    Entry("Proxies", "/proxies", "shuffle", Scope.OPERATE),
+    Entry("Parsers", "/parsers", "code"),
+    Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
     Entry("Workers", "/workers", "cpu", Scope.OPERATE),
     Entry("Keys", "/keys", "key", Scope.ADMIN),
 )

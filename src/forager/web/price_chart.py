@@ -1,0 +1,192 @@
+"""The price of a product over time: a line of steps, and below it when it could be bought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from forager.catalog.price_history import PriceEntry
+from forager.web.formats import moment, money, words
+
+WIDTH, HEIGHT = 600, 150
+STRIP = 10
+# the line keeps away from the edges
+MARGIN = 6
+
+TONES = {
+    "in_stock": "a",
+    "limited": "c",
+    "preorder": "b",
+    "backorder": "b",
+    "in_store_only": "e",
+    "out_of_stock": "d",
+    "discontinued": "d",
+}
+UNKNOWN = "f"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An offer, from one moment to the next; a price in another currency is not drawn."""
+
+    entry: PriceEntry
+    start: float
+    end: float
+    price: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    low: float
+    high: float
+
+    def y(self, price: float) -> float:
+        share = (price - self.low) / (self.high - self.low)
+        return HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN)
+
+
+def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
+    """`until` is when the product was last seen: what came after that is not known."""
+    entries = list(reversed(newest_first))
+    if not entries:
+        return Markup("")
+    currency = next((each.currency for each in newest_first if each.price is not None), None)
+    steps = _steps(entries, until, currency)
+    scale = _scale([step.price for step in steps if step.price is not None])
+    return Markup(
+        '<figure class="chart prices"><div class="chart-y" aria-hidden="true">{y}</div>'
+        '<svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        '{grid}{line}{strip}{hover}</svg><div class="chart-x" aria-hidden="true">{x}</div>'
+        "{legend}</figure>"
+    ).format(
+        y=_axis(scale, currency),
+        x=_spans([_day(entries[0].recorded_at), _day(_end(entries, until))]),
+        w=WIDTH,
+        h=HEIGHT + STRIP,
+        label=_summary(entries, currency),
+        grid=_grid(),
+        line=_lines(steps, scale),
+        strip=_strip(steps),
+        hover=_hover(steps),
+        legend=_legend(steps),
+    )
+
+
+def _end(entries: Sequence[PriceEntry], until: datetime) -> datetime:
+    return max(until, entries[-1].recorded_at)
+
+
+def _steps(entries: Sequence[PriceEntry], until: datetime, currency: str | None) -> list[Step]:
+    first = entries[0].recorded_at
+    span = (_end(entries, until) - first).total_seconds() or 1.0
+    starts = [WIDTH * (each.recorded_at - first).total_seconds() / span for each in entries]
+    return [
+        Step(each, start, end, _price(each, currency))
+        for each, start, end in zip(entries, starts, [*starts[1:], float(WIDTH)], strict=True)
+    ]
+
+
+def _price(entry: PriceEntry, currency: str | None) -> float | None:
+    if entry.price is None or entry.currency != currency:
+        return None
+    return float(entry.price)
+
+
+def _scale(prices: Sequence[float]) -> Scale:
+    if not prices:
+        return Scale(0.0, 1.0)
+    low, high = min(prices), max(prices)
+    room = (high - low) * 0.15 or high * 0.1 or 1.0
+    return Scale(max(0.0, low - room), high + room)
+
+
+def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
+    """One line for each unbroken run of prices."""
+    runs: list[list[str]] = [[]]
+    for step in steps:
+        if step.price is None:
+            runs.append([])
+            continue
+        level = _short(scale.y(step.price))
+        runs[-1] += [f"{_short(step.start)},{level}", f"{_short(step.end)},{level}"]
+    line = Markup('<polyline class="line-a" points="{}"/>')
+    return Markup("").join(line.format(" ".join(run)) for run in runs if run)
+
+
+def _strip(steps: Sequence[Step]) -> Markup:
+    part = Markup('<rect class="fill-{}" x="{}" y="{}" width="{}" height="{}"/>')
+    return Markup("").join(
+        part.format(_tone(step), _short(step.start), HEIGHT + 2, _width(step), STRIP - 2)
+        for step in steps
+    )
+
+
+def _hover(steps: Sequence[Step]) -> Markup:
+    column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
+    return Markup("").join(
+        column.format(_short(step.start), _width(step), HEIGHT + STRIP, told(step.entry))
+        for step in steps
+    )
+
+
+def told(entry: PriceEntry) -> str:
+    price = money(entry.price, entry.currency) if entry.price is not None else "no price"
+    return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'not said')}"
+
+
+def _grid() -> Markup:
+    line = Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>')
+    return Markup("").join(line.format(WIDTH, y, y) for y in (MARGIN, HEIGHT // 2, HEIGHT - MARGIN))
+
+
+def _axis(scale: Scale, currency: str | None) -> Markup:
+    levels = (scale.high, (scale.high + scale.low) / 2, scale.low)
+    return _spans([money(Decimal(f"{level:.2f}"), currency) for level in levels])
+
+
+def _legend(steps: Sequence[Step]) -> Markup:
+    seen = dict.fromkeys(step.entry.availability for step in steps)
+    entry = Markup(
+        '<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
+        '<rect class="fill-{}" width="10" height="10" rx="2"/></svg>{}</li>'
+    )
+    return Markup('<ul class="legend">{}</ul>').format(
+        Markup("").join(
+            entry.format(TONES.get(each or "", UNKNOWN), words(each or "availability not said"))
+            for each in seen
+        )
+    )
+
+
+def _summary(entries: Sequence[PriceEntry], currency: str | None) -> str:
+    prices = [e.price for e in entries if e.price is not None and e.currency == currency]
+    if not prices:
+        return "Price over time: no price was seen"
+    return (
+        f"Price over time: now {money(prices[-1], currency)}, at least"
+        f" {money(min(prices), currency)}, at most {money(max(prices), currency)}"
+    )
+
+
+def _tone(step: Step) -> str:
+    return TONES.get(step.entry.availability or "", UNKNOWN)
+
+
+def _width(step: Step) -> str:
+    return _short(max(0.5, step.end - step.start))
+
+
+def _spans(texts: Sequence[str]) -> Markup:
+    return Markup("").join(Markup("<span>{}</span>").format(text) for text in texts)
+
+
+def _day(value: datetime) -> str:
+    return moment(value)[:16]
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,137 @@
+"""Domains: how each host is treated, what it asked for, and how it is doing now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Path
+
+from forager.catalog.intervals import parse_every
+from forager.catalog.selection import Selection
+from forager.errors import InvalidInput
+from forager.fetch.domain_store import Domain
+from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.robots_report import robots_report
+from forager.fetch.user_agent import agent_header
+from forager.web.asking import asked, following
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Administers, Operates
+
+router = new_router()
+
+PAGE_SIZE = 50
+
+Host = Annotated[str, Path(min_length=1, max_length=300)]
+
+
+@page(router, "/domains")
+async def list_domains(visit: Operates) -> Page:
+    form = asked(visit)
+    found = await visit.here.domains.list_domains(
+        active={"on": True, "off": False}.get(form.text("active")),
+        slowed=form.checked("slowed"),
+        cursor=form.text("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    return Page(
+        "domains.html",
+        {
+            "domains": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "active": form.text("active"),
+            "slowed": form.checked("slowed"),
+            "host": form.text("host"),
+        },
+    )
+
+
+@action(router, "/domains")
+async def add(visit: Administers, form: Submitted) -> Done:
+    domain = await visit.here.domains.add(form.text("host"))
+    return Done(
+        f"{domain.domain_name} has settings of its own now.",
+        to=_url(domain.domain_name),
+        leaves=True,
+    )
+
+
+@page(router, "/domains/{host}")
+async def show(visit: Operates, host: Host) -> Page:
+    domain = await visit.here.domains.get(host)
+    settings = visit.here.settings
+    return Page(
+        "domain.html",
+        {
+            "domain": domain,
+            "base": _url(domain.domain_name),
+            "robots": await robots_report(
+                visit.here.database, domain.base_url, agent_header(settings)
+            ),
+            "defaults": settings,
+            "max_delay": MAX_DELAY,
+            "max_concurrency": MAX_CONCURRENCY,
+        },
+    )
+
+
+@action(router, "/domains/{host}/set")
+async def change(visit: Administers, form: Submitted, host: Host) -> Done:
+    domain = await visit.here.domains.set(host, _changes(form))
+    return Done(
+        f"{domain.domain_name} is changed; running crawls heed it within seconds.",
+        to=_url(domain.domain_name),
+    )
+
+
+@action(router, "/domains/{host}/unblock")
+async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # noqa: ARG001
+    domain = await visit.here.domains.forget_slow_down(host)
+    return Done(f"What {domain.domain_name} asked for is forgotten.", to=_url(domain.domain_name))
+
+
+@action(router, "/domains/{host}/hold")
+async def hold(visit: Operates, form: Submitted, host: Host) -> Done:
+    domain: Domain = await visit.here.domains.get(host)
+    chosen, holds = Selection(domain=domain.domain_name), visit.here.holds
+    moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
+    move = moves.get(form.text("move"))
+    if move is None:
+        raise InvalidInput(f"the tasks of a domain can be moved by {', '.join(moves)}")
+    await move(chosen)
+    states = {"pause": "paused", "stop": "stopped", "resume": "resumed"}
+    return Done(
+        f"The tasks of {domain.domain_name} are {states[form.text('move')]}.",
+        to=_url(domain.domain_name),
+    )
+
+
+def _changes(form: Form) -> DomainChanges:
+    return DomainChanges(
+        delay=form.amount("delay", most=MAX_DELAY),
+        concurrency=form.number("concurrency", least=1, most=MAX_CONCURRENCY),
+        active=form.checked("active"),
+        per_proxy_only=form.checked("per_proxy_only"),
+        every=_interval(form, "every"),
+        adaptive=_maybe(form, "adaptive"),
+        shortest=_interval(form, "shortest"),
+        longest=_interval(form, "longest"),
+        proxies=_maybe(form, "proxies"),
+        allow_private=form.checked("allow_private"),
+        currency=form.text("currency").upper() or None,
+    )
+
+
+def _interval(form: Form, name: str) -> timedelta | None:
+    return parse_every(form.text(name)) if form.text(name) else None
+
+
+def _maybe(form: Form, name: str) -> bool | None:
+    """Yes, no, or whatever the settings say."""
+    return {"yes": True, "no": False}.get(form.text(name))
+
+
+def _url(name: str) -> str:
+    return f"/domains/{quote(name, safe='')}"

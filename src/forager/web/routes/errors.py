@@ -1,0 +1,175 @@
+"""Errors of tasks in groups and one by one, and the tasks that failed for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import Path
+
+from forager.catalog import dead_letters as letters
+from forager.catalog import errors
+from forager.catalog.causes import ErrorType
+from forager.catalog.dead_letters import LetterFilter, LetterGroup
+from forager.catalog.errors import ErrorFilter
+from forager.errors import ErrorKind, InvalidInput
+from forager.web.asking import asked, following, remembered
+from forager.web.formats import counted
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Operates, Reads, Visit
+
+router = new_router()
+
+PAGE_SIZE = 50
+GROUPS = 200
+SHOWN_MESSAGES = 3
+DAY = 24.0
+AGES = ((1.0, "the last hour"), (DAY, "the last day"), (7 * DAY, "the last week"))
+
+ErrorId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+
+
+@dataclass(slots=True)
+class Cause:
+    """Dead letters of one kind and domain: what can be retried or dropped together."""
+
+    kind: str
+    domain: str
+    count: int
+    last_died: datetime
+    messages: list[str]
+    example_url: str
+
+
+@page(router, "/errors")
+async def overview(visit: Reads) -> Page:
+    form = asked(visit)
+    return Page("errors.html", await remembered(visit, lambda: _load(visit, form)))
+
+
+@page(router, "/errors/list")
+async def list_errors(visit: Reads) -> Page:
+    form = asked(visit)
+    found = await errors.list_errors(
+        visit.here.database, _wanted(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+    )
+    return Page(
+        "error_list.html",
+        {
+            "errors": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "asked": form,
+        },
+    )
+
+
+@page(router, "/errors/{error_id}")
+async def show(visit: Reads, error_id: ErrorId) -> Page:
+    return Page("error_one.html", {"error": await errors.get_error(visit.here.database, error_id)})
+
+
+@page(router, "/dead-letters")
+async def list_letters(visit: Reads) -> Page:
+    form = asked(visit)
+    found = await letters.list_letters(
+        visit.here.database, _letters(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+    )
+    return Page(
+        "dead_letters.html",
+        {
+            "letters": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "asked": form,
+            "kinds": list(ErrorKind),
+        },
+    )
+
+
+@action(router, "/dead-letters/resolve")
+async def resolve(visit: Operates, form: Submitted) -> Done:
+    """Try again or drop: the ones that were ticked, those of a cause, or all."""
+    wanted = _meant(form)
+    to = "/errors"
+    if form.text("move") == "retry":
+        done = await letters.retry_letters(visit.here.database, wanted)
+        return Done(f"{counted(done, 'task')} tried again now.", to=to)
+    if form.text("move") == "drop":
+        done = await letters.drop_letters(visit.here.database, wanted)
+        return Done(f"{counted(done, 'dead letter')} dropped; the tasks stay failed.", to=to)
+    raise InvalidInput("dead letters can be retried or dropped")
+
+
+async def _load(visit: Visit, form: Form) -> dict[str, object]:
+    database = visit.here.database
+    groups = await errors.group_errors(
+        database, _wanted(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+    )
+    dead = await letters.group_letters(database, letters.letter_filter(), limit=GROUPS)
+    return {
+        "groups": groups.items,
+        "next_url": following(visit, groups.next_cursor),
+        "causes": by_cause(dead),
+        "open_letters": await letters.count_letters(database, letters.letter_filter()),
+        "causes_cut": len(dead) == GROUPS,
+        "asked": form,
+        "types": list(ErrorType),
+        "ages": AGES,
+        "age": form.amount("hours", most=87600) or DAY,
+    }
+
+
+def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
+    """One line for what is retried or dropped at once: messages alone cannot be chosen."""
+    found: dict[tuple[str, str], Cause] = {}
+    for group in groups:
+        key = (group.error_kind, group.domain)
+        known = found.get(key)
+        if known is None:
+            found[key] = Cause(
+                *key, group.count, group.last_died, [group.message], group.example_url
+            )
+            continue
+        known.count += group.count
+        known.last_died = max(known.last_died, group.last_died)
+        known.messages.append(group.message)
+    return sorted(found.values(), key=lambda cause: -cause.count)
+
+
+def _wanted(form: Form) -> ErrorFilter:
+    task_id = form.number("task", least=1, most=2**63 - 1)
+    hours = form.amount("hours", most=87600) or (None if task_id else DAY)
+    return errors.error_filter(
+        domain=form.text("domain") or None,
+        error_type=form.text("type") or None,
+        since=None if hours is None else timedelta(hours=hours),
+        message=form.text("message") or None,
+        task_id=task_id,
+    )
+
+
+def _letters(form: Form) -> LetterFilter:
+    return letters.letter_filter(
+        cause=form.text("cause") or None, domain=form.text("domain") or None
+    )
+
+
+def _meant(form: Form) -> LetterFilter:
+    """Nothing ticked must never mean everything."""
+    match form.text("which"):
+        case "all":
+            return letters.letter_filter()
+        case "cause" if form.text("cause") or form.text("domain"):
+            return _letters(form)
+        case "ticked" if ids := form.texts("id"):
+            return letters.letter_filter(ids=[_number(each) for each in ids])
+        case _:
+            raise InvalidInput("no dead letter is selected", hint="Tick those that are meant.")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise InvalidInput("this is not the number of a dead letter")
+    return int(text)

@@ -1,0 +1,113 @@
+"""Parsers: which version of each counts, how well they read, and how two compare."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Path
+
+from forager.api.routes.parsers import BACKTEST_SECONDS, BACKTESTS
+from forager.catalog.backtest import Backtest, backtest
+from forager.catalog.parser_overview import overview
+from forager.catalog.rates import list_rates, share
+from forager.catalog.rollouts import roll_back, roll_out
+from forager.errors import InvalidInput, NotAllowed
+from forager.parsers.registry import load_parsers
+from forager.web.asking import asked, following, remembered
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Administers, Reads, Visit
+
+router = new_router()
+
+PAGE_SIZE = 50
+MAX_PAGES = 500
+DEFAULT_PAGES = 100
+
+Name = Annotated[str, Path(min_length=1, max_length=100)]
+
+
+@page(router, "/parsers")
+async def list_parsers(visit: Reads) -> Page:
+    return Page("parsers.html", await remembered(visit, lambda: _load(visit)))
+
+
+@action(router, "/parsers/{name}/rollout")
+async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
+    load_parsers(visit.here.settings.parser_modules)
+    canary = form.amount("canary", most=100)
+    done = await roll_out(
+        visit.here.database,
+        name,
+        form.text("version"),
+        canary=None if canary is None else canary / 100,
+    )
+    if done.canary_version is not None:
+        text = f"Version {done.canary_version} of {name} is tried on some tasks."
+    else:
+        text = f"Version {done.active_version} of {name} counts from now on."
+    return Done(text, to="/parsers")
+
+
+@action(router, "/parsers/{name}/rollback")
+async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # noqa: ARG001
+    load_parsers(visit.here.settings.parser_modules)
+    done = await roll_back(visit.here.database, name)
+    return Done(f"{name} runs in version {done.active_version} again.", to="/parsers")
+
+
+@action(router, "/parsers/backtest")
+async def compare(visit: Administers, form: Submitted) -> Page:
+    """The answer is the page: nothing of a backtest is stored."""
+    limit = form.number("limit", least=1, most=MAX_PAGES) or DEFAULT_PAGES
+    report = await _backtest(visit, form, limit)
+    differing = {name: each for name, each in report.fields.items() if each.differs}
+    return Page("backtest.html", {"report": report, "fields": differing, "limit": limit})
+
+
+async def _load(visit: Visit) -> dict[str, object]:
+    form = asked(visit)
+    found = await overview(visit.here.database, visit.here.settings)
+    rates = await list_rates(
+        visit.here.database,
+        domain=form.text("domain") or None,
+        cursor=form.text("cursor") or None,
+        limit=PAGE_SIZE,
+    )
+    return {
+        "parsers": found.parsers,
+        "broken": found.broken,
+        "names": list(dict.fromkeys(each.name for each in found.parsers)),
+        "versions": list(dict.fromkeys(each.version for each in found.parsers)),
+        "rates": rates.items,
+        "share": share,
+        "next_url": following(visit, rates.next_cursor),
+        "domain": form.text("domain"),
+        "max_pages": MAX_PAGES,
+        "default_pages": DEFAULT_PAGES,
+        "seconds": BACKTEST_SECONDS,
+    }
+
+
+async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
+    if not form.text("against"):
+        raise InvalidInput("a backtest needs the version to compare with")
+    try:
+        with BACKTESTS.taken():
+            async with asyncio.timeout(BACKTEST_SECONDS):
+                return await backtest(
+                    visit.here.database,
+                    visit.here.settings,
+                    form.text("name"),
+                    version=form.text("version") or None,
+                    against=form.text("against"),
+                    domain=form.text("domain") or None,
+                    history=form.checked("history"),
+                    limit=limit,
+                )
+    except TimeoutError:
+        raise NotAllowed(
+            f"the backtest took longer than {BACKTEST_SECONDS:g} s",
+            hint="Give a smaller limit or a domain, or run `forager parsers backtest`.",
+        ) from None

@@ -1,0 +1,174 @@
+"""Products: found by what they are, and one of them with all that is known of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated
+
+from fastapi import Header, Path
+from starlette.responses import Response
+
+from forager.api.downloads import download
+from forager.api.routes.products import MEDIA_TYPES
+from forager.api.routes.products import image as stored_image
+from forager.catalog import products
+from forager.catalog.export import Export, ExportFormat, export_stream
+from forager.catalog.filters import Filters, Order
+from forager.catalog.price_history import price_history
+from forager.catalog.search import SearchPage, search_products
+from forager.catalog.selection import Selection
+from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.extract.product.record import Availability
+from forager.web.asking import asked, following, remembered
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.product_view import (
+    CHANGES_SHOWN,
+    IMAGES_SHOWN,
+    VARIANTS_SHOWN,
+    load_product,
+)
+from forager.web.visit import Operates, Reads, Visit
+
+router = new_router()
+
+PAGE_SIZE = 20
+HISTORY_SIZE = 50
+LARGEST_PRICE = 1e10 - 1
+FILTERS = (
+    "min_price", "max_price", "currency", "availability", "brand", "category", "domain",
+    "changed_since", "problems", "min_rating",
+)  # fmt: skip
+
+ProductId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+
+
+@page(router, "/products")
+async def list_products(visit: Reads) -> Page:
+    form = asked(visit)
+    found, trouble = SearchPage([], None), None
+    try:
+        found = await remembered(visit, lambda: _found(visit, form))
+    except (InvalidInput, NotFound) as error:
+        trouble = error
+    return Page(
+        "products.html",
+        {
+            "found": found,
+            "trouble": trouble,
+            "asked": form,
+            "is_filtered": any(form.text(name) for name in (*FILTERS, "q")),
+            "narrowed": [name for name in FILTERS if form.text(name)],
+            "availabilities": list(Availability),
+            "orders": list(Order),
+            "next_url": following(visit, found.next_cursor),
+            "query": visit.request.url.query,
+        },
+    )
+
+
+# before the page of one product, whose address it would be otherwise
+@router.get("/products/export", response_model=None)
+async def export(visit: Reads) -> Response:
+    form = asked(visit)
+    kind = ExportFormat.JSONL if form.text("format") == "jsonl" else ExportFormat.CSV
+    parts = export_stream(visit.here.database, Export(kind, filters_of(form)))
+    return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
+
+
+@page(router, "/products/{product_id}")
+async def show(visit: Reads, product_id: ProductId) -> Page:
+    return Page(
+        "product.html",
+        {
+            "view": await load_product(visit, product_id),
+            "changes_shown": CHANGES_SHOWN,
+            "images_shown": IMAGES_SHOWN,
+            "variants_shown": VARIANTS_SHOWN,
+        },
+    )
+
+
+@page(router, "/products/{product_id}/history")
+async def history(visit: Reads, product_id: ProductId) -> Page:
+    cursor = asked(visit).text("cursor") or None
+    details = await products.show_product(visit.here.database, str(product_id))
+    found = await price_history(
+        visit.here.database, str(product_id), cursor=cursor, limit=HISTORY_SIZE
+    )
+    return Page(
+        "product_history.html",
+        {
+            "product": details.product,
+            "changes": found.items,
+            "next_url": following(visit, found.next_cursor),
+        },
+    )
+
+
+@router.get("/products/{product_id}/images/{position}", response_model=None)
+async def image(
+    visit: Reads,
+    product_id: ProductId,
+    position: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    if_none_match: Annotated[str, Header(max_length=1000)] = "",
+) -> Response:
+    """The stored file, under the API's headers: it may be anything, and is only to be looked at."""
+    return await stored_image(product_id, position, visit.here, visit.caller, if_none_match)
+
+
+@action(router, "/products/{product_id}/recrawl")
+async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:  # noqa: ARG001
+    details = await products.show_product(visit.here.database, str(product_id))
+    if details.product.task_id is None:
+        raise NotAllowed("this product is not tracked any more", hint="Track its page again.")
+    done = await visit.here.tasks.recrawl(Selection(ids=(details.product.task_id,)))
+    text = "It is visited now." if done.due else "It is being visited already."
+    if done.held:
+        text = "It is due, but held: it waits until its task is resumed."
+    return Done(text, to=f"/products/{product_id}")
+
+
+async def _found(visit: Visit, form: Form) -> SearchPage:
+    wanted, cursor = filters_of(form), form.text("cursor") or None
+    if words := form.text("q"):
+        return await search_products(
+            visit.here.database, words, wanted, cursor=cursor, limit=PAGE_SIZE
+        )
+    found = await products.list_products(
+        visit.here.database, wanted, order=_order(form), cursor=cursor, limit=PAGE_SIZE
+    )
+    return SearchPage(found.items, found.next_cursor)
+
+
+def filters_of(form: Form) -> Filters:
+    return Filters(
+        min_price=_amount(form, "min_price"),
+        max_price=_amount(form, "max_price"),
+        min_rating=_amount(form, "min_rating"),
+        currency=form.text("currency") or None,
+        availability=tuple(form.texts("availability")),
+        brand=form.text("brand") or None,
+        category=form.text("category") or None,
+        domain=form.text("domain") or None,
+        changed_since=_day(form.text("changed_since")),
+        has_problems={"yes": True, "no": False}.get(form.text("problems")),
+    )
+
+
+def _amount(form: Form, name: str) -> Decimal | None:
+    return None if form.amount(name, most=LARGEST_PRICE) is None else Decimal(form.text(name))
+
+
+def _day(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInput(f"{text[:40]!r} is not a day", hint="Write it as 2026-01-31.") from None
+
+
+def _order(form: Form) -> Order:
+    return next((order for order in Order if order == form.text("order")), Order.NEWEST)

@@ -1,0 +1,90 @@
+"""Proxies: how they do, and which of them are used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path
+
+from forager.errors import InvalidInput
+from forager.fetch.client import ClientOptions
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies import parse_address
+from forager.fetch.proxy_record import ProxyRecord, shown_address
+from forager.fetch.proxy_trial import Trial, try_proxies
+from forager.fetch.user_agent import agent_header
+from forager.web.asking import asked, following
+from forager.web.formats import number
+from forager.web.forms import Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Administers, Operates
+
+router = new_router()
+
+PAGE_SIZE = 50
+LARGEST = 2**63 - 1
+
+ProxyId = Annotated[int, Path(ge=1, le=LARGEST)]
+
+
+@page(router, "/proxies")
+async def list_proxies(visit: Operates) -> Page:
+    after = asked(visit).number("cursor", most=LARGEST) or 0
+    found = await visit.here.proxies.page(limit=PAGE_SIZE, after=after)
+    return Page(
+        "proxies.html",
+        {
+            "proxies": [(each, _address(each)) for each in found.items],
+            "next_url": following(visit, found.next_cursor),
+        },
+    )
+
+
+@action(router, "/proxies")
+async def add(visit: Administers, form: Submitted) -> Done:
+    allowed = form.checked("allow_private")
+    spec = parse_address(form.text("url"))
+    GuardPolicy(allow_private=allowed).check_unresolved(spec.host)
+    added = await visit.here.proxies.add(spec, allow_private=allowed)
+    words = "is added" if added.is_new else "was known, and has the new password"
+    return Done(f"Proxy {added.id} {words}.", to="/proxies")
+
+
+@action(router, "/proxies/{proxy_id}/move")
+async def move(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
+    proxies = visit.here.proxies
+    match form.text("move"):
+        case "enable":
+            await proxies.enable(proxy_id)
+            text = f"Proxy {proxy_id} is used again."
+        case "disable":
+            await proxies.disable(proxy_id, form.text("reason")[:500] or None)
+            text = f"Proxy {proxy_id} is used no more."
+        case "remove":
+            await proxies.remove(proxy_id)
+            text = f"Proxy {proxy_id} is forgotten."
+        case _:
+            raise InvalidInput("a proxy can be enabled, disabled and removed")
+    return Done(text, to="/proxies")
+
+
+@action(router, "/proxies/{proxy_id}/test")
+async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
+    options = ClientOptions(
+        user_agent=agent_header(visit.here.settings),
+        guard=GuardPolicy(allow_private=form.checked("allow_private")),
+    )
+    [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.text("url") or None)
+    return Done(_told(trial), to="/proxies")
+
+
+def _told(trial: Trial) -> str:
+    result = trial.result
+    if not result.ok:
+        return f"Proxy {result.proxy_id} does not work: {result.error}."
+    again = " It is used again." if trial.has_recovered else ""
+    return f"Proxy {result.proxy_id} answered in {number(result.seconds)} s.{again}"
+
+
+def _address(proxy: ProxyRecord) -> str:
+    return shown_address(proxy.scheme, proxy.host, proxy.port, proxy.username, proxy.has_password)

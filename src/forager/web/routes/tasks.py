@@ -1,0 +1,183 @@
+"""Tasks: which pages are kept fresh, what holds them up, and what can be done about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Path
+
+from forager.catalog.holds import Held
+from forager.catalog.intervals import parse_every
+from forager.catalog.lookup import find_product
+from forager.catalog.selection import Selection
+from forager.catalog.task import PRIORITIES, Task, TaskStatus
+from forager.catalog.tasks import Recrawled, TaskStats
+from forager.catalog.waiting import SILENT_AFTER
+from forager.db.cursor import Page as Rows
+from forager.errors import InvalidInput, NotFound
+from forager.web.asking import asked, following
+from forager.web.formats import counted
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.task_choice import chosen_by, only
+from forager.web.visit import Operates, Reads, Visit
+
+router = new_router()
+
+PAGE_SIZE = 50
+
+TaskId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+
+
+@page(router, "/tasks")
+async def list_tasks(visit: Reads) -> Page:
+    form = asked(visit)
+    chosen = chosen_by(form)
+    found: Rows[Task] = Rows([], None)
+    trouble = None
+    try:
+        found = await visit.here.tasks.list_tasks(
+            chosen, cursor=form.text("cursor") or None, limit=PAGE_SIZE
+        )
+    except (InvalidInput, NotFound) as error:
+        trouble = error
+    stats: TaskStats = await visit.request.app.state.remembered.get("tasks", visit.here.tasks.stats)
+    return Page(
+        "tasks.html",
+        {
+            "tasks": found.items,
+            "trouble": trouble,
+            "next_url": following(visit, found.next_cursor),
+            "stats": stats,
+            "total": _total(chosen, stats),
+            "asked": form,
+            "chosen": chosen,
+            "is_silent": _is_silent(stats),
+        },
+    )
+
+
+@action(router, "/tasks/move")
+async def move(visit: Operates, form: Submitted) -> Done:
+    """Move the tasks that were ticked, those that fit, a domain's, or all."""
+    text = await _move(visit, form.text("move"), _selection(form))
+    return Done(text, to="/tasks")
+
+
+@page(router, "/tasks/{task_id}")
+async def show(visit: Reads, task_id: TaskId) -> Page:
+    report = await visit.here.tasks.report(str(task_id))
+    return Page(
+        "task.html",
+        {
+            "report": report,
+            "task": report.task,
+            "product_id": await _product_of(visit, report.task.url),
+            "priorities": PRIORITIES,
+        },
+    )
+
+
+@action(router, "/tasks/{task_id}/move")
+async def move_one(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
+    text = await _move(visit, form.text("move"), only(task_id))
+    gone = form.text("move") == "remove"
+    return Done(text, to="/tasks" if gone else f"/tasks/{task_id}", leaves=gone)
+
+
+@action(router, "/tasks/{task_id}/terms")
+async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
+    every = form.text("every")
+    await visit.here.tasks.set_terms(
+        only(task_id),
+        priority=form.number("priority", least=1, most=10),
+        every=parse_every(every) if every else None,
+        default_every=not every,
+    )
+    return Done("The task is changed.", to=f"/tasks/{task_id}")
+
+
+async def _move(visit: Visit, name: str, chosen: Selection) -> str:
+    match name:
+        case "recrawl":
+            return _recrawled(await visit.here.tasks.recrawl(chosen))
+        case "pause":
+            return f"Paused. {_held(await visit.here.holds.pause(chosen))}"
+        case "stop":
+            return f"Stopped. {_held(await visit.here.holds.stop(chosen))}"
+        case "resume":
+            return f"Resumed. {_held(await visit.here.holds.resume(chosen))}"
+        case "remove" if not chosen.is_everything:
+            removed = await visit.here.tasks.remove(chosen)
+            return f"{counted(removed, 'page')} tracked no more."
+        case _:
+            raise InvalidInput("tasks can be recrawled, paused, stopped, resumed and removed")
+
+
+def _selection(form: Form) -> Selection:
+    """Nothing ticked must never mean everything."""
+    chosen = chosen_by(form)
+    match form.text("which"):
+        case "all":
+            return Selection()
+        case "fitting" if not chosen.is_everything:
+            return chosen
+        case "domain" if chosen.domain:
+            return Selection(domain=chosen.domain)
+        case "ticked" if ids := form.texts("id"):
+            return Selection(ids=tuple(_number(each) for each in ids))
+        case _:
+            raise InvalidInput("no task is selected", hint="Tick the tasks that are meant.")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise InvalidInput("this is not the number of a task")
+    return int(text)
+
+
+def _recrawled(done: Recrawled) -> str:
+    words = [f"{counted(done.due, 'task')} due now"]
+    if done.held:
+        words.append(f"{done.held} of them held, and waiting until they are resumed")
+    if done.under_way:
+        words.append(f"{done.under_way} under way already")
+    return f"{', '.join(words)}."
+
+
+def _held(held: Held) -> str:
+    now = []
+    if held.withdrawn:
+        now.append(f"{counted(held.withdrawn, 'task')} taken back.")
+    if held.all_hold is not None:
+        now.append(f"All tasks are {held.all_hold}.")
+    if held.held_domains:
+        now.append(f"{counted(held.held_domains, 'domain')} held.")
+    if held.held_tasks:
+        now.append(f"{counted(held.held_tasks, 'task')} held.")
+    return " ".join(now) or "Nothing is held now."
+
+
+def _total(chosen: Selection, stats: TaskStats) -> int | None:
+    """Only where it is known without counting."""
+    if chosen.is_everything:
+        return sum(stats.counts.values())
+    if chosen == Selection(statuses=chosen.statuses):
+        return sum(stats.counts[status] for status in chosen.statuses)
+    return None
+
+
+def _is_silent(stats: TaskStats) -> bool:
+    """Tasks are due, and nobody hands them to workers."""
+    if not stats.counts[TaskStatus.PENDING]:
+        return False
+    return stats.ticked_at is None or datetime.now(UTC) - stats.ticked_at > SILENT_AFTER
+
+
+async def _product_of(visit: Visit, url: str) -> int | None:
+    try:
+        async with visit.here.database.connection() as connection:
+            return await find_product(connection, url)
+    except NotFound:
+        return None

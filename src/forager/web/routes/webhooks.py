@@ -1,0 +1,123 @@
+"""Webhooks: who hears of events, and what became of the messages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path
+
+from forager.catalog.delivery import send_test
+from forager.catalog.events import EventKind
+from forager.catalog.webhooks import DeliveryState, Issued, NewWebhook
+from forager.errors import InvalidInput
+from forager.extract.hosts import host_name, host_of
+from forager.extract.urls import Refusal, normalise
+from forager.fetch.guard import GuardPolicy
+from forager.web.asking import asked, following
+from forager.web.formats import counted, number
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
+from forager.web.visit import Administers, Operates
+
+router = new_router()
+
+PAGE_SIZE = 50
+
+WebhookId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+
+
+@page(router, "/webhooks")
+async def list_webhooks(visit: Operates) -> Page:
+    cursor = asked(visit).text("cursor") or None
+    found = await visit.here.webhooks.page(cursor=cursor, limit=PAGE_SIZE)
+    return Page(
+        "webhooks.html",
+        {
+            "webhooks": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "kinds": list(EventKind),
+        },
+    )
+
+
+@action(router, "/webhooks")
+async def add(visit: Administers, form: Submitted) -> Page:
+    """The page with the secret is the answer itself: it must be in no address and no cookie."""
+    new = NewWebhook(
+        url=form.text("url"),
+        kinds=tuple(form.texts("kind")),
+        domain=form.text("domain") or None,
+        allow_private=form.checked("allow_private"),
+    )
+    _check_name(new)
+    return _made(await visit.here.webhooks.add(new))
+
+
+@page(router, "/webhooks/{webhook_id}")
+async def show(visit: Operates, webhook_id: WebhookId) -> Page:
+    form = asked(visit)
+    state = next((each for each in DeliveryState if each == form.text("state")), None)
+    found = await visit.here.webhooks.deliveries(
+        webhook_id, state=state, cursor=form.text("cursor") or None, limit=PAGE_SIZE
+    )
+    return Page(
+        "webhook.html",
+        {
+            "webhook": await visit.here.webhooks.get(webhook_id),
+            "deliveries": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "states": list(DeliveryState),
+            "state": state,
+        },
+    )
+
+
+@action(router, "/webhooks/{webhook_id}/move")
+async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
+    webhooks, to = visit.here.webhooks, f"/webhooks/{webhook_id}"
+    match form.text("move"):
+        case "enable":
+            await webhooks.enable(webhook_id)
+            return Done("It is told of events again, and of those that wait.", to=to)
+        case "disable":
+            await webhooks.disable(webhook_id)
+            return Done("It is told of nothing until it is enabled again.", to=to)
+        case "retry":
+            done = await webhooks.retry(webhook_id, _messages(form))
+            return Done(f"{counted(done, 'message')} sent again.", to=to)
+        case "remove":
+            removed = await webhooks.remove(webhook_id)
+            return Done(f"The webhook for {removed.url} is gone.", to="/webhooks", leaves=True)
+        case _:
+            raise InvalidInput("a webhook can be enabled, disabled, retried and removed")
+
+
+@action(router, "/webhooks/{webhook_id}/test")
+async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:  # noqa: ARG001
+    sent = await send_test(visit.here.database, visit.here.settings, webhook_id)
+    took = f"after {number(sent.seconds)} s"
+    text = f"It took the test message {took}." if sent.taken else f"It failed {took}: {sent.error}."
+    return Done(text, to=f"/webhooks/{webhook_id}")
+
+
+@action(router, "/webhooks/{webhook_id}/rotate")
+async def rotate(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Page:  # noqa: ARG001
+    return _made(await visit.here.webhooks.rotate_secret(webhook_id))
+
+
+def _made(issued: Issued) -> Page:
+    return Page("webhook_made.html", {"issued": issued})
+
+
+def _messages(form: Form) -> list[int] | None:
+    """One message, or all that failed or wait."""
+    message = form.number("message", least=1, most=2**63 - 1)
+    return None if message is None else [message]
+
+
+def _check_name(new: NewWebhook) -> None:
+    """What can be told from the name; what it resolves to is checked whenever something is sent."""
+    url = normalise(new.url)
+    if not isinstance(url, Refusal):
+        guard = GuardPolicy(allow_private=new.allow_private)
+        guard.check_unresolved(host_name(host_of(url)))
