@@ -116,6 +116,13 @@ async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
     ):
         await tasks.sql(f"UPDATE {table} SET {time} = now() - interval '91 days'")
     await tasks.sql("UPDATE dead_letters SET resolved_at = died_at WHERE resolved_at IS NOT NULL")
+    await tasks.sql(
+        """
+        INSERT INTO parse_rates (domain_id, parser, parser_version, role, day)
+        SELECT id, 'generic', '1', 'active', current_date - 93 - age
+          FROM domains, generate_series(1, 5) age
+        """
+    )
     # three downloads and a parse, three errors, one extraction, one letter that was settled
-    assert await upkeep.run_once() == 4 + 3 + 1 + 1
+    assert await upkeep.run_once() == 4 + 3 + 1 + 1 + 5
     assert await count_letters(tasks.database, ALL) == 2

@@ -179,5 +179,5 @@ async def test_old_days_are_forgotten(database: Database) -> None:
         await add_pages(connection, shop, good=1, bad=0)
         await age_rates(connection, 90)
         await add_pages(connection, shop, good=1, bad=0)
-        assert await delete_old_rates(connection, days=90) == 0
-        assert await delete_old_rates(connection, days=89) == 1
+        assert await delete_old_rates(connection, days=90, limit=10) == 0
+        assert await delete_old_rates(connection, days=89, limit=10) == 1

@@ -1,4 +1,4 @@
-"""Upkeep in the background: attempts, errors, extractions, events and settled letters grow old."""
+"""Upkeep in the background: attempts, errors, extractions, events, rates and settled letters."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ class TaskUpkeep:
             deleted += await self._all(
                 partial(store.delete_old, ageing=ageing, days=days, limit=limit)
             )
-        async with self._database.connection() as connection:
-            deleted += await delete_old_rates(connection, days=days)
+        deleted += await self._all(partial(delete_old_rates, days=days, limit=limit))
         if deleted:
             log.info("old history of tasks deleted", rows=deleted)
         return deleted

@@ -20,7 +20,7 @@ from forager.sandbox.frames import (
     frame_lengths,
 )
 
-# pages that wait inside one process: enough to keep it busy while the loop does something else
+# questions that wait inside one process: enough to keep it busy while the loop does something else
 QUEUE_LENGTH = 8
 # importing takes half a second, unless the machine is very busy
 START_LIMIT = 60.0
@@ -43,26 +43,32 @@ class _Question:
 
 
 class Sandbox:
-    """One process that runs a module, and the questions it has been given, in order."""
+    """One process that runs a module, and the questions it has been given, in order.
 
-    def __init__(self, module: str, argument: bytes, limits: SandboxLimits) -> None:
+    `subject` is what the questions are about: whoever reads why there is no answer knows that word.
+    """
+
+    def __init__(self, module: str, argument: bytes, limits: SandboxLimits, subject: str) -> None:
         self._module = module
+        self._subject = subject
         self._argument = argument
         self._limits = limits
         self._waiting: OrderedDict[int, _Question] = OrderedDict()
         self._room = asyncio.Semaphore(QUEUE_LENGTH)
-        # when the process turned to the page it is working on
+        # when the process turned to what it is working on
         self._turned_at = time.monotonic()
         self._child: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._ready = False
         self._too_slow = False
-        # pages that this very process has answered
+        # questions that this very process has answered
         self._answered = 0
 
     @classmethod
-    async def start(cls, module: str, argument: bytes, limits: SandboxLimits) -> Self:
-        process = cls(module, argument, limits)
+    async def start(
+        cls, module: str, argument: bytes, limits: SandboxLimits, *, subject: str = "page"
+    ) -> Self:
+        process = cls(module, argument, limits, subject)
         await process._spawn()
         process._tasks = [
             asyncio.create_task(process._serve()),
@@ -86,7 +92,7 @@ class Sandbox:
             return await question.answer
 
     def tell(self, message: bytes, argument: bytes) -> None:
-        """Something that concerns all later pages; `argument` says it to a process that starts."""
+        """Something that concerns all later questions; a process that starts gets `argument`."""
         self._argument = argument
         self._send(message)
 
@@ -120,12 +126,12 @@ class Sandbox:
             self._child.stdin.write(message)
 
     async def _serve(self) -> None:
-        """Read answers until the process dies; then blame its page, and go on with a new one."""
+        """Read answers until the process dies; blame its question, and go on with a new process."""
         while True:
             await self._read_answers()
             assert self._child is not None
             code = await self._child.wait()
-            # what earlier pages left behind may be to blame: a page gets a second chance, alone
+            # what earlier ones left behind may be to blame: a question gets a second chance, alone
             if self._too_slow or not self._answered:
                 self._blame_current(self._cause(code))
             await self._spawn()
@@ -153,7 +159,7 @@ class Sandbox:
         self._kill()
 
     async def _watch(self) -> None:
-        """End a process that has been at one page for too long."""
+        """End a process that has been at one question for too long."""
         while True:
             await asyncio.sleep(min(1.0, self._limits.seconds / 4))
             limit = self._limits.seconds if self._ready else START_LIMIT
@@ -167,7 +173,7 @@ class Sandbox:
         _, question = self._waiting.popitem(last=False)
         if not question.answer.done():
             question.answer.set_exception(
-                GiveUp(f"the page cannot be read: {cause}", kind=ErrorKind.PARSE)
+                GiveUp(f"the {self._subject} cannot be read: {cause}", kind=ErrorKind.PARSE)
             )
 
     def _kill(self) -> None:
@@ -180,4 +186,4 @@ class Sandbox:
             return f"it takes longer than {self._limits.seconds:g} s"
         if code == OUT_OF_MEMORY:
             return f"it needs more than {self._limits.memory_mb} MB"
-        return f"extraction ended with code {code}"
+        return f"its process ended with code {code}"

@@ -33,11 +33,7 @@ class Inspection:
     async def inspect(self, data: bytes) -> Inspected:
         process = await self._started()
         number = next(self._numbers)
-        try:
-            answer, _ = await process.ask(number, {"id": number}, data)
-        except GiveUp as error:
-            cause = error.message.rpartition(": ")[2]
-            raise GiveUp(f"it cannot be decoded: {cause}", kind=ErrorKind.PARSE) from None
+        answer, _ = await process.ask(number, {"id": number}, data)
         if (refused := answer.get("refused", answer.get("error"))) is not None:
             raise GiveUp(str(refused), kind=ErrorKind.PARSE)
         return Inspected(
@@ -53,5 +49,5 @@ class Inspection:
         async with self._starting:
             if self._process is None:
                 memory = str(self._limits.memory_mb).encode()
-                self._process = await Sandbox.start(MODULE, memory, self._limits)
+                self._process = await Sandbox.start(MODULE, memory, self._limits, subject="image")
             return self._process

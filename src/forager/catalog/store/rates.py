@@ -254,9 +254,19 @@ async def select_parser_rates(
     return await cursor.fetchall()
 
 
-async def delete_old_rates(connection: Connection, *, days: float) -> int:
+async def delete_old_rates(connection: Connection, *, days: float, limit: int) -> int:
     """Forget the numbers of days past their age: a row for each domain, version and day."""
     cursor = await connection.execute(
-        f"DELETE FROM parse_rates WHERE day < {_TODAY} - ceil(%s::float8)::int", (days,)
+        f"""
+        DELETE FROM parse_rates
+         WHERE ctid IN (
+            SELECT ctid
+              FROM parse_rates
+             WHERE day < {_TODAY} - ceil(%s::float8)::int
+             LIMIT %s
+               FOR UPDATE SKIP LOCKED
+         )
+        """,
+        (days, limit),
     )
     return cursor.rowcount
