@@ -214,5 +214,8 @@ def test_events_are_listed(database_url: str) -> None:
     assert [event["id"] for event in rest["items"]] == [1]
     table = forager("events", "list", "--kind", "product.price_changed")
     assert '"new":"9"' in table.out
-    assert forager("events", "list", "--since", "2000-01-01", "--json").json["items"] != []
+    for since in "2000-01-01", "1h":
+        assert forager("events", "list", "--since", since, "--json").json["items"] != []
+    assert "no such events" in forager("events", "list", "--since", "2999-01-01").err
+    assert forager("events", "list", "--since", "soon").code == 2
     assert forager("events", "list", "--kind", "product.eaten").code == 2

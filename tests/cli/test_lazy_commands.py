@@ -8,7 +8,7 @@ import sys
 import pytest
 import typer
 
-from forager.cli.main import COMMANDS, app
+from forager.cli.main import COMMANDS, app, run
 
 IMPORTED = """
 import sys
@@ -23,6 +23,15 @@ def test_every_command_is_where_it_is_said_to_be(name: str) -> None:
     command = typer.main.get_group(app).commands[name]
     assert command.name == name
     assert command.help
+
+
+def test_a_group_without_a_command_shows_its_help_and_no_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["products"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.startswith("Usage: forager products")) == ("", True)
+    assert "hint:" not in shown.err
 
 
 def test_a_command_does_not_import_the_others() -> None:

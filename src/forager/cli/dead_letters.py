@@ -136,12 +136,12 @@ def _check_found(done: int, ids: list[int] | None) -> None:
 def _show_groups(groups: list[LetterGroup]) -> None:
     show_table(
         {
-            "count": {"justify": "right"},
-            "cause": {},
-            "domain": {},
-            "last": {},
-            "message": {"cut": True},
-            "example": {"cut": True},
+            "COUNT": {"justify": "right"},
+            "CAUSE": {},
+            "DOMAIN": {},
+            "LAST": {},
+            "MESSAGE": {"cut": True},
+            "EXAMPLE": {"cut": True},
         },
         [
             (
@@ -160,13 +160,13 @@ def _show_groups(groups: list[LetterGroup]) -> None:
 def _show_letters(letters: list[DeadLetter]) -> None:
     show_table(
         {
-            "id": {"justify": "right"},
-            "task": {"justify": "right"},
-            "cause": {},
-            "tries": {"justify": "right"},
-            "died": {},
-            "message": {"cut": True},
-            "url": {"cut": True},
+            "ID": {"justify": "right"},
+            "TASK": {"justify": "right"},
+            "CAUSE": {},
+            "TRIES": {"justify": "right"},
+            "DIED": {},
+            "MESSAGE": {"cut": True},
+            "URL": {"cut": True},
         },
         [
             (

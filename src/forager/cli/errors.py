@@ -115,13 +115,13 @@ def _filter(
 
 def _show_groups(groups: list[ErrorGroup]) -> None:
     columns: dict[str, dict[str, object]] = {
-        "count": {"justify": "right"},
-        "type": {},
-        "domain": {},
-        "first": {},
-        "last": {},
-        "message": {"cut": True},
-        "example": {"cut": True},
+        "COUNT": {"justify": "right"},
+        "TYPE": {},
+        "DOMAIN": {},
+        "FIRST": {},
+        "LAST": {},
+        "MESSAGE": {"cut": True},
+        "EXAMPLE": {"cut": True},
     }
     rows = [
         (
@@ -140,13 +140,13 @@ def _show_groups(groups: list[ErrorGroup]) -> None:
 
 def _show_list(rows: list[ErrorRow]) -> None:
     columns: dict[str, dict[str, object]] = {
-        "id": {"justify": "right"},
-        "when": {},
-        "stage": {},
-        "kind": {},
-        "task": {"justify": "right"},
-        "message": {"cut": True},
-        "url": {"cut": True},
+        "ID": {"justify": "right"},
+        "WHEN": {},
+        "STAGE": {},
+        "KIND": {},
+        "TASK": {"justify": "right"},
+        "MESSAGE": {"cut": True},
+        "URL": {"cut": True},
     }
     show_table(
         columns,

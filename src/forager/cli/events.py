@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -35,7 +34,12 @@ def list_(
         int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
     ] = None,
     since: Annotated[
-        datetime | None, typer.Option(help="Only events from this local time on.")
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Only events since: 2d, 12h, or 2026-01-31T12:00Z.",
+            show_default=False,
+        ),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -43,6 +47,7 @@ def list_(
 ) -> None:
     """List events, newest first."""
     from forager.catalog.events import list_events
+    from forager.cli.product_filters import moment
     from forager.cli.webhook_views import show_events
 
     page = with_database(
@@ -52,7 +57,7 @@ def list_(
             kind=kind,
             domain=domain,
             product_id=product,
-            since=None if since is None else since.astimezone(),
+            since=moment(since),
             cursor=cursor,
             limit=limit,
         ),

@@ -35,6 +35,9 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
             traceback.print_exception(error)
         complain(error.message, error.hint)
         return NOT_ALLOWED if _refused(error) else error.exit_code
+    if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it
+        print(error, file=sys.stderr)
+        return USAGE
     if isinstance(error, TyperException):
         complain(error.format_message(), _usage_hint(error))
         return error.exit_code

@@ -222,9 +222,13 @@ def new(
 def parse_share(text: str) -> float:
     """ "10%" and "0.1" are the same share."""
     match = _SHARE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{text!r} is not a share", hint="Write it as 10% or 0.1.")
-    return float(match[1]) / (100 if match[2] else 1)
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share <= 1:
+        raise InvalidInput(
+            f"{text!r} is not a share of the tasks",
+            hint="Write it as 10% or 0.1: more than 0%, at most 100%.",
+        )
+    return share
 
 
 def _load(context: typer.Context, modules: list[str] | None) -> None:

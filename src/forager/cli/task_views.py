@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from forager.cli.output import plain, say, show_table
-from forager.cli.words import duration, long_time, on_one_line, short_time
+from forager.cli.words import counted, duration, long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.catalog.store.tasks import Attempt
@@ -152,4 +152,5 @@ def _held(stats: TaskStats) -> str:
         return f"all ({stats.all_hold})"
     if not stats.held_domains and not stats.held_tasks:
         return "nothing"
-    return f"{stats.held_domains} domains, {stats.held_tasks} tasks by themselves"
+    tasks = counted(stats.held_tasks, "task")
+    return f"{counted(stats.held_domains, 'domain')}, {tasks} individually"

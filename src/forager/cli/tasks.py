@@ -126,9 +126,13 @@ def recrawl(
         )
     say(f"{counted(done.due, 'task')} due now")
     if done.held:
-        note(f"{done.held} of them are held: `forager tasks resume` lets them go.")
+        are = "is" if done.held == 1 else "are"
+        note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
     if done.under_way:
-        note(f"{done.under_way} are under way already.")
+        note(f"{counted(done.under_way, 'task')} under way already.")
+    missing = len(set(ids or ())) - done.found
+    if missing > 0:
+        note(f"{counted(missing, 'number')} named no such task.")
     return None
 
 
@@ -307,6 +311,6 @@ def _note_other_holds(held: Held) -> None:
     if held.held_domains:
         holds.append(f"{counted(held.held_domains, 'domain')} held")
     if held.held_tasks:
-        holds.append(f"{counted(held.held_tasks, 'task')} held by themselves")
+        holds.append(f"{counted(held.held_tasks, 'task')} held individually")
     if holds:
         note(f"Now: {', '.join(holds)}.")
