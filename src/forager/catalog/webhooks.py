@@ -173,7 +173,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
             hint="Let the receiver check the signature instead.",
         )
     try:
-        GuardPolicy(allow_private=allow_private).check_literal(parts["hostname"])
+        GuardPolicy(allow_private=allow_private).check_unresolved(parts["hostname"])
     except GiveUp:
         raise NotAllowed(
             f"{parts['hostname']} is a private address",
