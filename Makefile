@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check screenshots bench-queue bench-crawl bench-search bench-scheduler bench-products bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check screenshots bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -52,6 +52,9 @@ bench-scheduler: $(READY) ## Measure a tick of the scheduler over a million task
 
 bench-products: $(READY) ## Measure how fast products are written and found
 	@$(BIN)/python -m benchmarks.bench_products
+
+bench-api: $(READY) ## Measure the API and the dashboard over a large database (several minutes)
+	@$(BIN)/python -m benchmarks.bench_api
 
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory

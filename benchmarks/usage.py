@@ -40,7 +40,7 @@ def run_measured(
 
     `parts` names processes below the command by a word of their command lines.
     """
-    before = _tree_cpu(also)
+    before = tree_cpu(also)
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     peak = _Peak([process.pid, *([also] if also else [])])
@@ -51,7 +51,7 @@ def run_measured(
     by_part = work.stop()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with code {process.returncode}\n{output}")
-    ours, server = _children_cpu(), _tree_cpu(also) - before
+    ours, server = _children_cpu(), tree_cpu(also) - before
     if by_part:
         by_part["command"] = ours - sum(by_part.values())
         by_part["PostgreSQL"] = server
@@ -70,7 +70,7 @@ def _children_cpu() -> float:
     return own
 
 
-def _tree_cpu(pid: int | None) -> float:
+def tree_cpu(pid: int | None) -> float:
     """Processor time of a server, its ended children, and its living ones."""
     if pid is None:
         return 0.0

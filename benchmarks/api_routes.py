@@ -1,0 +1,123 @@
+"""Every page and list of the server, as addresses that can be asked for."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import psycopg
+from fastapi.routing import APIRoute
+
+from forager.api import app as api
+from forager.web import app as web
+
+# streams, files and forms: neither pages nor lists
+LEFT_OUT = ("/sign-in", "/export", "/images/{position}", "{progress_id}/events")
+_HOLE = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+# other ways to ask for a list, where they are other questions to the database
+MORE: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("/jobs", {"status": "failed"}),
+    ("/jobs", {"q": "site17"}),
+    ("/api/jobs", {"status": "failed"}),
+    ("/api/jobs", {"source": "site17"}),
+    ("/api/jobs/{job_id}/pages", {"outcome": "failed"}),
+    ("/products", {"q": "brass lamp"}),
+    ("/products", {"brand": "Brand 7"}),
+    ("/api/products", {"q": "brass lamp"}),
+    ("/api/products", {"min_price": "100", "max_price": "120", "availability": "in_stock"}),
+    ("/api/products", {"brand": "Brand 7"}),
+    ("/api/products", {"category": "Home > lamp"}),
+    ("/api/products", {"domain": "shop7.example"}),
+    ("/api/products", {"order": "cheapest"}),
+    ("/api/products", {"has_problems": "true"}),
+    ("/api/tasks", {"status": "failed"}),
+    ("/api/tasks", {"domain": "shop7.example"}),
+    ("/tasks", {"status": "failed"}),
+    ("/api/errors", {"domain": "shop7.example"}),
+    ("/api/events", {"kind": "product.price_changed"}),
+)
+# what an address needs to be asked at all
+NEEDED: Mapping[str, Mapping[str, str]] = {
+    "/search": {"q": "set up a proxy"},
+    "/api/search": {"q": "set up a proxy"},
+    "/read": {"source": "site17", "url": "https://site17.example/guide/17"},
+    "/api/documents": {"source": "site17"},
+    "/api/documents/read": {"url": "https://site17.example/guide/17"},
+    "/api/sections": {"source": "site17", "path": "/guide/17"},
+    "/api/explain": {"url": "https://site17.example/guide/17"},
+    "/api/products/by-url": {"url": "https://shop18.example/product/17"},
+    "/api/tasks/by-url": {"url": "https://shop18.example/product/17"},
+    "/sources/{source_id}/diff": {"old": "2", "new": "3"},
+    "/api/sources/{source_id}/diff": {"old": "2", "new": "3"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A route, what is asked of it, and who fills in its holes."""
+
+    path: str
+    query: Mapping[str, str]
+    samples: Mapping[str, Sequence[str]]
+
+    @property
+    def name(self) -> str:
+        shown = " ".join(f"{name}={value}" for name, value in self.query.items())
+        return f"{self.path} {shown}".strip() if self.path not in NEEDED else self.path
+
+    @property
+    def is_page(self) -> bool:
+        return not self.path.startswith("/api/")
+
+    def address(self, chance: random.Random) -> str:
+        path = _HOLE.sub(lambda hole: quote(chance.choice(self.samples[hole[1]])), self.path)
+        return f"{path}?{urlencode(self.query)}" if self.query else path
+
+
+def questions(connection: psycopg.Connection[Any]) -> list[Question]:
+    """Every page and list, those that were added yesterday included."""
+    samples = _samples(connection)
+    paths = [path for path in _paths() if not path.endswith(LEFT_OUT)]
+    asked = [(path, NEEDED.get(path, {})) for path in paths]
+    asked += [(path, query) for path, query in MORE if path in paths]
+    return [Question(path, query, samples) for path, query in asked]
+
+
+def _paths() -> list[str]:
+    found = [
+        f"{prefix}{route.path}"
+        for prefix, routers in (("/api", api.ROUTERS), ("", web.ROUTERS))
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ())
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _samples(connection: psycopg.Connection[Any]) -> dict[str, Sequence[str]]:
+    def values(statement: str) -> list[str]:
+        return [str(row[0]) for row in connection.execute(statement.encode()).fetchall()]
+
+    # small jobs, and the large ones that run
+    jobs = values(
+        "(SELECT id FROM crawl_jobs WHERE status = 'processing')"
+        " UNION ALL (SELECT id FROM crawl_jobs ORDER BY created_at LIMIT 40)"
+    )
+    products = values("SELECT id FROM products WHERE id % 9973 = 1")
+    return {
+        "job_id": jobs,
+        "progress_id": jobs,
+        "source_id": [f"site{number}" for number in range(0, 2000, 37)],
+        "product_id": products,
+        "task_id": values("SELECT id FROM crawl_tasks WHERE id % 9973 = 1"),
+        "error_id": values("SELECT id FROM error_logs WHERE id % 997 = 1"),
+        "webhook_id": values("SELECT id FROM webhooks"),
+        "host": [f"shop{number}.example" for number in range(1, 1000, 17)],
+        "key_id": values("SELECT id FROM api_keys"),
+        "user_id": values("SELECT user_id FROM api_keys"),
+    }
