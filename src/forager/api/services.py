@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 from uuid import UUID
 
@@ -10,8 +10,10 @@ from fastapi import Depends, Request
 
 from forager.access.caller import Caller
 from forager.access.scope import Scope
+from forager.api.remembered import Remembered
 from forager.catalog.holds import Holds
-from forager.catalog.tasks import Tasks
+from forager.catalog.products import Stats, product_stats
+from forager.catalog.tasks import Tasks, TaskStats
 from forager.catalog.webhooks import Webhooks
 from forager.db.database import Connection, Database
 from forager.db.within import Within
@@ -34,6 +36,7 @@ class Services:
 
     database: Database
     settings: Settings
+    remembered: Remembered = field(default_factory=Remembered)
 
     @property
     def queue(self) -> Queue:
@@ -66,6 +69,19 @@ class Services:
     def within(self, connection: Connection) -> Services:
         """The same services, all inside the transaction of this connection."""
         return replace(self, database=Within(self.database, connection))
+
+    # --- what costs much with many rows is counted now and then ----------------------------------
+
+    async def task_stats(self) -> TaskStats:
+        counted: TaskStats = await self.remembered.get("task stats", self.tasks.stats)
+        return await self.tasks.stats_now(counted)
+
+    async def product_stats(self) -> Stats:
+        async def count() -> Stats:
+            return await product_stats(self.database)
+
+        found: Stats = await self.remembered.get("product stats", count)
+        return found
 
     # --- what belongs to somebody else is as if it were not there -----------------------------
 

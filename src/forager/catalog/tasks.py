@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from forager.catalog.batches import domain_id_of, in_batches, no_such_task
@@ -214,6 +214,15 @@ class Tasks:
             ticked_at=ticked_at,
             oldest_due=min((one.oldest_due for one in backlog if one.oldest_due), default=None),
             backlog=backlog,
+        )
+
+    async def stats_now(self, counted: TaskStats) -> TaskStats:
+        """Counts from before, with what holds tasks now: that must never look undone."""
+        async with self._database.connection() as connection:
+            all_hold, domains, tasks = await store.count_held(connection)
+            ticked_at = await store.select_ticked_at(connection)
+        return replace(
+            counted, all_hold=all_hold, held_domains=domains, held_tasks=tasks, ticked_at=ticked_at
         )
 
 

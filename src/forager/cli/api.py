@@ -10,7 +10,6 @@ import typer
 
 from forager.cli import output
 from forager.cli.flags import flags_of
-from forager.cli.running import run
 from forager.cli.stopping import run_until_stopped
 
 if TYPE_CHECKING:
@@ -31,8 +30,10 @@ def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
 
     Without any key it listens on loopback only, where everybody is an admin.
     """
+    import uvloop
+
     settings = flags_of(context).load(quiet=False, api_host=host, api_port=port)
-    run(_serve(settings))
+    uvloop.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:

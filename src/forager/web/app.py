@@ -15,7 +15,6 @@ from forager.api.problems import problem_response
 from forager.web.demo import DemoSite
 from forager.web.errors import error_page
 from forager.web.live import Streams
-from forager.web.remembered import Remembered
 from forager.web.rendering import STATIC
 from forager.web.routes import (
     domains,
@@ -64,7 +63,6 @@ ROUTERS: tuple[APIRouter, ...] = (
 def dashboard(app: FastAPI) -> Iterator[None]:
     """Put the pages beside the API, for as long as the application runs."""
     app.state.streams = Streams()
-    app.state.remembered = Remembered()
     app.state.demo = DemoSite()
     for router in ROUTERS:
         app.include_router(router, include_in_schema=False)

@@ -31,4 +31,4 @@ def with_query(visit: Visit, **changes: str) -> str:
 async def remembered(visit: Visit, make: Callable[[], Awaitable[Any]]) -> Any:
     """What a page shows, kept for as long as its cost deserves; only for what all may see."""
     key = (visit.request.url.path, str(visit.request.query_params))
-    return await visit.request.app.state.remembered.get(key, make)
+    return await visit.here.remembered.get(key, make)

@@ -140,7 +140,7 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
             intervals=intervals,
         )
 
-    found: Pace = await visit.request.app.state.remembered.get(("pace", job.id), read)
+    found: Pace = await visit.here.remembered.get(("pace", job.id), read)
     return found
 
 

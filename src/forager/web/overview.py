@@ -63,7 +63,7 @@ class Overview:
 async def load_overview(visit: Visit) -> Overview:
     """The overview of whoever visits; one that took long to make is shown for longer."""
     key = ("overview", visit.caller.sees_only, visit.caller.scope)
-    found: Overview = await visit.request.app.state.remembered.get(key, lambda: _load(visit))
+    found: Overview = await visit.here.remembered.get(key, lambda: _load(visit))
     return found
 
 

@@ -141,7 +141,7 @@ async def list_products(
 @router.get("/stats")
 async def stats(here: Here, caller: Reader) -> ProductStats:
     """Numbers about all products."""
-    return ProductStats.of(await products.product_stats(here.database))
+    return ProductStats.of(await here.product_stats())
 
 
 @router.get("/by-url")

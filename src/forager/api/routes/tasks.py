@@ -122,13 +122,13 @@ async def list_tasks(
 @router.get("/tasks/stats")
 async def stats(here: Here, caller: Reader) -> TaskStats:
     """Tasks by state, and which domains have work waiting."""
-    return TaskStats.of(await here.tasks.stats())
+    return TaskStats.of(await here.task_stats())
 
 
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
     """Whether due tasks are handed to the workers."""
-    return SchedulerState.of(await here.tasks.stats(), here.settings.scheduler_interval)
+    return SchedulerState.of(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")

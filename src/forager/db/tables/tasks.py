@@ -52,6 +52,7 @@ class CrawlTask(Base):
         ),
         Index("crawl_tasks_url_hash_key", "url_hash", unique=True),
         Index("crawl_tasks_domain_idx", "domain_id", "id"),
+        Index("crawl_tasks_hold_idx", "id", postgresql_where=text("hold IS NOT NULL")),
         Index(
             "crawl_tasks_pending_idx",
             "domain_id",

@@ -42,7 +42,7 @@ async def list_tasks(visit: Reads) -> Page:
         )
     except (InvalidInput, NotFound) as error:
         trouble = error
-    stats: TaskStats = await visit.request.app.state.remembered.get("tasks", visit.here.tasks.stats)
+    stats = await visit.here.task_stats()
     return Page(
         "tasks.html",
         {

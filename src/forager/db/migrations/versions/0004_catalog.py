@@ -74,6 +74,7 @@ CREATE INDEX crawl_tasks_downloaded_idx
     ON crawl_tasks (priority, scheduled_at, id) WHERE status = 'downloaded';
 CREATE INDEX crawl_tasks_failed_idx ON crawl_tasks (domain_id, id) WHERE status = 'failed';
 CREATE INDEX crawl_tasks_held_idx ON crawl_tasks (worker_id) WHERE worker_id IS NOT NULL;
+CREATE INDEX crawl_tasks_hold_idx ON crawl_tasks (id) WHERE hold IS NOT NULL;
 CREATE INDEX crawl_tasks_next_crawl_idx
     ON crawl_tasks (next_crawl_at) WHERE status = 'completed';
 CREATE INDEX crawl_tasks_pending_idx

@@ -1,0 +1,83 @@
+"""Answers that cost much are given again for a while."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from forager.api import remembered
+from forager.api.remembered import Remembered
+
+
+class Counting:
+    """Makes a new answer each time, as soon as it is told to."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def make(self) -> int:
+        self.made += 1
+        self.begun.set()
+        await self.go.wait()
+        return self.made
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting()
+
+
+async def test_what_is_cheap_is_made_each_time(counting: Counting) -> None:
+    kept = Remembered()
+    counting.go.set()
+    assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 2]
+
+
+async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "CHEAP", 0.0)
+    monkeypatch.setattr(remembered, "REST", 1e9)
+    kept = Remembered()
+    counting.go.set()
+    assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 1]
+    assert await kept.get("b", counting.make) == 2
+
+
+async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
+    kept = Remembered()
+    asking = [asyncio.create_task(kept.get("a", counting.make)) for _ in range(5)]
+    await counting.begun.wait()
+    asking[0].cancel()
+    counting.go.set()
+    assert await asyncio.gather(*asking[1:]) == [1, 1, 1, 1]
+    assert asking[0].cancelled()
+
+
+async def test_while_it_is_made_anew_the_one_before_is_given(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembered, "CHEAP", 0.0)
+    monkeypatch.setattr(remembered, "REST", 0)
+    kept = Remembered()
+    counting.go.set()
+    assert await kept.get("a", counting.make) == 1
+    counting.go.clear()
+    counting.begun.clear()
+    second = asyncio.create_task(kept.get("a", counting.make))
+    await counting.begun.wait()
+    assert await kept.get("a", counting.make) == 1
+    counting.go.set()
+    assert await second == 2
+
+
+async def test_an_error_is_told_and_not_kept(counting: Counting) -> None:
+    async def fail() -> int:
+        raise ValueError("no answer")
+
+    kept = Remembered()
+    with pytest.raises(ValueError, match="no answer"):
+        await kept.get("a", fail)
+    counting.go.set()
+    assert await kept.get("a", counting.make) == 1
