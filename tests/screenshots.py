@@ -1,7 +1,7 @@
 """Takes every page of the dashboard in light and dark, for a desk and for a phone.
 
-Run by `make screenshots`. A server of its own crawls the bundled site twice, so that every page has
-something to show; the pictures are in build/screenshots.
+Run by `make screenshots`. A server of its own crawls the bundled site twice and is given a
+catalogue, so that every page has something to show; the pictures are in build/screenshots.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pathlib import Path
 import aiohttp
 from playwright.async_api import Browser, Page
 
+from demo_catalogue import fill_catalogue
+from forager.db.database import open_database
+from forager.settings import Settings
 from web.browser import DESKTOP, PHONE, open_browser
 
 FOLDER = Path("build/screenshots")
@@ -25,28 +28,32 @@ PORT = 8798
 ADDRESS = f"http://127.0.0.1:{PORT}"
 HEIGHT = 900
 PATIENCE = 120
+# one that comes in several versions
+PARSERS = "catalog.kiosk_parsers"
 
 
 async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    async with _dashboard(), open_browser() as browser:
-        await _take(browser, {"first-run": "/"})
+    async with _dashboard() as settings, open_browser() as browser:
+        await _take(browser, {"first-run": "/", "no-products": "/products", "no-tasks": "/tasks"})
         pages = await _demo_data(browser)
+        async with open_database(settings) as database:
+            pages |= await fill_catalogue(database, settings)
         await _take(browser, pages)
     sys.stdout.write(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}\n")
 
 
 @asynccontextmanager
-async def _dashboard() -> AsyncIterator[None]:
-    """Everything there is, in a home of its own."""
+async def _dashboard() -> AsyncIterator[Settings]:
+    """Everything there is, in a home of its own, and how it is set up."""
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "FORAGER_HOME": home}
+        environment = {**os.environ, "FORAGER_HOME": home, "FORAGER_PARSER_MODULES": PARSERS}
         forager = Path(sys.executable).with_name("forager")
         command = [str(forager), "--log-level", "error", "up", "--port", str(PORT)]
         process = subprocess.Popen(command, env=environment)
         try:
             await _until_ready()
-            yield
+            yield Settings(home=Path(home), parser_modules=(PARSERS,))
         finally:
             process.terminate()
             process.wait(60)

@@ -11,7 +11,7 @@ from forager.api.routes.parsers import BACKTEST_SECONDS, BACKTESTS
 from forager.catalog.backtest import Backtest, backtest
 from forager.catalog.parser_overview import overview
 from forager.catalog.rates import list_rates, share
-from forager.catalog.rollouts import roll_back, roll_out
+from forager.catalog.rollouts import RolloutPlan, load_plan, roll_back, roll_out
 from forager.errors import InvalidInput, NotAllowed
 from forager.parsers.registry import load_parsers
 from forager.web.asking import asked, following, remembered
@@ -78,6 +78,7 @@ async def _load(visit: Visit) -> dict[str, object]:
     return {
         "parsers": found.parsers,
         "broken": found.broken,
+        "undoable": _undoable(await load_plan(visit.here.database)),
         "names": list(dict.fromkeys(each.name for each in found.parsers)),
         "versions": list(dict.fromkeys(each.version for each in found.parsers)),
         "rates": rates.items,
@@ -88,6 +89,15 @@ async def _load(visit: Visit) -> dict[str, object]:
         "default_pages": DEFAULT_PAGES,
         "seconds": BACKTEST_SECONDS,
     }
+
+
+def _undoable(plan: RolloutPlan) -> list[str]:
+    """Parsers with a step that can be taken back."""
+    return [
+        name
+        for name, rollout in plan.rollouts.items()
+        if rollout.canary_version is not None or rollout.previous_version is not None
+    ]
 
 
 async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
