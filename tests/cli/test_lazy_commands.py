@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
+from cli_command import FORAGER
 
 from forager.cli.main import COMMANDS, app, run
 
@@ -32,6 +34,28 @@ def test_a_group_without_a_command_shows_its_help_and_no_error(
     shown = capsys.readouterr()
     assert (shown.out, shown.err.startswith("Usage: forager products")) == ("", True)
     assert "hint:" not in shown.err
+
+
+@pytest.mark.parametrize("arguments", [["config", "show"], ["products", "--help"]])
+def test_an_answer_that_cannot_be_written_is_no_surprise(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        answer = subprocess.run(
+            [FORAGER, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert answer.returncode == 1
+    assert "cannot be written: No space left" in answer.stderr
+    assert "should not have happened" not in answer.stderr
+
+
+def test_nobody_needs_to_listen() -> None:
+    script = 'exec "$@" >&-'
+    answer = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", FORAGER, "config", "show"],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (answer.returncode, "Traceback" in answer.stderr) == (0, False)
 
 
 def test_a_command_does_not_import_the_others() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import Any
@@ -12,6 +13,8 @@ from typer.exceptions import TyperException
 from forager.cli.flags import Flags
 from forager.cli.words import clean
 from forager.errors import ErrorKind, ForagerError, WorkFailed
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 OK, FAILED, USAGE, NOT_ALLOWED, INTERRUPTED, TERMINATED = 0, 1, 2, 4, 130, 143
 
@@ -44,6 +47,9 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         complain("interrupted")
         return INTERRUPTED
+    if isinstance(error, OSError) and error.errno in _FULL:
+        complain(f"what was asked for cannot be written: {error.strerror}", "Free some space.")
+        return FAILED
     return _unexpected(error, flags)
 
 

@@ -145,7 +145,8 @@ def main() -> None:
     leave_on_sigterm()
     code = run(sys.argv[1:])
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as under `>&-`
+            sys.stdout.flush()
     except BrokenPipeError:
         from forager.cli.output import silence_stdout
 
