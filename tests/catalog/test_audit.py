@@ -50,6 +50,15 @@ async def test_a_sound_catalogue_has_no_findings(sound: Database, settings: Sett
     assert event.payload["checks"] == audit.checks == 12
 
 
+async def test_no_longer_tracking_a_product_is_no_contradiction(
+    sound: Database, settings: Settings
+) -> None:
+    async with sound.connection() as connection:
+        await connection.execute("DELETE FROM crawl_tasks")
+    audit = await audit_catalog(sound, settings)
+    assert {finding.concern for finding in audit.findings} == {Concern.STALENESS}
+
+
 FIRST_TASK: LiteralString = "(SELECT min(id) FROM crawl_tasks)"
 
 

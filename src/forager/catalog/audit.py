@@ -68,7 +68,10 @@ _INTEGRITY, _STALENESS = Concern.INTEGRITY, Concern.STALENESS
 
 STATEMENTS: dict[Check, LiteralString] = {
     Check(
-        "products_without_task", _INTEGRITY, "products that no task keeps fresh any more"
+        # nothing is wrong with them: somebody stopped tracking, and kept what was known
+        "products_without_task",
+        _STALENESS,
+        "products that no task keeps fresh any more",
     ): store.PRODUCTS_WITHOUT_TASK,
     Check(
         "tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"
