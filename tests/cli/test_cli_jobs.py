@@ -16,6 +16,7 @@ from forager.db.database import open_database
 from forager.db.ids import new_id
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lease import Lease
+from forager.jobs.local import process_name
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 
@@ -133,7 +134,37 @@ def test_work_counts_jobs_by_state(stage: Callable[[Scene], Job], capsys: Captur
 
 def test_the_watchdog_finds_nothing_to_do(capsys: Capture) -> None:
     assert run(["watchdog", "--once", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"items": [], "next_cursor": None}
+    assert json.loads(capsys.readouterr().out) == {"items": [], "next_cursor": None, "tasks": []}
+
+
+async def abandoned(queue: Queue) -> Job:
+    """A task is held by a worker of this machine whose process is gone."""
+    job = await waiting(queue)
+    async with queue._database.transaction() as connection:
+        await connection.execute(
+            """
+            WITH worker AS (
+                INSERT INTO workers (id, host, pid, process, version, capacity, state, role)
+                VALUES (%(id)s, 'here', 1, %(process)s, '1', 1, 'running', 'tasks')
+            ), domain AS (
+                INSERT INTO domains (domain_name, base_url)
+                VALUES ('shop.example', 'http://shop.example/')
+                RETURNING id
+            )
+            INSERT INTO crawl_tasks (domain_id, url, url_hash, status, worker_id)
+            SELECT id, 'http://shop.example/1', '1', 'crawling', %(id)s FROM domain
+            """,
+            {"id": new_id(), "process": f"{process_name()}1"},
+        )
+    return job
+
+
+def test_the_watchdog_gives_back_tasks_too(stage: Callable[[Scene], Job], capsys: Capture) -> None:
+    stage(abandoned)
+    assert run(["watchdog", "--once"]) == 0
+    assert "is queued, retry 1 of 3" in capsys.readouterr().out
+    assert run(["watchdog", "--once"]) == 0
+    assert "No job or task" in capsys.readouterr().err
 
 
 def test_the_schema_goes_down_and_up(capsys: Capture) -> None:

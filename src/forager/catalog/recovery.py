@@ -6,6 +6,7 @@ before. Workers of this machine need not be waited for: whether they live can be
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -51,6 +52,14 @@ class TaskRecovery:
         ]
         self._suspects = {h.id: h.last_seen for h in silent}
         return [*await self._recover_dead(dead), *await self._recover_stale(given_up)]
+
+    async def look_twice(self) -> list[RecoveredTask]:
+        """Look, give the living time to beat, and look again. For a person who asks once."""
+        recovered = await self.run_once()
+        if self._suspects:
+            await asyncio.sleep(self._settings.heartbeat_interval * 1.5)
+            recovered += await self.run_once()
+        return recovered
 
     async def recover_worker(self, worker_id: UUID) -> list[RecoveredTask]:
         """Take everything from one worker whose process has ended; its row goes too."""

@@ -1,4 +1,4 @@
-"""`forager watchdog`: give back the jobs of workers that died."""
+"""`forager watchdog`: give back the jobs and tasks of workers that died."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from forager.cli.running import run
 from forager.cli.stopping import run_until_stopped
 
 if TYPE_CHECKING:
+    from forager.catalog.store.recovery import RecoveredTask
     from forager.jobs.job import Recovered
     from forager.settings import Settings
 
@@ -23,36 +24,52 @@ def watchdog(
     once: Annotated[bool, typer.Option("--once", help="Look now, and leave.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give back the jobs of workers that died. Every worker does this too."""
+    """Give back the jobs and tasks of workers that died. Every worker does this too."""
     settings = flags_of(context).load(quiet=once)
     if not once:
         run(_keep_watch(settings))
         return
-    recovered = run(_look_now(settings))
+    jobs, tasks = run(_look_now(settings))
     if as_json:
-        output.show_page(recovered, None)
+        output.show_json({"items": jobs, "next_cursor": None, "tasks": tasks})
         return
-    for job in recovered:
-        output.say(f"{job.id} is {job.status}, retry {job.retry_count} of {job.max_retries}")
-    if not recovered:
-        output.note("No job of a dead worker was found.")
+    for found in jobs:
+        output.say(
+            f"{found.id} is {found.status}, retry {found.retry_count} of {found.max_retries}"
+        )
+    for task in tasks:
+        output.say(
+            f"task {task.id} is {task.status}, retry {task.retry_count} of {task.max_retries}"
+        )
+    if not jobs and not tasks:
+        output.note("No job or task of a dead worker was found.")
 
 
-async def _look_now(settings: Settings) -> list[Recovered]:
+async def _look_now(settings: Settings) -> tuple[list[Recovered], list[RecoveredTask]]:
+    from forager.catalog.recovery import TaskRecovery
     from forager.db.database import open_database
     from forager.jobs.watchdog import Watchdog
 
     async with open_database(settings, name="forager watchdog") as database:
-        return await Watchdog(database, settings).look_twice()
+        return await asyncio.gather(
+            Watchdog(database, settings).look_twice(),
+            TaskRecovery(database, settings).look_twice(),
+        )
 
 
 async def _keep_watch(settings: Settings) -> None:
+    from forager.catalog.recovery import TaskRecovery
     from forager.db.database import open_database
     from forager.jobs.watchdog import Watchdog
     from forager.logs import get_logger
 
     async with open_database(settings, name="forager watchdog") as database:
-        looking = asyncio.ensure_future(Watchdog(database, settings).run())
+
+        async def look() -> None:
+            watches = (Watchdog(database, settings), TaskRecovery(database, settings))
+            await asyncio.gather(*(watch.run() for watch in watches))
+
+        looking = asyncio.ensure_future(look())
 
         async def until_cancelled() -> None:
             # said from here, when signals are heard already

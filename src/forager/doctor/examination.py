@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from forager.db.database import Database, reach_server
 from forager.db.schema import SCHEMA_VERSION
-from forager.doctor import ground, work
+from forager.doctor import ground, products, work
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.machine import check_machine
+from forager.doctor.storage import check_storage
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
 from forager.settings import Settings
@@ -27,6 +28,7 @@ async def examine(
 
     for check in check_machine(settings):
         note(check)
+    note(await check_storage(settings))
     if note(ground.check_server(settings)) is not Level.FAIL:
         try:
             # held to the end, so that an embedded server is started once
@@ -48,5 +50,16 @@ async def _examine_database(url: str, settings: Settings, note: Callable[[Check]
         note(await ground.check_clock(database))
         note(await ground.check_notifications(database))
         if version.finding == SCHEMA_VERSION:
-            note(await work.check_workers(database, settings))
-            note(await work.check_stale_jobs(database, settings))
+            await _examine_work(database, settings, note)
+
+
+async def _examine_work(
+    database: Database, settings: Settings, note: Callable[[Check], Level]
+) -> None:
+    note(await work.check_workers(database, settings))
+    note(await work.check_stale_jobs(database, settings))
+    note(await work.check_tasks(database, settings))
+    note(await products.check_dead_letters(database))
+    note(await products.check_proxies(database, settings))
+    note(await products.check_webhooks(database, settings))
+    note(await products.check_parsers(database, settings))

@@ -2,32 +2,63 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
+from forager.catalog.store.audit import TASKS_OVERDUE, find
+from forager.catalog.store.tasks import select_ticked_at
+from forager.catalog.waiting import SILENT_AFTER
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
+from forager.jobs.workers import Worker
 from forager.settings import Settings
+
+JOBS, TASKS = "jobs", "tasks"
+START_ONE = "Start one: forager worker, or forager up."
 
 
 async def check_workers(database: Database, settings: Settings) -> Check:
     async with database.connection() as connection:
         found = await workers.select_workers(connection)
         waiting = dict(await store.count_jobs(connection)).get(Status.PENDING, 0)
-    now = datetime.now(UTC)
-    silent = [w for w in found if (now - w.last_seen).total_seconds() > settings.stale_after]
+    silent = _silent(found, settings)
     complaints = [w.note for w in found if w.note]
-    living = len(found) - len(silent)
-    finding = f"{living} running, {waiting} jobs waiting"
+    living = Counter(w.role for w in found if w not in silent)
+    finding = f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {waiting} jobs waiting"
     if complaints:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
     if silent:
         names = ", ".join(f"{w.host} (pid {w.pid})" for w in silent[:3])
         return warn("workers", f"{finding}; not heard of: {names}", "Start that worker again.")
-    if waiting and not living:
-        return warn("workers", finding, "Start one: forager worker, or forager up.")
+    if waiting and not living[JOBS]:
+        return warn("workers", finding, START_ONE)
     return ok("workers", finding)
+
+
+async def check_tasks(database: Database, settings: Settings) -> Check:
+    """Whether tasks that are due have somebody to hand them out, and somebody to do them."""
+    async with database.connection() as connection:
+        late = SILENT_AFTER.total_seconds()
+        overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count
+        ticked_at = await select_ticked_at(connection)
+        found = await workers.select_workers(connection)
+    if not overdue:
+        return ok("tasks", "none is late")
+    finding = f"{overdue} have been due for more than {late:g} s"
+    if ticked_at is None or _age(ticked_at) > SILENT_AFTER:
+        since = "ever" if ticked_at is None else f"since {ticked_at:%Y-%m-%d %H:%M} UTC"
+        return warn(
+            "tasks",
+            f"{finding}, and no scheduler has looked {since}",
+            "Start one: forager scheduler, or forager up.",
+        )
+    silent = _silent(found, settings)
+    if not any(w.role == TASKS and w not in silent for w in found):
+        return warn("tasks", f"{finding}, and no worker for tasks runs", START_ONE)
+    return ok("tasks", f"{finding}: more than the budgets of their domains allow")
 
 
 async def check_stale_jobs(database: Database, settings: Settings) -> Check:
@@ -40,3 +71,12 @@ async def check_stale_jobs(database: Database, settings: Settings) -> Check:
             "Any worker takes them soon; at once: forager watchdog --once",
         )
     return ok("stale jobs", "none")
+
+
+def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:
+    limit = timedelta(seconds=settings.stale_after)
+    return [worker for worker in found if _age(worker.last_seen) > limit]
+
+
+def _age(time: datetime) -> timedelta:
+    return datetime.now(UTC) - time

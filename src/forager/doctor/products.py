@@ -1,0 +1,89 @@
+"""The products: what waits for a person, and what those who work for them cannot do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from forager.catalog.dead_letters import LetterFilter, group_letters
+from forager.catalog.parser_overview import overview
+from forager.catalog.webhooks import Webhooks
+from forager.db.database import Database
+from forager.doctor.check import Check, ok, warn
+from forager.fetch.proxies import Proxies
+from forager.fetch.proxy_record import ProxyState
+from forager.secrets import Vault
+from forager.settings import Settings
+
+# of lists that may be long: what is wrong with a thousand is wrong with the rest
+LOOKED_AT = 1000
+NAMED = 3
+
+
+async def check_dead_letters(database: Database) -> Check:
+    groups = await group_letters(database, LetterFilter(), limit=LOOKED_AT)
+    if not groups:
+        return ok("dead letters", "none")
+    number = sum(group.count for group in groups)
+    often = groups[0]
+    return warn(
+        "dead letters",
+        f"{number} tasks have failed for good, most often at {often.domain}: {often.message}",
+        "See forager dead-letters list, then retry or drop them.",
+    )
+
+
+async def check_proxies(database: Database, settings: Settings) -> Check:
+    found = (await Proxies(database, Vault(settings)).page(limit=LOOKED_AT)).items
+    failing = [proxy for proxy in found if proxy.state is ProxyState.FAILING]
+    active = sum(proxy.state is ProxyState.ACTIVE for proxy in found)
+    finding = f"{active} of {len(found)} in use" if found else "none"
+    if not failing:
+        return ok("proxies", finding)
+    names = ", ".join(
+        f"{proxy.host}:{proxy.port} ({proxy.last_failure_reason or 'no reason given'})"
+        for proxy in failing[:NAMED]
+    )
+    return warn(
+        "proxies",
+        f"{finding}; {len(failing)} failing: {names}",
+        "They are tried again by themselves; see forager proxies list.",
+    )
+
+
+async def check_webhooks(database: Database, settings: Settings) -> Check:
+    found = (await Webhooks(database, Vault(settings)).page(limit=LOOKED_AT)).items
+    now = datetime.now(UTC)
+    resting = [
+        webhook
+        for webhook in found
+        if webhook.is_active and webhook.rests_until is not None and webhook.rests_until > now
+    ]
+    waiting = sum(webhook.waiting for webhook in found)
+    finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    if not resting:
+        return ok("webhooks", finding)
+    names = ", ".join(f"{each.url} ({each.failures} failures)" for each in resting[:NAMED])
+    return warn(
+        "webhooks",
+        f"{finding}; {len(resting)} rest because they fail: {names}",
+        f"See forager webhooks deliveries {resting[0].id}; forager webhooks test sends one now.",
+    )
+
+
+async def check_parsers(database: Database, settings: Settings) -> Check:
+    """Whether every parser can be loaded here, and every version that was rolled out is there."""
+    found = await overview(database, settings)
+    missing = [f"{each.name} {each.version}" for each in found.parsers if each.state == "missing"]
+    finding = f"{len(found.parsers) - len(missing)} versions"
+    if found.broken:
+        broken = "; ".join(f"{each.origin}: {each.reason}" for each in found.broken[:NAMED])
+        return warn(
+            "parsers", f"{finding}; cannot be loaded: {broken}", "Mend or remove that plug-in."
+        )
+    if missing:
+        return warn(
+            "parsers",
+            f"{finding}; rolled out, and not installed here: {', '.join(missing[:NAMED])}",
+            "Install it again, or roll out another: forager parsers rollout NAME VERSION",
+        )
+    return ok("parsers", finding)

@@ -1,0 +1,61 @@
+"""The storage: whether pages and images can be kept where the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from forager.archive.options import archive_options
+from forager.catalog.images.files import FOLDER, ImageFiles, image_path, open_image_files
+from forager.doctor.check import Check, fail, failed_with, ok
+from forager.doctor.machine import nearest_folder
+from forager.errors import ForagerError
+from forager.settings import Settings
+
+BUCKET_LIMIT = 20.0
+OTHER_PLACE = "Make it writable, or set archive_url to another place."
+
+
+async def check_storage(settings: Settings) -> Check:
+    try:
+        place = archive_options(settings).place
+        folder = _folder(place)
+        if folder is not None:
+            return _check_folders(folder)
+        return await _check_bucket(str(place), open_image_files(settings))
+    except ForagerError as error:
+        return failed_with("storage", error)
+
+
+def _folder(place: str | Path) -> Path | None:
+    """None for a bucket."""
+    parts = urlsplit(str(place))
+    if isinstance(place, Path) or not parts.scheme:
+        return Path(place)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def _check_folders(archive: Path) -> Check:
+    """Folders that are not there yet are not made by looking."""
+    for folder in (archive, archive / FOLDER):
+        try:
+            # a try, because permissions alone do not tell of read-only file systems
+            with tempfile.TemporaryFile(dir=nearest_folder(folder)):
+                pass
+        except OSError as error:
+            return fail("storage", f"{folder} cannot be written: {error.strerror}", OTHER_PLACE)
+    return ok("storage", f"pages and images can be written to {archive}")
+
+
+async def _check_bucket(name: str, files: ImageFiles) -> Check:
+    path = image_path(os.urandom(32), "bin")
+    try:
+        async with asyncio.timeout(BUCKET_LIMIT):
+            await files.write(path, b"doctor")
+            await files.delete(path)
+    except TimeoutError:
+        return fail("storage", f"{name} does not answer within {BUCKET_LIMIT:g} s", OTHER_PLACE)
+    return ok("storage", f"pages and images can be written to {name}")

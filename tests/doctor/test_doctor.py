@@ -1,0 +1,137 @@
+"""What the doctor finds of work and products, and what it advises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from catalog.working import Tasks
+from forager.catalog.scheduler import Scheduler
+from forager.catalog.webhooks import NewWebhook, Webhooks
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.doctor import Check, Level, products, work
+from forager.doctor.storage import check_storage
+from forager.fetch.proxies import Proxies, parse_address
+from forager.jobs.registration import Registration
+from forager.secrets import Vault
+from forager.settings import Settings
+
+LATE = "UPDATE crawl_tasks SET scheduled_at = now() - interval '1 hour'"
+
+
+@pytest.fixture
+def tasks(database: Database, settings: Settings) -> Tasks:
+    return Tasks(database, settings)
+
+
+async def enter(database: Database, role: str) -> None:
+    await Registration(database, new_id(), capacity=1, role=role).renew()
+
+
+def assert_warns(check: Check, *words: str) -> None:
+    assert check.level is Level.WARN, check
+    for word in words:
+        assert word in f"{check.finding} {check.advice}"
+
+
+async def test_workers_are_counted_by_what_they_do(tasks: Tasks) -> None:
+    database, settings = tasks.database, tasks.settings
+    await enter(database, "tasks")
+    check = await work.check_workers(database, settings)
+    assert (check.level, check.finding) == (Level.OK, "0 for jobs, 1 for tasks; 0 jobs waiting")
+    await tasks.sql(
+        "INSERT INTO crawl_jobs (id, kind, payload) VALUES (%s, 'selftest', '{}')", new_id()
+    )
+    assert_warns(await work.check_workers(database, settings), "1 jobs waiting", "forager worker")
+    await enter(database, "jobs")
+    assert (await work.check_workers(database, settings)).level is Level.OK
+    await tasks.silence()
+    assert_warns(await work.check_workers(database, settings), "not heard of")
+
+
+async def test_tasks_that_are_late_want_a_scheduler_and_a_worker(tasks: Tasks) -> None:
+    database, settings = tasks.database, tasks.settings
+    await tasks.add("http://shop.example/1", status="pending")
+    assert (await work.check_tasks(database, settings)).finding == "none is late"
+    await tasks.sql(LATE)
+    assert_warns(await work.check_tasks(database, settings), "1 have been due", "forager scheduler")
+    await Scheduler(database, settings).run_once()
+    assert_warns(
+        await work.check_tasks(database, settings), "no worker for tasks", "forager worker"
+    )
+    await enter(database, "tasks")
+    assert (await work.check_tasks(database, settings)).level is Level.OK
+    await tasks.sql("UPDATE task_control SET ticked_at = now() - interval '1 hour'")
+    assert_warns(await work.check_tasks(database, settings), "no scheduler has looked since")
+    await tasks.sql("UPDATE task_control SET hold = 'paused'")
+    assert (await work.check_tasks(database, settings)).level is Level.OK
+
+
+async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
+    assert (await products.check_dead_letters(tasks.database)).finding == "none"
+    (task_id,) = await tasks.add("http://shop.example/1", status="failed")
+    await tasks.sql(
+        """
+        INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
+                                  message_key, error_message, attempts)
+        SELECT id, domain_id, url, 'download', 'http', 'http_client', 'gone', 'HTTP 404 Gone', 1
+          FROM crawl_tasks WHERE id = %s
+        """,
+        task_id,
+    )
+    check = await products.check_dead_letters(tasks.database)
+    assert_warns(check, "1 tasks", "shop.example", "forager dead-letters")
+
+
+async def test_proxies_and_webhooks_that_fail_are_named(tasks: Tasks) -> None:
+    database, settings = tasks.database, tasks.settings
+    assert (await products.check_proxies(database, settings)).finding == "none"
+    assert (await products.check_webhooks(database, settings)).finding == "none"
+    vault = Vault(settings)
+    for port in (8001, 8002):
+        spec = parse_address(f"http://127.0.0.1:{port}")
+        await Proxies(database, vault).add(spec, allow_private=True)
+    await Webhooks(database, vault).add(NewWebhook("http://127.0.0.1:9/hook", allow_private=True))
+    assert (await products.check_proxies(database, settings)).finding == "2 of 2 in use"
+    assert (await products.check_webhooks(database, settings)).level is Level.OK
+    await tasks.sql(
+        """
+        UPDATE proxies SET is_active = false, next_probe_at = now(), last_failure_reason = 'deaf'
+         WHERE proxy_port = 8001
+        """
+    )
+    await tasks.sql("UPDATE webhooks SET failures = 3, rests_until = now() + interval '1 hour'")
+    assert_warns(
+        await products.check_proxies(database, settings), "1 of 2 in use", "127.0.0.1:8001 (deaf)"
+    )
+    assert_warns(await products.check_webhooks(database, settings), "/hook (3 failures)")
+
+
+async def test_parsers_that_cannot_be_used_are_named(tasks: Tasks, tmp_path: Path) -> None:
+    assert (await products.check_parsers(tasks.database, tasks.settings)).level is Level.OK
+    await tasks.sql("INSERT INTO parser_rollouts (parser, active_version) VALUES ('lost', '4')")
+    assert_warns(await products.check_parsers(tasks.database, tasks.settings), "lost 4")
+    module = tmp_path / "broken.py"
+    module.write_text("import nothing_like_it", encoding="utf-8")
+    broken = tasks.settings.model_copy(update={"parser_modules": (str(module),)})
+    assert_warns(await products.check_parsers(tasks.database, broken), "nothing_like_it")
+
+
+async def test_a_place_that_cannot_be_written_is_a_failure(
+    settings: Settings, tmp_path: Path
+) -> None:
+    assert (await check_storage(settings)).level is Level.OK
+    assert not (settings.home / "archive").exists()
+    for place in ("/proc/archive", "file:///proc/archive"):
+        check = await check_storage(settings.model_copy(update={"archive_url": place}))
+        assert check.level is Level.FAIL
+        assert "cannot be written" in check.finding
+    odd = await check_storage(settings.model_copy(update={"archive_url": "gopher://there"}))
+    assert odd.level is Level.FAIL
+    images = tmp_path / "archive" / "images"
+    images.parent.mkdir()
+    images.symlink_to("/proc")
+    beside = settings.model_copy(update={"archive_url": str(images.parent)})
+    assert "images cannot be written" in (await check_storage(beside)).finding
