@@ -165,3 +165,23 @@ async def test_what_is_too_large_is_no_reason_to_wait(database: Database) -> Non
     async with database.connection() as connection:
         with pytest.raises(psycopg.errors.ProgramLimitExceeded), translated_errors():
             await connection.execute(f"{words} FROM generate_series(1, 50000) n")
+
+
+@pytest.mark.parametrize("inside", ["connection", "transaction"])
+async def test_a_cancellation_arrives_as_one_also_while_a_large_statement_is_sent(
+    database: Database, inside: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def ask() -> None:
+        async with getattr(database, inside)() as connection:
+            begun.set()
+            await connection.execute("SELECT length(%s)", ("x" * 32_000_000,))
+
+    asking = asyncio.create_task(ask())
+    await begun.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    async with database.connection() as connection:
+        await connection.execute("SELECT 1")

@@ -199,6 +199,19 @@ def translated_errors() -> Iterator[None]:
         if translated is None:
             raise
         raise translated from error
+    except TypeError as error:
+        # what the driver makes of being cancelled while it sends a large statement
+        if _is_cancelled():
+            raise asyncio.CancelledError from error
+        raise
+
+
+def _is_cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs here
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _translation(error: psycopg.Error) -> ForagerError | None:
