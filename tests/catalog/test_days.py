@@ -142,7 +142,13 @@ class World:
     async def _asked_or_done(self, target: int) -> bool:
         return len(self.shop.site.log) >= target or await self._done()
 
+    def keep_up(self) -> None:
+        """As a service manager does: one that met no database when it started has left again."""
+        if self.up is not None and self.up.poll() is not None:
+            self.start()
+
     async def _done(self) -> bool:
+        self.keep_up()
         with suppress(DatabaseUnavailable):
             rows = await self.tasks.sql(
                 """

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
+import psycopg
 import pytest
 
 from catalog.working import Tasks, at_work
@@ -17,25 +23,68 @@ from forager.catalog.dead_letters import (
 )
 from forager.catalog.errors import error_filter, get_error, group_errors, list_errors
 from forager.catalog.upkeep import TaskUpkeep
+from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
 from servers.shop import Shop
 
 ALL = letter_filter()
 
 
-@pytest.fixture
-async def failed(tasks: Tasks, shop: Shop) -> list[int]:
-    """Three tasks that failed: two gone, one broken."""
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    with Shop().open() as shop:
+        yield shop
+
+
+@contextmanager
+def copied(server: str, template: str) -> Iterator[str]:
+    """The name of a copy of a database."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        yield name
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def url_of(server: str, name: str) -> str:
+    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+
+
+@pytest.fixture(scope="module")
+def failures(
+    server: str, template: str, shop: Shop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, list[int]]]:
+    """A database in which three tasks have failed, two gone and one broken; tests get copies."""
+    quick = Settings(home=tmp_path_factory.mktemp("home"), images=False, log_level="critical")
+    with copied(server, template) as name:
+        yield name, asyncio.run(_fail(url_of(server, name), quick, shop))
+
+
+async def _fail(url: str, settings: Settings, shop: Shop) -> list[int]:
     shop.add("c")
-    ids = await tasks.add(
-        shop.refuse("a", "404 Not Found"),
-        shop.refuse("b", "404 Not Found"),
-        shop.break_markup("c"),
-        max_retries=0,
-    )
-    async with at_work(tasks):
-        await tasks.all_when(ids, "failed")
+    async with Database(url, name="forager test", max_size=8) as database:
+        tasks = Tasks(database, settings)
+        ids = await tasks.add(
+            shop.refuse("a", "404 Not Found"),
+            shop.refuse("b", "404 Not Found"),
+            shop.break_markup("c"),
+            max_retries=0,
+        )
+        async with at_work(tasks):
+            await tasks.all_when(ids, "failed")
     return ids
+
+
+@pytest.fixture
+def database_url(server: str, failures: tuple[str, list[int]]) -> Iterator[str]:
+    with copied(server, failures[0]) as name:
+        yield url_of(server, name)
+
+
+@pytest.fixture
+def failed(failures: tuple[str, list[int]]) -> list[int]:
+    return failures[1]
 
 
 async def test_errors_in_groups_and_one_by_one(tasks: Tasks, shop: Shop, failed: list[int]) -> None:
