@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from playwright.async_api import expect
 
+from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
 from catalog.working import Tasks, at_work
 from forager.access.keys import create_key
 from forager.access.scope import Scope
@@ -250,7 +251,7 @@ async def test_tasks_are_held_all_by_domain_and_one_by_one(
     await visitor.act("/domains/shop.example/hold", {"move": "resume"})
     assert (await Domains(database).get("shop.example")).task_hold is None
     done = await visitor.act(f"/tasks/{catalogue.task_id}/move", {"move": "pause"})
-    assert "it is paused" in done.text or "failed" in done.text
+    assert "s-paused" in done.text
 
 
 async def test_dead_letters_are_tried_again_by_cause(
@@ -322,6 +323,36 @@ async def test_parsers_say_what_cannot_be_rolled_back(
     assert (await visitor.act("/parsers/backtest", same)).status == 422
     unknown = {"name": "none", "against": "1"}
     assert (await visitor.act("/parsers/backtest", unknown)).status == 404
+
+
+async def test_two_versions_are_compared_tried_and_rolled_out(
+    visitor: Visitor, database: Database, web_settings: Settings
+) -> None:
+    with kiosk_parsers():
+        pages = [(number, item(number, was="£9")) for number in (1, 2, 3)]
+        await Kiosk(database, web_settings).archive(pages)
+        wanted = {"name": "kiosk", "version": "2", "against": "1", "limit": "2"}
+        compared = await visitor.act("/parsers/backtest", wanted)
+        assert compared.status == 200
+        assert "cut at 2: there are more" in compared.text
+        assert "<td>gtin</td>" not in compared.text
+        assert all(field in compared.text for field in ("price", "sku", "brand"))
+        await visitor.act("/parsers/kiosk/rollout", {"version": "1"})
+        tried = await visitor.act("/parsers/kiosk/rollout", {"version": "2", "canary": "10"})
+        assert "10 % of tasks" in tried.text
+        assert "s-canary" not in (await visitor.act("/parsers/kiosk/rollback")).text
+        too_much = {**wanted, "limit": "501"}
+        assert (await visitor.act("/parsers/backtest", too_much)).status == 422
+
+
+async def test_a_webhook_gets_a_new_secret_and_is_removed(
+    visitor: Visitor, catalogue: Catalogue
+) -> None:
+    where = f"/webhooks/{catalogue.webhook_id}"
+    rotated = await visitor.act(f"{where}/rotate")
+    assert 'id="secret"' in rotated.text
+    assert "Webhooks" in (await visitor.act(f"{where}/move", {"move": "remove"})).text
+    assert (await visitor.get(where)).status == 404
 
 
 async def test_addresses_are_tracked_and_the_bad_ones_named(

@@ -1,0 +1,74 @@
+"""The drawing of a price: its steps, its gaps, and what it says in words."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from forager.catalog.price_history import PriceEntry
+from forager.web.formats import interval, money
+from forager.web.price_chart import price_chart
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def entry(
+    days: float, price: str | None, availability: str | None = "in_stock", currency: str = "EUR"
+) -> PriceEntry:
+    amount = None if price is None else Decimal(price)
+    return PriceEntry(amount, None, currency, availability, NOW - timedelta(days=days), None)
+
+
+def lines(drawn: str) -> list[list[tuple[float, float]]]:
+    return [
+        [(float(x), float(y)) for x, y in (point.split(",") for point in points.split())]
+        for points in re.findall('<polyline class="line-a" points="([^"]+)"', drawn)
+    ]
+
+
+def test_each_price_is_a_step_from_its_moment_to_the_next() -> None:
+    drawn = str(price_chart([entry(1, "8"), entry(4, "10")], NOW))
+    [[first, left, down, last]] = lines(drawn)
+    assert (first[0], left[0], down[0], last[0]) == (0, 450, 450, 600)
+    assert first[1] == left[1] < down[1] == last[1]
+
+
+def test_where_no_price_or_another_currency_was_the_line_is_broken() -> None:
+    entries = [entry(1, "8"), entry(2, None), entry(3, "9"), entry(4, "9", currency="USD")]
+    assert [len(line) for line in lines(str(price_chart(entries, NOW)))] == [2, 2]
+
+
+def test_one_price_is_a_level_line_and_none_is_nothing() -> None:
+    [[(start, level), (end, same)]] = lines(str(price_chart([entry(0, "8")], NOW)))
+    assert (start, end, level) == (0, 600, same)
+    assert str(price_chart([], NOW)) == ""
+    assert lines(str(price_chart([entry(1, None)], NOW))) == []
+
+
+def test_what_is_drawn_is_said_and_escaped() -> None:
+    hostile = "<script>alert(1)</script>"
+    drawn = str(price_chart([entry(1, "8", hostile, hostile), entry(2, "9", None)], NOW))
+    assert "<script" not in drawn
+    assert "availability not said" in drawn
+    sold_out = str(price_chart([entry(1, "8", "out_of_stock"), entry(4, "10")], NOW))
+    assert "now EUR\N{NO-BREAK SPACE}8.00" in sold_out
+    assert 'class="fill-d"' in sold_out
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [("1299.5", "1,299.50"), ("0.125", "0.125"), ("3", "3.00"), ("9999999999.9999", None)],
+)
+def test_money_has_two_digits_unless_more_say_something(amount: str, shown: str | None) -> None:
+    assert money(Decimal(amount), None) == (shown or "9,999,999,999.9999")
+    assert money(None, "EUR") == "\N{EN DASH}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(None, ""), (21600, "6h"), (604800, "1w"), (90, "90s"), (1.5, "1.5s")]
+)
+def test_an_interval_is_as_forms_take_it(seconds: float | None, shown: str) -> None:
+    assert interval(seconds) == shown
