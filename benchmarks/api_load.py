@@ -30,7 +30,7 @@ class Sizes:
 
 
 _PROBLEMS = (
-    '[{"field": "price", "rule": "jump", "message": "it fell by half", "severity": "suspect"}]'
+    '[{"field": "price", "rule": "jump", "message": "it fell by half", "severity": "doubt"}]'
 )
 # The first ten jobs run, and have half of all pages: they are what the overview is about.
 _JOBS: LiteralString = """
@@ -115,10 +115,11 @@ _SOURCES: LiteralString = """
     INSERT INTO documents (id, source_id, url_hash, content_hash, extractor_version, url, path,
                            title, language)
     OVERRIDING SYSTEM VALUE
-    SELECT n, source, sha256(url::bytea), sha256(url::bytea), '1', url, path, title, 'en'
+    SELECT n, source, substr(sha256(url::bytea), 1, 16), sha256(url::bytea), '1', url, path,
+           title, 'en'
       FROM document;
     INSERT INTO generation_documents (generation_id, url_hash, document_id, fetched_at)
-    SELECT generation - kept, sha256(url::bytea), n, now()
+    SELECT generation - kept, substr(sha256(url::bytea), 1, 16), n, now()
       FROM document, generate_series(0, 1) AS kept
      WHERE kept = 0 OR n %% 10 <> 0;
     INSERT INTO sections (id, document_id, heading, level, content, position)
@@ -217,7 +218,8 @@ _TRACES: LiteralString = """
            now() - (%(products)s / 5 - n) * interval '5 seconds'
       FROM generate_series(1, %(products)s / 5) AS n;
     INSERT INTO catalog_events (kind, payload)
-    VALUES ('catalog.audit', '{"seconds": 1, "checks": 9, "findings": []}');
+    VALUES ('catalog.audit', jsonb_build_object('at', '2026-01-01T00:00:00Z', 'seconds', 1,
+                                                'checks', 9, 'findings', jsonb_build_array()));
     INSERT INTO webhooks (url, secret) SELECT 'https://hooks.example/' || n, 'x'
       FROM generate_series(1, 20) AS n;
     INSERT INTO outbox (topic, ref_id, target_id, sent_at)

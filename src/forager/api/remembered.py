@@ -11,7 +11,7 @@ from typing import Any
 # what is made sooner is made anew each time, and so never old
 CHEAP = 0.05
 # for so many times as long as it took to make
-REST = 10
+REST = 30
 LONGEST = 60.0
 MAX_KEPT = 200
 
