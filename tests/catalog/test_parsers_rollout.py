@@ -103,10 +103,29 @@ async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) 
 
 async def test_running_workers_follow(database: Database) -> None:
     patient, eager = Rollouts(refresh=3600), Rollouts(refresh=0)
-    assert (await patient.current(database)).versions_for(1) == ({}, None)
+    assert await kiosk_of(patient, database) == "10"
     await roll_out(database, "kiosk", "1")
-    assert (await eager.current(database)).versions_for(1) == ({"kiosk": "1"}, None)
-    assert (await patient.current(database)).versions_for(1) == ({}, None)
+    assert await kiosk_of(eager, database) == "1"
+    assert await kiosk_of(patient, database) == "10"
+
+
+async def kiosk_of(rollouts: Rollouts, database: Database) -> str | None:
+    return (await rollouts.current(database)).versions_for(1)[0].get("kiosk")
+
+
+async def test_what_a_worker_began_with_counts_until_somebody_decides(database: Database) -> None:
+    """A newer version that is installed later is not rolled out by that."""
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO parser_rollouts (parser, active_version) VALUES ('kiosk', '2')"
+        )
+    assert await kiosk_of(Rollouts(), database) == "2"
+    # where the version that counts is not installed, the newest does its work
+    async with database.connection() as connection:
+        await connection.execute("UPDATE parser_rollouts SET active_version = '7'")
+    plan = await Rollouts().current(database)
+    assert "kiosk" not in plan.versions_for(1)[0]
+    assert plan.active_version("kiosk") == "10"
 
 
 async def test_an_overview_names_what_runs_and_what_is_missing(

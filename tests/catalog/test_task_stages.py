@@ -124,21 +124,39 @@ async def test_a_hop_to_another_private_host_is_refused(tasks: Tasks, shop: Shop
         assert other.hits("inside") == 0
 
 
-async def test_what_is_gone_fails_at_once(tasks: Tasks, shop: Shop) -> None:
-    gone, forbidden = await tasks.add(
-        shop.refuse("gone", "410 Gone"), shop.add("secret", Item("Secret"))
-    )
+async def test_what_is_forbidden_fails_at_once(tasks: Tasks, shop: Shop) -> None:
+    (forbidden,) = await tasks.add(shop.add("secret", Item("Secret")))
     shop.forbid("/p/secret")
     async with at_work(tasks):
-        failed = await tasks.when(gone, "failed")
         await tasks.when(forbidden, "failed")
-    assert (failed.error_kind, failed.retry_count) == ("http_client", 0)
-    assert shop.hits("gone") == 1
     assert shop.hits("secret") == 0
-    letters = await tasks.sql(
-        "SELECT task_id, error_type, error_kind, attempts FROM dead_letters ORDER BY task_id"
-    )
-    assert letters == [(gone, "http", "http_client", 1), (forbidden, "other", "robots", 1)]
+    letters = await tasks.sql("SELECT task_id, error_type, error_kind, attempts FROM dead_letters")
+    assert letters == [(forbidden, "other", "robots", 1)]
+
+
+async def test_a_product_whose_page_is_gone_is_no_longer_sold(tasks: Tasks, shop: Shop) -> None:
+    (gone,) = await tasks.add(shop.add("gone"), max_retries=1)
+    async with at_work(tasks):
+        await tasks.when(gone, "completed")
+        shop.refuse("gone", "410 Gone")
+        await tasks.again(gone)
+        # once more before it is believed
+        await tasks.when(gone, "pending")
+        await tasks.sql("UPDATE crawl_tasks SET status = 'queued' WHERE id = %s", gone)
+        failed = await tasks.when(gone, "failed")
+    assert (failed.error_kind, shop.hits("gone")) == ("http_client", 3)
+    product = await tasks.product(gone)
+    assert (product[1], product[3]) == (Decimal(10), "discontinued")
+    rows = await tasks.sql("SELECT availability FROM price_history ORDER BY id")
+    assert rows == [("in_stock",), ("discontinued",)]
+    told = await tasks.sql("SELECT payload->>'new' FROM catalog_events ORDER BY id DESC LIMIT 1")
+    assert told == [("discontinued",)]
+    # and when it comes back, that is a change too
+    shop.behave_again("gone")
+    await tasks.sql("UPDATE crawl_tasks SET status = 'queued' WHERE id = %s", gone)
+    async with at_work(tasks):
+        await tasks.when(gone, "completed")
+    assert (await tasks.product(gone))[3] == "in_stock"
 
 
 async def test_retries_back_off_and_then_it_is_a_dead_letter(tasks: Tasks, shop: Shop) -> None:

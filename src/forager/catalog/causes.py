@@ -73,7 +73,8 @@ def cause_of(error: Exception) -> Cause:
         return Cause(
             error.kind,
             one_line(error.message),
-            permanent=isinstance(error, GiveUp),
+            # a shop that answers 404 or 403 may mean it, or be mended or in a better mood later
+            permanent=isinstance(error, GiveUp) and error.kind is not ErrorKind.HTTP_CLIENT,
             retry_after=error.retry_after if isinstance(error, SlowDown) else None,
         )
     trace = "".join(traceback.format_exception(error))

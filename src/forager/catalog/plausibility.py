@@ -27,6 +27,8 @@ LARGEST_STEP = 10
 # what shops write where no price is known yet
 _PLACEHOLDERS = frozenset([Decimal("0.01"), Decimal("1")])
 _MANY_NINES = Decimal("99999")
+# nines that no currency makes a price of
+_ABSURD_NINES = Decimal(9_999_999)
 # without these a price may well be gone
 _GONE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
@@ -126,6 +128,9 @@ def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str
 
 
 def _refusal(seen: Offer, domain_currency: str | None) -> Problem | None:
+    if seen.price is not None and seen.price >= _ABSURD_NINES and _is_placeholder(seen.price):
+        message = f"{plain(seen.price)} is no price, however often it is shown"
+        return Problem("price", "placeholder", message, Severity.ERROR)
     if seen.price is None or domain_currency in (None, seen.currency):
         return None
     message = f"the price is in {seen.currency}; the domain's currency is {domain_currency}"

@@ -22,7 +22,10 @@ REFRESH_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """Every decision there is. A parser without one runs in its newest installed version."""
+    """Every decision there is. A parser without one runs in its newest installed version.
+
+    So does one whose version is not installed here.
+    """
 
     rollouts: Mapping[str, Rollout] = field(default_factory=dict)
 
@@ -32,7 +35,11 @@ class RolloutPlan:
         The second names only parsers on trial: a page that another one reads needs no second
         reading. Whether a task is in a trial depends on nothing but its number.
         """
-        active = {name: rollout.active_version for name, rollout in self.rollouts.items()}
+        active = {
+            name: rollout.active_version
+            for name, rollout in self.rollouts.items()
+            if rollout.active_version in registry().versions(name)
+        }
         canary = {
             name: rollout.canary_version
             for name, rollout in self.rollouts.items()
@@ -42,10 +49,19 @@ class RolloutPlan:
 
     def active_version(self, parser: str) -> str | None:
         """The version that counts here; None where there is no such parser."""
-        if parser in self.rollouts:
-            return self.rollouts[parser].active_version
         versions = registry().versions(parser)
+        decided = self.rollouts.get(parser)
+        if decided is not None and (decided.active_version in versions or not versions):
+            return decided.active_version
         return versions[-1] if versions else None
+
+    def undecided(self) -> dict[str, str]:
+        """Installed parsers without a decision, in the version that counts for them."""
+        return {
+            name: registry().versions(name)[-1]
+            for name in registry().plugins
+            if name not in self.rollouts
+        }
 
 
 def _is_in_share(rollout: Rollout, task_id: int) -> bool:
@@ -66,9 +82,18 @@ class Rollouts:
     async def current(self, database: Database) -> RolloutPlan:
         now = time.monotonic()
         if self._read_at is None or now - self._read_at >= self._refresh:
-            self._plan = await load_plan(database)
+            self._plan = await self._load(database)
             self._read_at = now
         return self._plan
+
+    async def _load(self, database: Database) -> RolloutPlan:
+        """What a worker begins with is a decision: installing a newer version changes nothing."""
+        plan = await load_plan(database)
+        if undecided := plan.undecided():
+            async with database.connection() as connection:
+                await store.pin_versions(connection, undecided)
+            plan = await load_plan(database)
+        return plan
 
 
 async def load_plan(database: Database) -> RolloutPlan:

@@ -13,6 +13,7 @@ from forager.catalog.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWo
 from forager.catalog.causes import Cause, cause_of, one_line
 from forager.catalog.store import dead_letters, errors
 from forager.catalog.store import stages as store
+from forager.catalog.withdrawal import withdraw_gone
 from forager.db.database import TOO_LARGE, Connection
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, LeaseLost
 from forager.logs import get_logger
@@ -42,6 +43,7 @@ async def settle(connection: Connection, who: StageOfWorker, attempts: Sequence[
     if failed:
         await store.fail(connection, failed)
         await dead_letters.insert_letters(connection, who.stage, failed)
+        await withdraw_gone(connection, failed)
     if retried or failed:
         await errors.insert_errors(connection, who.stage, [*retried, *failed])
     if attempts:

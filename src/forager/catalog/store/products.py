@@ -227,3 +227,48 @@ def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
         columns[name] = [getattr(row.content, name) for row in rows]
     columns["described"] = [text or "" for text in columns.pop("description")]
     return columns
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnProduct:
+    """A product as it was before."""
+
+    id: int
+    domain_id: int
+    url: str
+    product_name: str
+    availability: str | None
+
+
+async def withdraw_products(
+    connection: Connection, task_ids: Sequence[int], availability: str
+) -> list[WithdrawnProduct]:
+    """Give products of tasks another availability, with a row in their history.
+
+    The content hash becomes one that no page has: whatever is read next is a change.
+    """
+    cursor = connection.cursor(row_factory=class_row(WithdrawnProduct))
+    await cursor.execute(
+        """
+        WITH was AS MATERIALIZED (
+            SELECT id, domain_id, url, product_name, availability, price, list_price, currency
+              FROM products
+             WHERE crawl_task_id = ANY(%(ids)s)
+               AND availability IS DISTINCT FROM %(availability)s
+             ORDER BY url_hash
+               FOR NO KEY UPDATE
+        ), moved AS (
+            UPDATE products p
+               SET availability = %(availability)s, content_hash = sha256(p.content_hash),
+                   updated_at = now()
+              FROM was
+             WHERE p.id = was.id
+        ), noted AS (
+            INSERT INTO price_history (product_id, price, list_price, currency, availability)
+            SELECT id, price, list_price, currency, %(availability)s FROM was
+        )
+        SELECT id, domain_id, url, product_name, availability FROM was
+        """,
+        {"ids": list(task_ids), "availability": availability},
+    )
+    return await cursor.fetchall()

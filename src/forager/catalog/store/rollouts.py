@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
@@ -32,6 +33,18 @@ async def select_rollouts(connection: Connection) -> list[Rollout]:
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(f"SELECT {_COLUMNS} FROM parser_rollouts ORDER BY parser")
     return await cursor.fetchall()
+
+
+async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> None:
+    """Let versions count of parsers that nothing was decided about yet."""
+    await connection.execute(
+        """
+        INSERT INTO parser_rollouts (parser, active_version)
+        SELECT * FROM unnest(%s::text[], %s::text[])
+            ON CONFLICT (parser) DO NOTHING
+        """,
+        (list(versions), list(versions.values())),
+    )
 
 
 async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
