@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # what is made sooner is made anew each time, and so never old
-CHEAP = 0.05
+CHEAP = 0.2
 # for so many times as long as it took to make
 REST = 30
 LONGEST = 60.0

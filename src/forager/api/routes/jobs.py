@@ -82,9 +82,14 @@ async def list_jobs(
 @router.get("/jobs/work")
 async def work(here: Here, caller: Reader) -> PendingWork:
     """Jobs by state, and the work they still have."""
-    counts = await here.queue.counts(user_id=caller.sees_only)
-    left = await here.queue.pending_work(user_id=caller.sees_only)
-    return PendingWork(counts=counts, pending_work=[StateCount.of(row) for row in left])
+
+    async def count() -> PendingWork:
+        counts = await here.queue.counts(user_id=caller.sees_only)
+        left = await here.queue.pending_work(user_id=caller.sees_only)
+        return PendingWork(counts=counts, pending_work=[StateCount.of(row) for row in left])
+
+    found: PendingWork = await here.remembered.get(("work", caller.sees_only), count)
+    return found
 
 
 @router.post("/jobs/bulk")
