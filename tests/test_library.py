@@ -70,7 +70,8 @@ def test_forager_says_what_it_offers() -> None:
 
 
 def test_every_option_of_a_crawl_can_be_given() -> None:
-    ours = {"urls", "sealed"}  # given by position, and made by Forager itself
+    # given by position, and made by Forager itself
+    ours = {"urls", "sealed", "granted_pages"}
     assert set(CrawlSettings.__annotations__) == set(CrawlOptions.model_fields) - ours
 
 

@@ -56,6 +56,7 @@ class CrawlSettings(TypedDict, total=False):
     headers: dict[str, str]
     proxy: str
     documents: bool
+    products: bool
     allow_private: bool
     ignore_robots: bool
 
