@@ -141,14 +141,22 @@ def run(arguments: Sequence[str]) -> int:
         return exit_code_of(error, flags)
 
 
+def _unwritten(error: OSError, code: int) -> int:
+    """The last words did not go out: whoever left early does not mind, a full disk is a failure."""
+    from forager.cli.failures import exit_code_of
+    from forager.cli.flags import Flags
+    from forager.cli.output import silence_stdout
+
+    silence_stdout()
+    return code if isinstance(error, BrokenPipeError) or code else exit_code_of(error, Flags())
+
+
 def main() -> None:
     leave_on_sigterm()
     code = run(sys.argv[1:])
     try:
         if sys.stdout is not None:  # as under `>&-`
             sys.stdout.flush()
-    except BrokenPipeError:
-        from forager.cli.output import silence_stdout
-
-        silence_stdout()
+    except OSError as error:
+        code = _unwritten(error, code)
     sys.exit(code)
