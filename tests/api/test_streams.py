@@ -101,7 +101,7 @@ async def test_a_quiet_stream_shows_that_it_lives(
                 break
 
 
-async def test_a_stream_of_a_deleted_job_ends(api: Api, queue: Queue) -> None:
+async def test_a_stream_of_a_cancelled_job_ends(api: Api, queue: Queue) -> None:
     job_id = (await api.crawl())["job_id"]
     async with followed(api, job_id) as events:
         await until(events, "progress")

@@ -396,8 +396,11 @@ async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.M
 
 async def test_with_images_off_nothing_runs(shop: Shop) -> None:
     settings = shop.settings.model_copy(update={"images": False})
+    shop.site.pages["/a.jpg"] = Page(picture())
+    await shop.show(1, "/a.jpg")
     async with Fetching(shop.database, settings) as fetching:
         await ImageFetcher(shop.database, settings, fetching).run()
+    assert shop.site.hits["/a.jpg"] == 0
 
 
 async def test_a_running_fetcher_finds_what_comes(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, BinaryIO
 
-from forager.errors import InvalidInput
+from forager.parquet import CountingFile, load_pyarrow
 
 # a row group is in memory until it is written
 _GROUP_ROWS = 10_000
@@ -35,10 +34,10 @@ class ParquetRows:
     """Collects rows to groups, and writes group by group."""
 
     def __init__(self, file: BinaryIO, *, body: bool) -> None:
-        self._arrow = _pyarrow("pyarrow")
+        self._arrow = load_pyarrow("pyarrow")
         self._schema = self._arrow.schema(self._fields(body))
-        parquet = _pyarrow("pyarrow.parquet")
-        self._writer = parquet.ParquetWriter(_Position(file), self._schema, compression="zstd")
+        parquet = load_pyarrow("pyarrow.parquet")
+        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
         self._rows: list[dict[str, Any]] = []
         self._characters = 0
 
@@ -66,37 +65,3 @@ class ParquetRows:
         }
         fields = [(name, types[kind]) for name, kind in _COLUMNS.items()]
         return [*fields, ("body", types["string"])] if body else fields
-
-
-class _Position:
-    """A file that knows how much was written to it: a pipe does not, and Parquet asks."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._written = 0
-
-    def write(self, data: bytes) -> int:
-        self._file.write(data)
-        self._written += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._written
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self.flush()
-
-
-def _pyarrow(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "Parquet files need pyarrow, which is not installed",
-            hint="Install it with: pip install 'forager-crawler[parquet]'",
-        ) from None
