@@ -40,9 +40,11 @@ async def locked_jobs(database: Database) -> AsyncIterator[None]:
 
 
 async def until_blocked(database: Database) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await rows_of(
-            database, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
+            database,
+            "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'crawl_jobs'::regclass"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
         ):
             await asyncio.sleep(0.02)
 

@@ -512,9 +512,12 @@ async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) ->
         assert row is not None
         assert await store.refer(connection, [row[0]], key, fetched=True) == 1
         cleaning = asyncio.create_task(ImageUpkeep(shop.database, shop.settings).run_once())
-        async with asyncio.timeout(30), shop.database.connection() as watching:
+        async with asyncio.timeout(60), shop.database.connection() as watching:
             while True:
-                cursor = await watching.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                cursor = await watching.execute(
+                    "SELECT count(*) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
                 if await cursor.fetchone() != (0,):
                     break
     assert await cleaning == 0

@@ -7,9 +7,11 @@ import os
 import signal
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from uuid import UUID
 
+import psutil
 import pytest
 from workshop import (
     Shop,
@@ -28,6 +30,17 @@ from forager.jobs.supervisor import Supervisor
 from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
+
+
+async def in_transaction(shop: Shop, job_id: UUID) -> bool:
+    """Whether the runner of this job has a transaction open and does nothing in it."""
+    rows = await shop.sql(
+        "SELECT 1 FROM pg_stat_activity"
+        " WHERE state = 'idle in transaction' AND datname = current_database()"
+        " AND application_name = %s",
+        f"forager runner {job_id}",
+    )
+    return bool(rows)
 
 
 async def two_looks(shop: Shop) -> list[Recovered]:
@@ -172,15 +185,7 @@ async def test_a_frozen_runner_cannot_write_and_blocks_nobody(
         job_id = await shop.enqueue("freeze in transaction")
         job = await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
 
-        async def stopped() -> int | None:
-            [*found] = await shop.sql(
-                "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction'"
-                " AND application_name = %s",
-                f"forager runner {job_id}",
-            )
-            return len(found)
-
-        await eventually(stopped)
+        await eventually(partial(in_transaction, shop, job_id))
         # waits for the row until the server ends the frozen session, and no longer
         cancelled = await shop.queue.cancel(job_id)
         assert cancelled.lease == job.lease + 1
@@ -195,13 +200,7 @@ async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
         with worker_process(shop) as worker:
             job_id = await shop.enqueue("freeze in transaction")
 
-            async def frozen() -> bool:
-                rows = await shop.sql(
-                    "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
-                )
-                return bool(rows)
-
-            await eventually(frozen)
+            await eventually(partial(in_transaction, shop, job_id))
             tree = worker.tree()
             for process in tree:
                 process.suspend()
@@ -229,11 +228,11 @@ async def test_a_short_freeze_in_a_transaction_costs_nothing(
         await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
 
         async def frozen() -> bool:
-            query = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
-            return bool(await shop.sql(query))
+            runner = psutil.Process(supervisor.runners[job_id].pid)
+            return runner.status() == psutil.STATUS_STOPPED
 
         async def session_ended() -> bool:
-            return not await frozen()
+            return not await in_transaction(shop, job_id)
 
         await eventually(frozen)
         await eventually(session_ended)
