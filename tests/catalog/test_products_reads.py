@@ -23,7 +23,7 @@ from forager.catalog.filters import Filters, Order, Place, encode_place
 from forager.catalog.price_history import price_history
 from forager.catalog.products import list_products, product_stats, show_product
 from forager.catalog.search import search_products
-from forager.catalog.store.product_reads import ListedProduct
+from forager.catalog.store.product_lists import ListedProduct
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import Availability, Product, ProductImage

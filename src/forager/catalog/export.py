@@ -18,8 +18,8 @@ from forager.catalog.filters import Filters
 from forager.catalog.price_history import entry_of
 from forager.catalog.products import resolved
 from forager.catalog.store import prices
-from forager.catalog.store import product_reads as store
-from forager.catalog.store.product_reads import ListedProduct
+from forager.catalog.store import product_lists as store
+from forager.catalog.store.product_lists import ListedProduct
 from forager.db.database import Database
 
 # rows in memory at a time; of histories, products

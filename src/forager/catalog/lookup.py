@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.catalog.store import product_reads as store
+from forager.catalog.store import product_records as store
 from forager.db.database import Connection
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash

@@ -19,16 +19,17 @@ from forager.catalog.filters import (
 )
 from forager.catalog.lookup import find_product, unknown_product
 from forager.catalog.store import prices
-from forager.catalog.store import product_reads as store
+from forager.catalog.store import product_counts as counts
+from forager.catalog.store import product_lists as lists
+from forager.catalog.store import product_records as records
 from forager.catalog.store.prices import PriceSummary
-from forager.catalog.store.product_reads import (
+from forager.catalog.store.product_counts import Counts, Share
+from forager.catalog.store.product_lists import ListedProduct
+from forager.catalog.store.product_records import (
     AttemptRecord,
-    Counts,
     ExtractionRecord,
     ImageRecord,
-    ListedProduct,
     ProductRecord,
-    Share,
 )
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
@@ -73,14 +74,14 @@ async def _select(
     connection: Connection, filters: Filters, order: Order, after: Place | None, limit: int
 ) -> list[ListedProduct]:
     if order not in _BY_PRICE:
-        return await store.select_products(connection, filters, order, after=after, limit=limit)
+        return await lists.select_products(connection, filters, order, after=after, limit=limit)
     found: list[ListedProduct] = []
     if after is None or after.value is not None:
-        found = await store.select_products(connection, filters, order, after=after, limit=limit)
+        found = await lists.select_products(connection, filters, order, after=after, limit=limit)
         after = None
     rest = limit - len(found)
     if rest:
-        found += await store.select_unpriced(
+        found += await lists.select_unpriced(
             connection, filters, after=0 if after is None else after.id, limit=rest
         )
     return found
@@ -107,7 +108,7 @@ async def resolved(connection: Connection, filters: Filters | None) -> Filters:
     if wanted.domain is None:
         return wanted
     name = domain_name(wanted.domain)
-    if not await store.domain_exists(connection, name):
+    if not await lists.domain_exists(connection, name):
         raise NotFound(f"there is no domain {name}", hint="`forager domains list` shows them.")
     return replace(wanted, domain=name)
 
@@ -130,16 +131,16 @@ async def show_product(database: Database, which: str) -> ProductDetails:
     """One product, by its id or its URL."""
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
-        product = await store.select_product(connection, product_id)
+        product = await records.select_product(connection, product_id)
         if product is None:
             raise unknown_product(which)
         task_id = product.task_id or 0
         return ProductDetails(
             product=product,
-            images=await store.select_images(connection, product_id),
+            images=await records.select_images(connection, product_id),
             history=await prices.select_summary(connection, product_id),
-            attempts=await store.select_attempts(connection, task_id, SHOWN),
-            extractions=await store.select_extractions(connection, task_id, SHOWN),
+            attempts=await records.select_attempts(connection, task_id, SHOWN),
+            extractions=await records.select_extractions(connection, task_id, SHOWN),
         )
 
 
@@ -160,13 +161,13 @@ class Stats:
 
 async def product_stats(database: Database) -> Stats:
     async with database.connection() as connection:
-        shares = await store.count_shares(connection)
+        shares = await counts.count_shares(connection)
         return Stats(
-            counts=await store.select_counts(connection),
+            counts=await counts.select_counts(connection),
             availability=_pairs(shares, "availability"),
             currencies=_pairs(shares, "currency"),
             largest_domains=_pairs(shares, "domain")[:SHOWN_DOMAINS],
-            problems=await store.count_by_rule(connection),
+            problems=await counts.count_by_rule(connection),
         )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from forager.catalog.filters import Filters, Place, check_limit, decode_place, encode_place
 from forager.catalog.products import resolved
 from forager.catalog.search_terms import config_mark, gtin_mark, quoted, sku_mark
-from forager.catalog.store import product_reads as store
-from forager.catalog.store.product_reads import ListedProduct, Question
+from forager.catalog.store import product_lists as store
+from forager.catalog.store.product_lists import ListedProduct, Question
 from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.gtin import gtin_of

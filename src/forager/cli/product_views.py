@@ -11,7 +11,8 @@ from typing import Any
 from forager.catalog.export import amount_text
 from forager.catalog.price_history import PriceEntry
 from forager.catalog.products import ProductDetails, Stats
-from forager.catalog.store.product_reads import ListedProduct, ProductRecord
+from forager.catalog.store.product_lists import ListedProduct
+from forager.catalog.store.product_records import ProductRecord
 from forager.cli.output import note, say, show_table
 from forager.cli.price_chart import chart
 from forager.cli.words import duration, long_time, on_one_line, short_time

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from forager.catalog.price_history import PriceEntry, price_history
 from forager.catalog.products import ProductDetails, show_product
-from forager.catalog.store.product_reads import ProductRecord
+from forager.catalog.store.product_records import ProductRecord
 from forager.extract.product.fact import FieldName
 from forager.web.formats import money, number, words
 from forager.web.price_chart import price_chart

@@ -12,7 +12,8 @@ from forager.catalog import audit as audits
 from forager.catalog import products as values
 from forager.catalog.audit import Concern
 from forager.catalog.price_history import PriceEntry
-from forager.catalog.store.product_reads import ImageRecord, ListedProduct
+from forager.catalog.store.product_lists import ListedProduct
+from forager.catalog.store.product_records import ImageRecord
 from forager.catalog.validation import Severity
 
 STORED = "stored"

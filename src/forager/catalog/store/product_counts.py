@@ -1,0 +1,93 @@
+"""SQL that counts products: all of them, and by what they have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    products: int
+    priced: int
+    with_problems: int
+    domains: int
+    added_today: int
+    changed_today: int
+    price_changes_today: int
+    unseen_for_a_week: int
+
+
+async def select_counts(connection: Connection) -> Counts:
+    """One look at the table. To count its domains there would sort it by them."""
+    cursor = connection.cursor(row_factory=class_row(Counts))
+    await cursor.execute(
+        """
+        SELECT count(*) AS products,
+               count(price) AS priced,
+               (SELECT count(*) FROM products WHERE problems <> '[]') AS with_problems,
+               (SELECT count(*) FROM domains d
+                 WHERE EXISTS (SELECT FROM products p WHERE p.domain_id = d.id)) AS domains,
+               count(*) FILTER (WHERE created_at > now() - interval '1 day') AS added_today,
+               count(*) FILTER (WHERE updated_at > now() - interval '1 day'
+                                  AND updated_at > created_at) AS changed_today,
+               count(*) FILTER (WHERE price_changed_at > now() - interval '1 day')
+                   AS price_changes_today,
+               count(*) FILTER (WHERE last_seen_at < now() - interval '7 days')
+                   AS unseen_for_a_week
+          FROM products
+        """
+    )
+    counts = await cursor.fetchone()
+    assert counts is not None
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many products have one value of one column."""
+
+    column: str
+    value: str | None
+    products: int
+
+
+async def count_shares(connection: Connection) -> list[Share]:
+    """Products by availability, by currency and by domain, in one look at the table."""
+    cursor = connection.cursor(row_factory=class_row(Share))
+    await cursor.execute(
+        """
+        SELECT g.kind AS column,
+               CASE g.kind WHEN 'availability' THEN g.availability
+                           WHEN 'currency' THEN g.currency
+                           ELSE d.domain_name END AS value,
+               g.products
+          FROM (SELECT CASE WHEN grouping(availability) = 0 THEN 'availability'
+                            WHEN grouping(currency) = 0 THEN 'currency'
+                            ELSE 'domain' END AS kind,
+                       availability, currency, domain_id, count(*) AS products
+                  FROM products
+                 GROUP BY GROUPING SETS ((availability), (currency), (domain_id))) g
+          LEFT JOIN domains d ON d.id = g.domain_id
+         ORDER BY g.products DESC, value
+        """
+    )
+    return await cursor.fetchall()
+
+
+async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:
+    """How often each rule is broken by what products show now."""
+    cursor = await connection.execute(
+        """
+        SELECT problem->>'field', problem->>'rule', count(*)
+          FROM products, jsonb_array_elements(problems) AS problem
+         WHERE problems <> '[]'
+         GROUP BY 1, 2
+         ORDER BY 3 DESC, 1, 2
+         LIMIT 100
+        """
+    )
+    return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]

@@ -1,0 +1,185 @@
+"""SQL of one product: its row, its images, and what became of its visits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRecord:
+    """Everything that a product's row and its task say."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    description: str | None
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    rating: Decimal | None
+    review_count: int | None
+    brand: str | None
+    category: str | None
+    sku: str | None
+    gtin: str | None
+    variants: list[dict[str, Any]]
+    # by field: confidence and origin
+    evidence: dict[str, dict[str, Any]]
+    problems: list[dict[str, Any]]
+    metadata: dict[str, Any]
+    parser: str
+    parser_version: str
+    language: str | None
+    created_at: datetime
+    updated_at: datetime
+    last_seen_at: datetime
+    price_changed_at: datetime | None
+    task_id: int | None
+    task_status: str | None
+    task_hold: str | None
+    task_error: str | None
+    crawl_frequency: timedelta | None
+    next_crawl_at: datetime | None
+
+
+async def select_product(connection: Connection, product_id: int) -> ProductRecord | None:
+    cursor = connection.cursor(row_factory=class_row(ProductRecord))
+    await cursor.execute(
+        """
+        SELECT p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.description,
+               p.price, p.list_price, p.currency, p.availability, p.rating, p.review_count,
+               p.brand, p.category, p.sku, p.gtin, p.variants, p.evidence, p.problems,
+               p.metadata, p.parser, p.parser_version, p.language, p.created_at, p.updated_at,
+               p.last_seen_at, p.price_changed_at, t.id AS task_id, t.status AS task_status,
+               coalesce(t.hold, d.task_hold, c.hold) AS task_hold,
+               t.error_message AS task_error,
+               coalesce(t.adapted_frequency, t.crawl_frequency, d.crawl_frequency)
+                   AS crawl_frequency,
+               CASE WHEN t.status = 'pending' THEN t.scheduled_at
+                    WHEN t.status = 'completed' THEN t.next_crawl_at
+               END AS next_crawl_at
+          FROM products p
+          JOIN domains d ON d.id = p.domain_id
+          LEFT JOIN crawl_tasks t ON t.id = p.crawl_task_id
+          LEFT JOIN task_control c ON true
+         WHERE p.id = %s
+        """,
+        (product_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_product_id(connection: Connection, url_hash: bytes) -> int | None:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT id FROM products WHERE url_hash = %s", (url_hash,))
+    return await cursor.fetchone()
+
+
+async def product_exists(connection: Connection, product_id: int) -> bool:
+    cursor = await connection.execute("SELECT FROM products WHERE id = %s", (product_id,))
+    return await cursor.fetchone() is not None
+
+
+async def select_task_status(connection: Connection, url_hash: bytes) -> str | None:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT status FROM crawl_tasks WHERE url_hash = %s", (url_hash,))
+    return await cursor.fetchone()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRecord:
+    url: str
+    type: str
+    position: int
+    alt_text: str | None
+    status: str
+    problem: str | None
+    width: int | None
+    height: int | None
+    file_size: int | None
+    path: str | None
+
+
+async def select_images(connection: Connection, product_id: int) -> list[ImageRecord]:
+    cursor = connection.cursor(row_factory=class_row(ImageRecord))
+    await cursor.execute(
+        """
+        SELECT image_url AS url, image_type AS type, position, alt_text, status, problem, width,
+               height, file_size, image_path AS path
+          FROM images
+         WHERE product_id = %s
+         ORDER BY position, id
+         LIMIT 1000
+        """,
+        (product_id,),
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    stage: str
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    finished_at: datetime
+    duration_ms: int | None
+
+
+async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[AttemptRecord]:
+    cursor = connection.cursor(row_factory=class_row(AttemptRecord))
+    await cursor.execute(
+        """
+        SELECT stage, outcome, error_kind, error_message, http_status, final_url, finished_at,
+               duration_ms
+          FROM task_attempts
+         WHERE task_id = %s
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (task_id, limit),
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRecord:
+    id: int
+    parser: str
+    parser_version: str
+    role: str
+    outcome: str
+    confidence: float | None
+    problems: list[dict[str, Any]]
+    error_message: str | None
+    archive: str | None
+    created_at: datetime
+
+
+async def select_extractions(
+    connection: Connection, task_id: int, limit: int
+) -> list[ExtractionRecord]:
+    cursor = connection.cursor(row_factory=class_row(ExtractionRecord))
+    await cursor.execute(
+        """
+        SELECT id, parser, parser_version, role, outcome, confidence, problems, error_message,
+               segment || ':' || segment_offset || ':' || segment_length AS archive, created_at
+          FROM extractions
+         WHERE task_id = %s
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (task_id, limit),
+    )
+    return await cursor.fetchall()
