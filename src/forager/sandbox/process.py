@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import sys
 import time
 from collections import OrderedDict
@@ -58,6 +60,7 @@ class Sandbox:
         # when the process turned to what it is working on
         self._turned_at = time.monotonic()
         self._child: asyncio.subprocess.Process | None = None
+        self._handle: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._ready = False
         self._too_slow = False
@@ -103,6 +106,7 @@ class Sandbox:
         self._kill()
         if self._child is not None:
             await self._child.wait()
+        self._let_go()
 
     async def _spawn(self) -> None:
         self._ready = self._too_slow = False
@@ -117,6 +121,9 @@ class Sandbox:
             stdout=asyncio.subprocess.PIPE,
             limit=2**20,
         )
+        self._let_go()
+        with contextlib.suppress(ProcessLookupError):
+            self._handle = os.pidfd_open(self._child.pid)
 
     def _send(self, message: bytes) -> None:
         assert self._child is not None
@@ -177,9 +184,15 @@ class Sandbox:
             )
 
     def _kill(self) -> None:
-        if self._child is not None and self._child.returncode is None:
+        # not the child's own kill(): it polls first, and takes the exit code from who waits for it
+        if self._handle is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._child.kill()
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def _let_go(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def _cause(self, code: int) -> str:
         if self._too_slow:
