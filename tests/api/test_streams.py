@@ -58,7 +58,7 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
 
 async def until(events: AsyncIterator[Event], kind: str, **values: Any) -> Event:
     """The next event of a kind whose data has these values."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for event in events:
             if event.kind == kind and values.items() <= dict(event.data or {}).items():
                 return event
@@ -156,11 +156,11 @@ async def test_nobody_watches_nobody_looks(
     hub = streams.ProgressHub(database, interval=0.01)
     job_id = (await crawls.start()).context.job.id
     async with hub.watch(job_id) as (watched, changed):
-        await asyncio.wait_for(changed.wait(), 20)
+        await asyncio.wait_for(changed.wait(), 60)
         assert watched.report is not None
         looking = hub._looking
     assert looking is not None
-    await asyncio.wait_for(looking, 20)
+    await asyncio.wait_for(looking, 60)
     assert hub._watched == {}
 
 
@@ -176,4 +176,4 @@ async def test_a_server_that_stops_ends_its_streams(
         await until(events, "progress")
         stopping.set()
         assert [event.kind async for event in events] == []
-    await asyncio.wait_for(serving, 20)
+    await asyncio.wait_for(serving, 60)
