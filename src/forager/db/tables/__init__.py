@@ -14,6 +14,7 @@ from forager.db.tables.documents import (
 )
 from forager.db.tables.fetch import Domain, DomainPermit, Proxy, ProxySlot, RobotsFile
 from forager.db.tables.jobs import CrawlJob, CrawlState, JobEvent, Worker
+from forager.db.tables.metrics import MetricValue, MetricWriter
 from forager.db.tables.products import (
     CatalogEvent,
     Extraction,
@@ -50,6 +51,8 @@ __all__ = [
     "ImageFile",
     "JobEvent",
     "LinkSet",
+    "MetricValue",
+    "MetricWriter",
     "OutboxMessage",
     "OwnerQuota",
     "ParseRate",

@@ -88,6 +88,8 @@ class CrawlJob(Base):
     stop_reason: Mapped[str | None]
     source_id: Mapped[str | None]
     user_id: Mapped[UUID | None]
+    # where it was asked for, as a W3C traceparent; read only where traces are sent
+    trace: Mapped[str | None]
 
 
 class CrawlState(Base):
