@@ -56,22 +56,39 @@ def test_errors_are_grouped_and_shown() -> None:
     one = forager("errors", "show", str(listed["items"][0]["id"]))
     assert "Traceback" in one.out
     assert forager("errors", "--type", "weather").code == 2
-    assert "no such errors" in forager("errors", "--domain", "other.example").err
+    assert forager("errors", "--domain", "other.example").code == 2
+
+
+def test_a_host_means_those_below_it_and_what_covers_it() -> None:
+    for host in ("example", "shop.example", "www.shop.example"):
+        assert len(forager("errors", "--domain", host, "--json").json["items"]) == 1
+        assert len(forager("errors", "show", "--domain", host, "--json").json["items"]) == 3
+        assert len(forager("dead-letters", "list", "--domain", host, "--json").json["items"]) == 3
+    assert forager("dead-letters", "list", "--domain", "hop.example").code == 2
+    retried = forager("dead-letters", "retry", "--domain", "www.shop.example", "--json")
+    assert retried.json["retried"] == 3
 
 
 def test_dead_letters_are_listed_retried_and_dropped() -> None:
     listed = forager("dead-letters", "list", "--json").json
     assert [group["count"] for group in listed["groups"]] == [3]
-    first, second, _ = (item["id"] for item in listed["items"])
+    first, second, third = (item["id"] for item in listed["items"])
     assert "http_client" in forager("dead-letters", "list").out
     assert forager("dead-letters", "retry").code == 2
-    assert forager("dead-letters", "retry", str(first), "--json").json == {"retried": 1}
+    assert forager("dead-letters", "retry", str(first), "--json").json == {
+        "retried": 1,
+        "not_found": [],
+    }
     again = forager("dead-letters", "retry", str(first))
-    assert "named no open dead letter" in again.err
-    assert forager("dead-letters", "drop", str(second)).out.startswith("1 dead letter dropped")
+    assert (again.code, again.out) == (2, "")
+    assert f"there is no open dead letter {first}" in again.err
+    beside = forager("dead-letters", "drop", str(first), str(third), "--json")
+    assert (beside.code, beside.json) == (2, {"dropped": 1, "not_found": [first]})
+    assert f"there is no open dead letter {first}; the others" in beside.err
     refused = forager("dead-letters", "drop", "--all")
     assert (refused.code, "--yes" in refused.err) == (2, True)
-    assert forager("dead-letters", "drop", "--all", "--yes", "--json").json == {"dropped": 1}
+    assert forager("dead-letters", "drop", str(second)).out.startswith("1 dead letter dropped")
+    assert forager("dead-letters", "drop", "--all", "--yes", "--json").json["dropped"] == 0
     assert "no such dead letters" in forager("dead-letters", "list").err
 
 

@@ -82,9 +82,11 @@ def test_the_life_of_a_task(database_url: str) -> None:
     recrawled = forager("tasks", "recrawl", number)
     assert recrawled.out == "1 task due now\n"
     assert "1 of them is held" in recrawled.err
-    assert "1 number named no such task" in forager("tasks", "recrawl", number, "999").err
     assert forager("tasks", "resume", number).out == "1 task resumed\n"
-    assert forager("tasks", "set", number, "--every", "default", "--json").json == {"changed": 1}
+    assert forager("tasks", "set", number, "--every", "default", "--json").json == {
+        "changed": 1,
+        "not_found": [],
+    }
     assert only_task()["crawl_frequency"] is None
     shown = forager("tasks", "show", number, "--json").json
     assert (shown["every"], shown["attempts"]) == (86400, [])
@@ -102,6 +104,47 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert forager("tasks", "remove", number).code == 2
     assert forager("tasks", "remove", number, "--yes").out == "1 task removed\n"
     assert "There are no tasks" in forager("tasks", "list").err
+
+
+@pytest.mark.parametrize("move", ["pause", "stop", "resume", "recrawl", "set", "remove"])
+def test_numbers_that_name_no_task(move: str) -> None:
+    forager("track", "https://shop.example/lamp")
+    number, more = str(only_task()["id"]), {"set": ["--priority", "1"], "remove": ["--yes"]}
+    given = more.get(move, [])
+    beside = forager("tasks", move, number, "998", "999", *given, "--json")
+    assert (beside.code, beside.json["not_found"]) == (2, [998, 999])
+    assert "there is no task 998, 999; the others were seen to" in beside.err
+    alone = forager("tasks", move, "998", "999", *given)
+    assert (alone.code, alone.out) == (2, "")
+    assert "there is no task 998, 999" in alone.err
+
+
+def test_lists_say_what_is_held() -> None:
+    forager("track", "https://shop.example/lamp", "https://www.shop.example/lamp")
+    forager("track", "https://other.example/lamp")
+    assert "resume" not in forager("tasks", "list").err
+    forager("tasks", "pause", "--domain", "shop.example")
+    listed = forager("tasks", "list")
+    assert listed.out.count("its domain is paused") == 2
+    assert "`forager tasks resume --domain shop.example`" in listed.err
+    forager("tasks", "stop", "--all")
+    listed = forager("tasks", "list")
+    assert listed.out.count("all tasks are stopped") == 3
+    assert "All tasks are stopped: `forager tasks resume --all`" in listed.err
+    first = forager("tasks", "list", "--json").json["items"][0]
+    assert (first["all_hold"], first["held_by"]) == ("stopped", "all tasks are stopped")
+    assert "all tasks are stopped" in forager("tasks", "show", str(first["id"])).out
+
+
+def test_a_host_means_those_below_it() -> None:
+    forager("track", "https://www.shop.example/lamp", "https://m.shop.example/lamp")
+    forager("track", "https://myshop.example/lamp")
+    listed = forager("tasks", "list", "--domain", "shop.example", "--json").json["items"]
+    assert {task["domain"] for task in listed} == {"www.shop.example", "m.shop.example"}
+    assert forager("tasks", "pause", "--domain", "shop.example", "--json").json["changed"] == 2
+    assert len(forager("tasks", "list", "--held", "--json").json["items"]) == 2
+    assert forager("tasks", "list", "--domain", "example").code == 0
+    assert forager("tasks", "list", "--domain", "shop.test").code == 2
 
 
 def test_files_with_bad_lines(tmp_path: Path) -> None:

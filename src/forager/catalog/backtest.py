@@ -13,7 +13,7 @@ from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.storage import Storage
-from forager.catalog.events import domain_id_of
+from forager.catalog.domain_of import domains_of
 from forager.catalog.page_cache import Page, archived_page
 from forager.catalog.rates import GOOD_OUTCOMES, share
 from forager.catalog.reading import Parsed, ReadingPool
@@ -129,8 +129,8 @@ async def backtest(
     load_parsers(settings.parser_modules)
     report = _report(parser, find(parser, version), find(parser, against))
     async with database.connection() as connection:
-        domain_id = await domain_id_of(connection, domain) if domain else None
-    pages = archived_pages(database, domain_id=domain_id, history=history)
+        domain_ids = await domains_of(connection, domain) if domain else None
+    pages = archived_pages(database, domain_ids=domain_ids, history=history)
     storage = archive_options(settings).open()
     async with ReadingPool(settings) as pool:
         run = _Run(report, pool, storage, limit, progress or (lambda _: None))

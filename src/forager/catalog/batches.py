@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from forager.catalog.domain_of import domain_of
+from forager.catalog.domain_of import domains_of
 from forager.catalog.selection import Selection
 from forager.catalog.store import tasks as store
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 
 BATCH = 2_000
+SHOWN = 20
 
 
 async def in_batches(
@@ -19,12 +20,12 @@ async def in_batches(
     work: Callable[[Connection, list[int]], Awaitable[None]],
 ) -> int:
     """Each batch is a transaction, by ascending ids; how many tasks were found."""
-    domain_id = await domain_id_of(database, selection)
+    domain_ids = await domain_ids_of(database, selection)
     after = found = 0
     while True:
         async with database.transaction() as connection:
             ids = await store.select_ids(
-                connection, selection, domain_id=domain_id, after=after, limit=BATCH
+                connection, selection, domain_ids=domain_ids, after=after, limit=BATCH
             )
             if ids:
                 await work(connection, ids)
@@ -33,16 +34,20 @@ async def in_batches(
             break
         after = ids[-1]
     if selection.ids and not found:
-        raise no_such_task(selection.ids[0])
+        raise no_such_task(*selection.ids)
     return found
 
 
-async def domain_id_of(database: Database, selection: Selection) -> int | None:
+async def domain_ids_of(database: Database, selection: Selection) -> list[int] | None:
     if selection.domain is None:
         return None
     async with database.connection() as connection:
-        return (await domain_of(connection, selection.domain)).id
+        return await domains_of(connection, selection.domain)
 
 
-def no_such_task(what: object) -> NotFound:
-    return NotFound(f"there is no task {what}", hint="`forager tasks list` shows those there are.")
+def no_such_task(*named: object) -> NotFound:
+    shown = ", ".join(str(each) for each in named[:SHOWN])
+    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return NotFound(
+        f"there is no task {shown}{more}", hint="`forager tasks list` shows those there are."
+    )

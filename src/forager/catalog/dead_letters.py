@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from forager.catalog.domain_of import domains_of
 from forager.catalog.errors import number_of
 from forager.catalog.store import dead_letters as store
 from forager.catalog.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.db.cursor import Page
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.fetch.domains import domain_name
 
@@ -22,12 +24,14 @@ __all__ = [
     "letter_filter",
     "list_letters",
     "retry_letters",
+    "unknown_letters",
 ]
 
 MAX_LIST = 1000
 MAX_ID = 2**63 - 1
 # a transaction of its own for so many: whoever retries a million holds nobody up
 CHUNK = 1_000
+SHOWN = 20
 
 
 def letter_filter(
@@ -40,7 +44,7 @@ def letter_filter(
         )
     for letter_id in ids or ():
         if not 0 < letter_id <= MAX_ID:
-            raise NotFound(f"there is no dead letter {letter_id}")
+            raise no_such_letter(letter_id)
     return LetterFilter(
         ids=None if ids is None else tuple(ids),
         error_kind=cause,
@@ -53,7 +57,7 @@ async def group_letters(
 ) -> list[LetterGroup]:
     """Open letters by cause and domain, the most frequent first."""
     async with database.connection() as connection:
-        return await store.select_groups(connection, wanted, limit=limit)
+        return await store.select_groups(connection, await _meant(connection, wanted), limit=limit)
 
 
 async def list_letters(
@@ -63,8 +67,9 @@ async def list_letters(
     if not 1 <= limit <= MAX_LIST:
         raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
     async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
         found = await store.select_letters(
-            connection, wanted, before=number_of(cursor), limit=limit + 1
+            connection, meant, before=number_of(cursor), limit=limit + 1
         )
     more = len(found) > limit
     return Page(found[:limit], str(found[limit - 1].id) if more else None)
@@ -72,7 +77,28 @@ async def list_letters(
 
 async def count_letters(database: Database, wanted: LetterFilter) -> int:
     async with database.connection() as connection:
-        return await store.count_letters(connection, wanted)
+        return await store.count_letters(connection, await _meant(connection, wanted))
+
+
+async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]:
+    """Of the ids that are named, those of no open letter; if none has one, that is an error."""
+    if not wanted.ids:
+        return []
+    async with database.connection() as connection:
+        known = await store.select_open_ids(connection, wanted.ids)
+    unknown = [letter_id for letter_id in dict.fromkeys(wanted.ids) if letter_id not in known]
+    if not known:
+        raise no_such_letter(*unknown)
+    return unknown
+
+
+def no_such_letter(*ids: int) -> NotFound:
+    shown = ", ".join(str(letter_id) for letter_id in ids[:SHOWN])
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return NotFound(
+        f"there is no open dead letter {shown}{more}",
+        hint="`forager dead-letters list` shows those there are.",
+    )
 
 
 async def retry_letters(database: Database, wanted: LetterFilter) -> int:
@@ -87,9 +113,17 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     resolved = 0
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
     while True:
         async with database.connection() as connection:
-            done = await store.resolve(connection, wanted, resolution=resolution, limit=CHUNK)
+            done = await store.resolve(connection, meant, resolution=resolution, limit=CHUNK)
         resolved += done
         if done < CHUNK:
             return resolved
+
+
+async def _meant(connection: Connection, wanted: LetterFilter) -> LetterFilter:
+    if wanted.domain is None:
+        return wanted
+    return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))

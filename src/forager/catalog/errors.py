@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from forager.catalog.causes import ErrorType
+from forager.catalog.domain_of import domains_of
 from forager.catalog.store import errors as store
 from forager.catalog.store.errors import ErrorFilter, ErrorGroup, ErrorRow
 from forager.db.cursor import Page
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains import domain_name
 
@@ -55,7 +57,8 @@ async def group_errors(
     _check_limit(limit)
     offset = number_of(cursor) or 0
     async with database.connection() as connection:
-        found = await store.select_groups(connection, wanted, limit=limit + 1, offset=offset)
+        meant = await _meant(connection, wanted)
+        found = await store.select_groups(connection, meant, limit=limit + 1, offset=offset)
     more = len(found) > limit
     return Page(found[:limit], str(offset + limit) if more else None)
 
@@ -66,8 +69,9 @@ async def list_errors(
     """Single errors, newest first."""
     _check_limit(limit)
     async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
         found = await store.select_errors(
-            connection, wanted, before=number_of(cursor), limit=limit + 1
+            connection, meant, before=number_of(cursor), limit=limit + 1
         )
     more = len(found) > limit
     return Page(found[:limit], str(found[limit - 1].id) if more else None)
@@ -84,6 +88,12 @@ async def get_error(database: Database, error_id: int) -> ErrorRow:
             f"there is no error {error_id}", hint="`forager errors show` lists the newest ones."
         )
     return found
+
+
+async def _meant(connection: Connection, wanted: ErrorFilter) -> ErrorFilter:
+    if wanted.domain is None:
+        return wanted
+    return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))
 
 
 def number_of(cursor: str | None) -> int | None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import orjson
 
+from forager.catalog.domain_of import domains_of
 from forager.catalog.store import events as store
 from forager.catalog.store.events import EventRow
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput
 from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 
@@ -69,7 +70,7 @@ async def list_events(
         found = await store.select_events(
             connection,
             kind=None if kind is None else checked_kind(kind).value,
-            domain_id=None if domain is None else await domain_id_of(connection, domain),
+            domain_ids=None if domain is None else await domains_of(connection, domain),
             product_id=product_id,
             since=since,
             before=row_id(cursor),
@@ -84,16 +85,6 @@ def checked_kind(text: str) -> EventKind:
     except ValueError:
         known = ", ".join(EventKind)
         raise InvalidInput(f"{text!r} is not a kind of event", hint=f"There are: {known}") from None
-
-
-async def domain_id_of(connection: Connection, name: str) -> int:
-    """The id of a domain that has a row of its own."""
-    domain_id = await store.select_domain_id(connection, name.lower())
-    if domain_id is None:
-        raise NotFound(
-            f"there is no domain {name[:200]!r}", hint="`forager domains list` shows those known."
-        )
-    return domain_id
 
 
 def plain(value: Any) -> Any:

@@ -51,6 +51,8 @@ class Filters:
     has_problems: bool | None = None
     sku: str | None = None
     gtin: str | None = None
+    # those that `domain` means, once that was looked up
+    domain_ids: tuple[int, ...] = ()
 
 
 def checked(filters: Filters) -> Filters:
@@ -187,5 +189,7 @@ def _digest(question: Sequence[object]) -> str:
 
 def _plain(part: object) -> object:
     if isinstance(part, Filters):
-        return [getattr(part, field.name) for field in fields(part)]
+        # a list goes on though a new host of the domain turned up
+        names = [field.name for field in fields(part) if field.name != "domain_ids"]
+        return [getattr(part, name) for name in names]
     return part

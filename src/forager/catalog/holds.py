@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.catalog.batches import in_batches
-from forager.catalog.domain_of import domain_of
+from forager.catalog.domain_of import domains_of
 from forager.catalog.selection import Selection
 from forager.catalog.store import holds as store
 from forager.catalog.store import tasks as task_store
@@ -64,13 +64,15 @@ class Holds:
         return int(changed), withdrawn or 0
 
     async def _hold_domain(self, host: str, hold: Hold | None) -> tuple[int, int]:
+        changed = withdrawn = 0
         async with self._database.connection() as connection:
-            domain = await domain_of(connection, host)
-            changed = await store.hold_domain(connection, domain.id, hold)
-            withdrawn = hold and await store.withdraw_domain(
-                connection, domain.id, running=hold is Hold.STOPPED
-            )
-        return int(changed), withdrawn or 0
+            for domain_id in await domains_of(connection, host):
+                changed += await store.hold_domain(connection, domain_id, hold)
+                if hold is not None:
+                    withdrawn += await store.withdraw_domain(
+                        connection, domain_id, running=hold is Hold.STOPPED
+                    )
+        return changed, withdrawn
 
     async def _hold_selected(self, selection: Selection, hold: Hold | None) -> tuple[int, int]:
         changed = withdrawn = 0

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from types import NoneType
 
+from forager.catalog.domain_of import domains_of
 from forager.catalog.filters import (
     Filters,
     Order,
@@ -33,7 +34,6 @@ from forager.catalog.store.product_records import (
 )
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.errors import NotFound
 from forager.fetch.domains import domain_name
 
 # of a product's attempts and extractions, the newest
@@ -107,10 +107,8 @@ async def resolved(connection: Connection, filters: Filters | None) -> Filters:
     wanted = checked(filters or Filters())
     if wanted.domain is None:
         return wanted
-    name = domain_name(wanted.domain)
-    if not await lists.domain_exists(connection, name):
-        raise NotFound(f"there is no domain {name}", hint="`forager domains list` shows them.")
-    return replace(wanted, domain=name)
+    meant = await domains_of(connection, wanted.domain)
+    return replace(wanted, domain=domain_name(wanted.domain), domain_ids=tuple(meant))
 
 
 # --- one ---------------------------------------------------------------------------------------

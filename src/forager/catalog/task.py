@@ -86,6 +86,18 @@ class Task:
     found_by: str | None
     created_at: datetime
     updated_at: datetime
+    domain_hold: Hold | None = None
+    all_hold: Hold | None = None
+
+    @property
+    def held_by(self) -> str | None:
+        """What keeps it from beginning, the widest hold first."""
+        holds = (
+            ("all tasks are", self.all_hold),
+            ("its domain is", self.domain_hold),
+            ("it is", self.hold),
+        )
+        return next((f"{what} {hold}" for what, hold in holds if hold is not None), None)
 
     @property
     def shown_status(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from forager.catalog.batches import domain_id_of, in_batches, no_such_task
+from forager.catalog.batches import domain_ids_of, in_batches, no_such_task
 from forager.catalog.selection import Selection
 from forager.catalog.store import tasks as store
 from forager.catalog.store.tasks import Attempt, DomainBacklog
@@ -66,6 +66,10 @@ class Tasks:
         self._database = database
         self._settings = settings
 
+    @property
+    def database(self) -> Database:
+        return self._database
+
     async def track(
         self,
         urls: Iterable[str],
@@ -113,10 +117,10 @@ class Tasks:
             raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
         selection = selection or Selection()
         before = _decode(cursor)
-        domain_id = await domain_id_of(self._database, selection)
+        domain_ids = await domain_ids_of(self._database, selection)
         async with self._database.connection() as connection:
             found = await store.select_tasks(
-                connection, selection, domain_id=domain_id, before=before, limit=limit + 1
+                connection, selection, domain_ids=domain_ids, before=before, limit=limit + 1
             )
         more = len(found) > limit
         return Page(found[:limit], str(found[limit - 1].id) if more else None)
@@ -132,6 +136,14 @@ class Tasks:
         async with self._database.connection() as connection:
             found = await store.select_ids_by_hash(connection, [key for key in keys if key])
         return [None if key is None else found.get(key) for key in keys]
+
+    async def unknown(self, selection: Selection) -> list[int]:
+        """Of the numbers that a selection names, those that no task has."""
+        if not selection.ids:
+            return []
+        async with self._database.connection() as connection:
+            known = await store.select_known_ids(connection, selection.ids)
+        return [number for number in dict.fromkeys(selection.ids) if number not in known]
 
     async def report(self, name: str) -> TaskReport:
         async with self._database.transaction() as connection:

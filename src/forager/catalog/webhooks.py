@@ -9,7 +9,8 @@ from enum import StrEnum
 import ada_url
 
 from forager.catalog import signing
-from forager.catalog.events import checked_kind, domain_id_of, row_id
+from forager.catalog.domain_of import domain_of
+from forager.catalog.events import checked_kind, row_id
 from forager.catalog.store import outbox
 from forager.catalog.store import webhooks as store
 from forager.catalog.store.events import WEBHOOKS
@@ -67,7 +68,7 @@ class Webhooks:
         secret = _checked_secret(new.secret)
         sealed = self._vault.seal(secret, CONTEXT)
         async with self._database.transaction() as connection:
-            domain_id = None if new.domain is None else await domain_id_of(connection, new.domain)
+            domain_id = await _domain_id(connection, new.domain)
             webhook_id = await store.insert_webhook(
                 connection,
                 url=url,
@@ -193,6 +194,10 @@ async def _existing(connection: Connection, webhook_id: int) -> Webhook:
     if webhook is None:
         raise no_such_webhook(webhook_id)
     return webhook
+
+
+async def _domain_id(connection: Connection, host: str | None) -> int | None:
+    return None if host is None else (await domain_of(connection, host)).id
 
 
 def _checked_secret(given: str | None) -> str:

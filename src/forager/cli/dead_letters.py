@@ -10,6 +10,7 @@ from forager.cli.asking import confirm
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, say, show_json, show_table
 from forager.cli.sources import with_database
+from forager.cli.unknown import leave_if_unknown
 from forager.cli.words import counted, on_one_line, short_time
 from forager.errors import InvalidInput
 
@@ -33,7 +34,13 @@ Cause = Annotated[
     str | None,
     typer.Option(help="Only of this kind: network, timeout, http_client, …", show_default=False),
 ]
-Domain = Annotated[str | None, typer.Option(help="Only of this host.", show_default=False)]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        help="Only of this host, of hosts below it, or of the domain that covers it.",
+        show_default=False,
+    ),
+]
 Everything = Annotated[bool, typer.Option("--all", help="All there are.")]
 
 
@@ -82,12 +89,20 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Let tasks be tried again now, with all their retries."""
-    from forager.catalog.dead_letters import retry_letters
+    from forager.catalog.dead_letters import retry_letters, unknown_letters
 
     wanted = _chosen(ids, cause, domain, everything)
-    done = with_database(context, lambda db, _: retry_letters(db, wanted))
-    _check_found(done, ids)
-    return show_json({"retried": done}) if as_json else say(f"{counted(done, 'task')} retried")
+
+    async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
+        unknown = await unknown_letters(database, wanted)
+        return await retry_letters(database, wanted), unknown
+
+    done, unknown = with_database(context, ask)
+    if as_json:
+        show_json({"retried": done, "not_found": unknown})
+    else:
+        say(f"{counted(done, 'task')} retried")
+    _leave_if_unknown(unknown)
 
 
 @app.command()
@@ -101,20 +116,23 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Let dead letters go; their tasks stay failed."""
-    from forager.catalog.dead_letters import count_letters, drop_letters
+    from forager.catalog.dead_letters import count_letters, drop_letters, unknown_letters
 
     wanted = _chosen(ids, cause, domain, everything)
 
-    async def ask(database: Database, _: Settings) -> int:
-        if ids is None or not ids:
+    async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
+        unknown = await unknown_letters(database, wanted)
+        if not ids:
             count = await count_letters(database, wanted)
             confirm(f"Drop {counted(count, 'dead letter')}?", yes=yes)
-        return await drop_letters(database, wanted)
+        return await drop_letters(database, wanted), unknown
 
-    done = with_database(context, ask)
-    _check_found(done, ids)
-    words = f"{counted(done, 'dead letter')} dropped"
-    return show_json({"dropped": done}) if as_json else say(words)
+    done, unknown = with_database(context, ask)
+    if as_json:
+        show_json({"dropped": done, "not_found": unknown})
+    else:
+        say(f"{counted(done, 'dead letter')} dropped")
+    _leave_if_unknown(unknown)
 
 
 def _chosen(
@@ -127,10 +145,8 @@ def _chosen(
     return letter_filter(ids=ids or None, cause=cause, domain=domain)
 
 
-def _check_found(done: int, ids: list[int] | None) -> None:
-    missing = len(set(ids or ())) - done
-    if missing > 0:
-        note(f"{counted(missing, 'id')} named no open dead letter.")
+def _leave_if_unknown(ids: list[int]) -> None:
+    leave_if_unknown(ids, "open dead letter", "`forager dead-letters list` shows those there are.")
 
 
 def _show_groups(groups: list[LetterGroup]) -> None:

@@ -21,7 +21,13 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 
-Domain = Annotated[str | None, typer.Option(help="Only of this host.", show_default=False)]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        help="Only of this host, of hosts below it, or of the domain that covers it.",
+        show_default=False,
+    ),
+]
 Type = Annotated[
     str | None,
     typer.Option(

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from forager.cli.output import plain, say, show_table
+from forager.cli.output import note, plain, say, show_table
 from forager.cli.words import counted, duration, long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.catalog.store.tasks import Attempt
     from forager.catalog.task import Task
     from forager.catalog.tasks import TaskReport, TaskStats
+
+DOMAINS_NAMED = 5
 
 STYLES = {
     "queued": "cyan",
@@ -29,7 +31,8 @@ STYLES = {
 def document(task: Task) -> dict[str, Any]:
     """A task for programs; intervals in seconds."""
     return {name: _seconds(value) for name, value in _fields(task).items()} | {
-        "shown_status": task.shown_status
+        "shown_status": task.shown_status,
+        "held_by": task.held_by,
     }
 
 
@@ -70,8 +73,25 @@ def _row(task: Task) -> tuple[Any, ...]:
         task.priority,
         short_time(following) if task.status in ("completed", "pending") else "",
         task.url,
-        on_one_line(task.error_message or ""),
+        on_one_line("; ".join(filter(None, (_wide_hold(task), task.error_message)))),
     )
+
+
+def _wide_hold(task: Task) -> str | None:
+    """A hold that the state does not show: on its domain, or on everything."""
+    return task.held_by if task.all_hold or task.domain_hold else None
+
+
+def note_holds(tasks: Sequence[Task]) -> None:
+    """Say what keeps tasks of a list from beginning, and how that ends."""
+    everything = next((task.all_hold for task in tasks if task.all_hold), None)
+    if everything:
+        note(f"All tasks are {everything}: `forager tasks resume --all` lets them go.")
+    domains = {task.domain: task.domain_hold for task in tasks if task.domain_hold}
+    for domain, hold in list(domains.items())[:DOMAINS_NAMED]:
+        note(f"Those of {domain} are {hold}: `forager tasks resume --domain {domain}`")
+    if len(domains) > DOMAINS_NAMED:
+        note(f"So are those of {counted(len(domains) - DOMAINS_NAMED, 'more domain')}.")
 
 
 def show_report(report: TaskReport) -> None:
@@ -81,6 +101,7 @@ def show_report(report: TaskReport) -> None:
         "url": task.url,
         "domain": task.domain,
         "status": (task.shown_status, STYLES.get(task.shown_status, "")),
+        "held": (task.held_by, "yellow") if task.held_by else None,
         "now": report.why,
         "next": long_time(report.next_at) or "when that is done",
         "every": duration(report.every.total_seconds()),

@@ -11,15 +11,16 @@ from forager.catalog.task import TaskStatus
 from forager.cli.asking import confirm
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, say, show_json, show_page
+from forager.cli.output import note, plain, say, show_json, show_page
 from forager.cli.running import run
+from forager.cli.unknown import leave_if_unknown
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.catalog.holds import Held, Holds
     from forager.catalog.selection import Selection
-    from forager.catalog.tasks import Tasks
+    from forager.catalog.tasks import Recrawled, Tasks
 
 Answer = TypeVar("Answer")
 
@@ -38,7 +39,8 @@ Statuses = Annotated[
     typer.Option("--status", help="Only in this state; may be repeated.", show_default=False),
 ]
 Domain = Annotated[
-    str | None, typer.Option(help="Only of the domain that covers this host.", show_default=False)
+    str | None,
+    typer.Option(help="Only of this host, of hosts below it, or of the domain that covers it."),
 ]
 Url = Annotated[
     str | None,
@@ -74,6 +76,7 @@ def list_(
         return show_page([views.document(task) for task in page.items], page.next_cursor)
     if page.items:
         views.show_tasks(page.items)
+        views.note_holds(page.items)
     elif chosen.is_everything:
         note("There are no tasks. `forager products track URL` makes one.")
     else:
@@ -119,21 +122,12 @@ def recrawl(
 ) -> None:
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = _chosen(ids, status, domain, url, everything)
-    done = with_tasks(context, lambda tasks: tasks.recrawl(chosen))
+    done, unknown = with_tasks(context, _beside_unknown(chosen, lambda t: t.recrawl(chosen)))
     if as_json:
-        return show_json(
-            {"found": done.found, "due": done.due, "held": done.held, "under_way": done.under_way}
-        )
-    say(f"{counted(done.due, 'task')} due now")
-    if done.held:
-        are = "is" if done.held == 1 else "are"
-        note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
-    if done.under_way:
-        note(f"{counted(done.under_way, 'task')} under way already.")
-    missing = len(set(ids or ())) - done.found
-    if missing > 0:
-        note(f"{counted(missing, 'number')} named no such task.")
-    return None
+        show_json({**plain(done), "under_way": done.under_way, "not_found": unknown})
+    else:
+        _show_recrawled(done)
+    _leave_if_unknown(unknown)
 
 
 @app.command()
@@ -148,7 +142,7 @@ def pause(
 ) -> None:
     """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
     chosen = _chosen(ids, status, domain, url, everything)
-    _show_held(_with_holds(context, lambda holds: holds.pause(chosen)), chosen, "paused", as_json)
+    _hold(context, chosen, lambda holds: holds.pause(chosen), "paused", as_json)
 
 
 @app.command()
@@ -163,7 +157,7 @@ def stop(
 ) -> None:
     """Pause, and take back what is under way as well."""
     chosen = _chosen(ids, status, domain, url, everything)
-    _show_held(_with_holds(context, lambda holds: holds.stop(chosen)), chosen, "stopped", as_json)
+    _hold(context, chosen, lambda holds: holds.stop(chosen), "stopped", as_json)
 
 
 @app.command()
@@ -178,7 +172,7 @@ def resume(
 ) -> None:
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
     chosen = _chosen(ids, status, domain, url, everything)
-    _show_held(_with_holds(context, lambda holds: holds.resume(chosen)), chosen, "resumed", as_json)
+    _hold(context, chosen, lambda holds: holds.resume(chosen), "resumed", as_json)
 
 
 @app.command()
@@ -200,10 +194,8 @@ def remove(
             confirm(f"Remove {counted(await tasks.count(chosen), 'task')}?", yes=yes)
         return await tasks.remove(chosen)
 
-    removed = with_tasks(context, ask)
-    return (
-        show_json({"removed": removed}) if as_json else say(f"{counted(removed, 'task')} removed")
-    )
+    removed, unknown = with_tasks(context, _beside_unknown(chosen, ask))
+    _show_count("removed", removed, unknown, as_json)
 
 
 @app.command("set")
@@ -235,15 +227,12 @@ def set_(
         raise InvalidInput("nothing to set was given", hint="Give --priority or --every.")
     default = every == "default"
     interval = None if every is None or default else parse_every(every)
-    changed = with_tasks(
-        context,
-        lambda tasks: tasks.set_terms(
-            chosen, priority=priority, every=interval, default_every=default
-        ),
-    )
-    return (
-        show_json({"changed": changed}) if as_json else say(f"{counted(changed, 'task')} changed")
-    )
+
+    def set_terms(tasks: Tasks) -> Awaitable[int]:
+        return tasks.set_terms(chosen, priority=priority, every=interval, default_every=default)
+
+    changed, unknown = with_tasks(context, _beside_unknown(chosen, set_terms))
+    _show_count("changed", changed, unknown, as_json)
 
 
 def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]) -> Answer:
@@ -260,17 +249,57 @@ def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]
     return run(answer())
 
 
-def _with_holds(context: typer.Context, ask: Callable[[Holds], Awaitable[Held]]) -> Held:
+def _beside_unknown(
+    chosen: Selection, ask: Callable[[Tasks], Awaitable[Answer]]
+) -> Callable[[Tasks], Awaitable[tuple[Answer, list[int]]]]:
+    """The answer, and the numbers that named no task before it was given."""
+
+    async def answer(tasks: Tasks) -> tuple[Answer, list[int]]:
+        unknown = await tasks.unknown(chosen)
+        return await ask(tasks), unknown
+
+    return answer
+
+
+def _hold(
+    context: typer.Context,
+    chosen: Selection,
+    move: Callable[[Holds], Awaitable[Held]],
+    done: str,
+    as_json: bool,
+) -> None:
     from forager.catalog.holds import Holds
-    from forager.db.database import open_database
 
-    settings = flags_of(context).load()
+    def ask(tasks: Tasks) -> Awaitable[Held]:
+        return move(Holds(tasks.database))
 
-    async def answer() -> Held:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Holds(database))
+    held, unknown = with_tasks(context, _beside_unknown(chosen, ask))
+    if as_json:
+        show_json({**plain(held), "not_found": unknown})
+    else:
+        _show_held(held, chosen, done)
+    _leave_if_unknown(unknown)
 
-    return run(answer())
+
+def _show_count(done: str, count: int, unknown: list[int], as_json: bool) -> None:
+    if as_json:
+        show_json({done: count, "not_found": unknown})
+    else:
+        say(f"{counted(count, 'task')} {done}")
+    _leave_if_unknown(unknown)
+
+
+def _show_recrawled(done: Recrawled) -> None:
+    say(f"{counted(done.due, 'task')} due now")
+    if done.held:
+        are = "is" if done.held == 1 else "are"
+        note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
+    if done.under_way:
+        note(f"{counted(done.under_way, 'task')} under way already.")
+
+
+def _leave_if_unknown(ids: list[int]) -> None:
+    leave_if_unknown(ids, "task", "`forager tasks list` shows those there are.")
 
 
 def _chosen(
@@ -292,9 +321,7 @@ def _chosen(
     return chosen
 
 
-def _show_held(held: Held, chosen: Selection, done: str, as_json: bool) -> None:
-    if as_json:
-        return show_json(held)
+def _show_held(held: Held, chosen: Selection, done: str) -> None:
     if chosen.is_everything:
         say(f"all tasks are {done}" if held.changed else f"all tasks were {done} already")
     elif chosen.is_domain_alone:
@@ -303,7 +330,7 @@ def _show_held(held: Held, chosen: Selection, done: str, as_json: bool) -> None:
         say(f"{counted(held.changed, 'task')} {done}")
     if held.withdrawn:
         note(f"{counted(held.withdrawn, 'task')} taken back from the workers.")
-    return _note_other_holds(held)
+    _note_other_holds(held)
 
 
 def _note_other_holds(held: Held) -> None:

@@ -122,6 +122,26 @@ async def select_first(connection: Connection, names: Sequence[str]) -> Domain |
     return await cursor.fetchone()
 
 
+async def select_meant(connection: Connection, names: Sequence[str]) -> list[int]:
+    """The first of these names that has a row, and every row below the very first name."""
+    cursor = await connection.execute(
+        """
+        SELECT id
+          FROM domains
+         WHERE right(domain_name, length(%(below)s)) = %(below)s
+            OR id = (
+                SELECT id FROM domains
+                 WHERE domain_name = ANY(%(names)s)
+                 ORDER BY array_position(%(names)s, domain_name)
+                 LIMIT 1
+            )
+         ORDER BY id
+        """,
+        {"below": f".{names[0]}", "names": list(names)},
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
 async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:
     """False if there is one of this name."""
     cursor = await connection.execute(

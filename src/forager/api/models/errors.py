@@ -109,9 +109,14 @@ class LetterChoice(Order):
         return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
+NotFoundIds = Annotated[list[int], Field(description="Of the ids, those of no open letter.")]
+
+
 class RetriedLetters(View):
     retried: int
+    not_found: NotFoundIds = Field(default_factory=list)
 
 
 class DroppedLetters(View):
     dropped: int
+    not_found: NotFoundIds = Field(default_factory=list)

@@ -233,6 +233,9 @@ class ChosenTerms(TaskTerms, TaskChoice):
     model_config = example(domain="shop.example.org", priority=2, every="12h")
 
 
+NotFoundIds = Annotated[list[int], Field(description="Of the ids, those that no task has.")]
+
+
 class RecrawlResult(View):
     """`held` ones are due, but wait until they are resumed."""
 
@@ -240,10 +243,11 @@ class RecrawlResult(View):
     due: int
     held: int
     under_way: int = Field(description="These were at it already.")
+    not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, done: tasks.Recrawled) -> RecrawlResult:
-        return cls.model_validate(done)
+    def of(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
+        return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
 class HoldResult(View):
@@ -254,18 +258,21 @@ class HoldResult(View):
     all_hold: Hold | None
     held_domains: int
     held_tasks: int
+    not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, held: holds.Held) -> HoldResult:
-        return cls.model_validate(held)
+    def of(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
+        return cls.model_validate(held).model_copy(update={"not_found": not_found})
 
 
 class ChangedTasks(View):
     changed: int
+    not_found: NotFoundIds = Field(default_factory=list)
 
 
 class RemovedTasks(View):
     removed: int
+    not_found: NotFoundIds = Field(default_factory=list)
 
 
 # --- all of them -------------------------------------------------------------------------------

@@ -114,13 +114,19 @@ async def group_letters(
 @router.post("/dead-letters/retry", tags=["dead letters"])
 async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> RetriedLetters:
     """Let tasks be tried again now, with all their retries."""
-    return RetriedLetters(retried=await letters.retry_letters(here.database, choice.filter()))
+    wanted = choice.filter()
+    unknown = await letters.unknown_letters(here.database, wanted)
+    retried = await letters.retry_letters(here.database, wanted)
+    return RetriedLetters(retried=retried, not_found=unknown)
 
 
 @router.post("/dead-letters/drop", tags=["dead letters"])
 async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> DroppedLetters:
     """Let dead letters go; their tasks stay failed."""
-    return DroppedLetters(dropped=await letters.drop_letters(here.database, choice.filter()))
+    wanted = choice.filter()
+    unknown = await letters.unknown_letters(here.database, wanted)
+    dropped = await letters.drop_letters(here.database, wanted)
+    return DroppedLetters(dropped=dropped, not_found=unknown)
 
 
 @router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])

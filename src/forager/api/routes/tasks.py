@@ -103,7 +103,8 @@ async def list_tasks(
     caller: Reader,
     status: Annotated[list[TaskStatus] | None, Query(max_length=20)] = None,
     domain: Annotated[
-        PlainText | None, Query(max_length=300, description="Of the domain that covers this host.")
+        PlainText | None,
+        Query(max_length=300, description="Of this host, hosts below it, or what covers it."),
     ] = None,
     url: Annotated[
         PlainText | None,
@@ -151,37 +152,49 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
 @router.post("/tasks/recrawl")
 async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> RecrawlResult:
     """Crawl tasks now, before the others of the same domain and priority."""
-    return RecrawlResult.of(await here.tasks.recrawl(choice.selection()))
+    chosen = choice.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return RecrawlResult.of(await here.tasks.recrawl(chosen), unknown)
 
 
 @router.post("/tasks/pause")
 async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
     """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
-    return HoldResult.of(await here.holds.pause(choice.selection()))
+    chosen = choice.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return HoldResult.of(await here.holds.pause(chosen), unknown)
 
 
 @router.post("/tasks/stop")
 async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
     """Pause, and take back what is under way as well."""
-    return HoldResult.of(await here.holds.stop(choice.selection()))
+    chosen = choice.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return HoldResult.of(await here.holds.stop(chosen), unknown)
 
 
 @router.post("/tasks/resume")
 async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
-    return HoldResult.of(await here.holds.resume(choice.selection()))
+    chosen = choice.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return HoldResult.of(await here.holds.resume(chosen), unknown)
 
 
 @router.patch("/tasks")
 async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedTasks:
     """Change the priority or the interval of tasks."""
-    return ChangedTasks(changed=await _set(here, order.selection(), order))
+    chosen = order.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return ChangedTasks(changed=await _set(here, chosen, order), not_found=unknown)
 
 
 @router.post("/tasks/remove")
 async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
     """Track no more. Products, their history and the archive stay."""
-    return RemovedTasks(removed=await here.tasks.remove(choice.selection()))
+    chosen = choice.selection()
+    unknown = await here.tasks.unknown(chosen)
+    return RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
 
 
 # --- steering one ------------------------------------------------------------------------------

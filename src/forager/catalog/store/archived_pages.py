@@ -38,7 +38,7 @@ _LATEST: LiteralString = """
            t.segment, t.segment_offset, t.segment_length
       FROM crawl_tasks t
      WHERE t.id < %(before)s AND t.segment IS NOT NULL
-       AND (%(domain_id)s::bigint IS NULL OR t.domain_id = %(domain_id)s)
+       AND (%(domain_ids)s::bigint[] IS NULL OR t.domain_id = ANY(%(domain_ids)s))
      ORDER BY t.id DESC
      LIMIT %(limit)s
 """
@@ -49,7 +49,7 @@ _HISTORY: LiteralString = """
       FROM extractions e
       JOIN crawl_tasks t ON t.id = e.task_id
      WHERE e.id < %(before)s AND e.role = 'active' AND e.segment IS NOT NULL
-       AND (%(domain_id)s::bigint IS NULL OR e.domain_id = %(domain_id)s)
+       AND (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
        AND NOT EXISTS (
            SELECT FROM extractions n
             WHERE n.task_id = e.task_id AND n.id > e.id AND n.role = 'active'
@@ -61,13 +61,13 @@ _HISTORY: LiteralString = """
 
 
 async def archived_pages(
-    database: Database, *, domain_id: int | None, history: bool
+    database: Database, *, domain_ids: list[int] | None, history: bool
 ) -> AsyncIterator[ArchivedPage]:
     """The newest page of every task, or all that are kept; a batch of rows in memory at a time."""
     before = _NEWEST
     while True:
         async with database.connection() as connection:
-            rows = await _select(connection, before, domain_id, history=history)
+            rows = await _select(connection, before, domain_ids, history=history)
         for row in rows:
             yield row
         if len(rows) < BATCH:
@@ -76,12 +76,12 @@ async def archived_pages(
 
 
 async def _select(
-    connection: Connection, before: int, domain_id: int | None, *, history: bool
+    connection: Connection, before: int, domain_ids: list[int] | None, *, history: bool
 ) -> list[ArchivedPage]:
     cursor = connection.cursor(row_factory=class_row(ArchivedPage))
     await cursor.execute(
         _HISTORY if history else _LATEST,
-        {"before": before, "domain_id": domain_id, "limit": BATCH},
+        {"before": before, "domain_ids": domain_ids, "limit": BATCH},
     )
     return await cursor.fetchall()
 

@@ -44,20 +44,22 @@ class LetterGroup:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters; None: whatever it is."""
+    """Which letters; None: whatever it is.
+
+    `domain` is what a person named, `domain_ids` are those that are meant by it.
+    """
 
     ids: tuple[int, ...] | None = None
     error_kind: str | None = None
     domain: str | None = None
+    domain_ids: tuple[int, ...] | None = None
 
 
 MATCHES: LiteralString = """
     l.resolved_at IS NULL
     AND (%(ids)s::bigint[] IS NULL OR l.id = ANY(%(ids)s))
     AND (%(error_kind)s::text IS NULL OR l.error_kind = %(error_kind)s)
-    AND (%(domain)s::text IS NULL OR l.domain_id IN (
-            SELECT id FROM domains WHERE domain_name = %(domain)s
-        ))
+    AND (%(domain_ids)s::bigint[] IS NULL OR l.domain_id = ANY(%(domain_ids)s))
 """
 
 
@@ -149,6 +151,14 @@ async def select_groups(
     return await cursor.fetchall()
 
 
+async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Of these ids, those of open letters."""
+    cursor = await connection.execute(
+        "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+    )
+    return {row[0] for row in await cursor.fetchall()}
+
+
 async def count_letters(connection: Connection, wanted: LetterFilter) -> int:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", _values(wanted))
@@ -194,5 +204,5 @@ def _values(wanted: LetterFilter) -> dict[str, object]:
     return {
         "ids": None if wanted.ids is None else list(wanted.ids),
         "error_kind": wanted.error_kind,
-        "domain": wanted.domain,
+        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
     }

@@ -48,17 +48,21 @@ class ErrorRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFilter:
-    """Which errors; None: whatever it is. `days` back from the database's now."""
+    """Which errors; None: whatever it is. `days` back from the database's now.
+
+    `domain` is what a person named, `domain_ids` are those that are meant by it.
+    """
 
     domain: str | None = None
     error_type: str | None = None
     days: float | None = None
     message: str | None = None
     task_id: int | None = None
+    domain_ids: tuple[int, ...] | None = None
 
 
 MATCHES: LiteralString = """
-    (%(domain)s::text IS NULL OR d.domain_name = %(domain)s)
+    (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
     AND (%(error_type)s::text IS NULL OR e.error_type = %(error_type)s)
     AND (%(message)s::text IS NULL OR e.message_key = %(message)s)
     AND (%(task_id)s::bigint IS NULL OR e.crawl_task_id = %(task_id)s)
@@ -107,7 +111,6 @@ async def select_groups(
                    min(e.occurred_at) AS first_seen, max(e.occurred_at) AS last_seen,
                    max(e.id) AS example_id
               FROM error_logs e
-              LEFT JOIN domains d ON d.id = e.domain_id
              WHERE {MATCHES}
              GROUP BY e.domain_id, e.error_type, e.message_key
              ORDER BY count DESC, last_seen DESC, example_id DESC
@@ -162,9 +165,9 @@ async def select_error(connection: Connection, error_id: int) -> ErrorRow | None
     return await cursor.fetchone()
 
 
-def _values(wanted: ErrorFilter) -> dict[str, str | float | None]:
+def _values(wanted: ErrorFilter) -> dict[str, object]:
     return {
-        "domain": wanted.domain,
+        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
         "error_type": wanted.error_type,
         "days": wanted.days,
         "message": wanted.message,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from forager.db.database import Connection
 
@@ -55,7 +55,12 @@ async def insert_events(
           JOIN webhooks w
             ON w.is_active
            AND (w.kinds = '{}' OR added.kind = ANY(w.kinds))
-           AND (w.domain_id IS NULL OR w.domain_id = added.domain_id)
+           AND (w.domain_id IS NULL OR w.domain_id = added.domain_id OR EXISTS (
+                SELECT FROM domains wanted, domains told
+                 WHERE wanted.id = w.domain_id AND told.id = added.domain_id
+                   AND right(told.domain_name, length(wanted.domain_name) + 1)
+                       = '.' || wanted.domain_name
+           ))
          ORDER BY added.id, w.id
         """,
         {
@@ -72,7 +77,7 @@ async def select_events(
     connection: Connection,
     *,
     kind: str | None,
-    domain_id: int | None,
+    domain_ids: Sequence[int] | None,
     product_id: int | None,
     since: datetime | None,
     before: int | None,
@@ -86,7 +91,7 @@ async def select_events(
           FROM catalog_events e
           LEFT JOIN domains d ON d.id = e.domain_id
          WHERE (%(kind)s::text IS NULL OR e.kind = %(kind)s)
-           AND (%(domain_id)s::bigint IS NULL OR e.domain_id = %(domain_id)s)
+           AND (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
            AND (%(product_id)s::bigint IS NULL OR e.product_id = %(product_id)s)
            AND (%(since)s::timestamptz IS NULL OR e.occurred_at >= %(since)s)
            AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
@@ -95,7 +100,7 @@ async def select_events(
         """,
         {
             "kind": kind,
-            "domain_id": domain_id,
+            "domain_ids": None if domain_ids is None else list(domain_ids),
             "product_id": product_id,
             "since": since,
             "before": before,
@@ -103,12 +108,6 @@ async def select_events(
         },
     )
     return await cursor.fetchall()
-
-
-async def select_domain_id(connection: Connection, name: str) -> int | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT id FROM domains WHERE domain_name = %s", (name,))
-    return await cursor.fetchone()
 
 
 async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:

@@ -60,7 +60,6 @@ _CONDITIONS: dict[str, LiteralString] = {
     "category": """
         position(lower(' > ' || %(category)s || ' > ') IN lower(' > ' || p.category || ' > ')) > 0
     """,
-    "domain": "p.domain_id = (SELECT id FROM domains WHERE domain_name = %(domain)s)",
     "changed_since": "p.updated_at >= %(changed_since)s",
     # both are words of the search vector, which has an index
     "sku": "p.tsv @@ %(sku)s::tsquery",
@@ -77,6 +76,8 @@ def _filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
         if value is not None and value != ():
             conditions += " AND " + condition
             values[name] = list(value) if isinstance(value, tuple) else value
+    if filters.domain_ids:
+        conditions += " AND " + _of_domains(filters.domain_ids, values)
     if filters.has_problems is not None:
         # in the words of the partial index, or the planner would not know it again
         conditions += " AND p.problems " + ("<>" if filters.has_problems else "=") + " '[]'"
@@ -85,6 +86,12 @@ def _filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
     if filters.gtin is not None:
         values["gtin"] = quoted(gtin_mark(filters.gtin))
     return conditions, values
+
+
+def _of_domains(ids: tuple[int, ...], values: dict[str, Any]) -> LiteralString:
+    """Of one domain, an index has the products in their order; of several, none has."""
+    values["domains"] = ids[0] if len(ids) == 1 else list(ids)
+    return "p.domain_id = %(domains)s" if len(ids) == 1 else "p.domain_id = ANY(%(domains)s)"
 
 
 # --- lists -----------------------------------------------------------------------------------
@@ -167,11 +174,6 @@ async def count_products(connection: Connection, filters: Filters) -> int:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(f"SELECT count(*) FROM products p WHERE {conditions}", values)
     return await cursor.fetchone() or 0
-
-
-async def domain_exists(connection: Connection, name: str) -> bool:
-    cursor = await connection.execute("SELECT FROM domains WHERE domain_name = %s", (name,))
-    return await cursor.fetchone() is not None
 
 
 # --- search ----------------------------------------------------------------------------------

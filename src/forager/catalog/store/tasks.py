@@ -18,14 +18,17 @@ _COLUMNS: LiteralString = """
     t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
-    t.parser_version, t.found_by, t.created_at, t.updated_at
+    t.parser_version, t.found_by, t.created_at, t.updated_at, d.task_hold AS domain_hold,
+    (SELECT c.hold FROM task_control c) AS all_hold
 """
 
 # A condition is written only where something is asked, so that each question gets its own plan.
 _CONDITIONS: dict[str, LiteralString] = {
     "ids": "t.id = ANY(%(ids)s)",
     "statuses": "t.status = ANY(%(statuses)s)",
+    # of one domain, the index has the tasks in the order of their ids
     "domain_id": "t.domain_id = %(domain_id)s",
+    "domain_ids": "t.domain_id = ANY(%(domain_ids)s)",
     "url": "t.url ILIKE %(url)s",
     "due": "t.status = 'pending' AND t.scheduled_at <= now()",
     "held": """(t.hold IS NOT NULL OR t.domain_id IN (
@@ -79,15 +82,21 @@ class DomainBacklog:
     oldest_due: datetime | None
 
 
-def _task(*, status: str, hold: str | None, **values: Any) -> Task:
-    return Task(status=TaskStatus(status), hold=None if hold is None else Hold(hold), **values)
+def _task(*, status: str, **values: Any) -> Task:
+    for name in ("hold", "domain_hold", "all_hold"):
+        values[name] = None if values[name] is None else Hold(values[name])
+    return Task(status=TaskStatus(status), **values)
 
 
-def _where(selection: Selection, domain_id: int | None) -> tuple[LiteralString, dict[str, Any]]:
+def _where(
+    selection: Selection, domain_ids: Sequence[int] | None
+) -> tuple[LiteralString, dict[str, Any]]:
+    ids = None if domain_ids is None else list(domain_ids)
     values: dict[str, Any] = {
         "ids": list(selection.ids) or None,
         "statuses": list(selection.statuses) or None,
-        "domain_id": domain_id,
+        "domain_id": ids[0] if ids is not None and len(ids) == 1 else None,
+        "domain_ids": ids if ids is not None and len(ids) != 1 else None,
         "url": selection.like(),
         "due": selection.due or None,
         "held": selection.held,
@@ -101,12 +110,12 @@ async def select_tasks(
     connection: Connection,
     selection: Selection,
     *,
-    domain_id: int | None,
+    domain_ids: Sequence[int] | None,
     before: int | None,
     limit: int,
 ) -> list[Task]:
     """Newest first."""
-    where, values = _where(selection, domain_id)
+    where, values = _where(selection, domain_ids)
     cursor = connection.cursor(row_factory=kwargs_row(_task))
     await cursor.execute(
         f"""
@@ -123,10 +132,15 @@ async def select_tasks(
 
 
 async def select_ids(
-    connection: Connection, selection: Selection, *, domain_id: int | None, after: int, limit: int
+    connection: Connection,
+    selection: Selection,
+    *,
+    domain_ids: Sequence[int] | None,
+    after: int,
+    limit: int,
 ) -> list[int]:
     """The ids of a selection in their order, so that everybody locks in the same one."""
-    where, values = _where(selection, domain_id)
+    where, values = _where(selection, domain_ids)
     cursor = await connection.execute(
         f"""
         SELECT t.id
@@ -155,6 +169,12 @@ async def select_task(
         (task_id, url_hash),
     )
     return await cursor.fetchone()
+
+
+async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Of these numbers, those that tasks have."""
+    cursor = await connection.execute("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
