@@ -15,8 +15,8 @@ from hashlib import blake2b
 import orjson
 import psycopg
 
-from forager.access.errors import Forbidden, QuotaExceeded, Unauthorised
-from forager.errors import DatabaseUnavailable, NotFound
+from forager.access.errors import Forbidden, Unauthorised
+from forager.errors import DatabaseUnavailable, NotFound, NotYet
 from forager.logs import get_logger
 from forager.web.rendering import live_blocks
 from forager.web.visit import Visit
@@ -38,7 +38,7 @@ class Streams:
 
     def check_room(self) -> None:
         if self.open >= MAX_STREAMS:
-            raise QuotaExceeded("too many pages are open at once", retry_after=10)
+            raise NotYet("too many pages are open at once", retry_after=10)
 
     @contextmanager
     def one_more(self) -> Iterator[None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 from forager.access.scope import Scope
+from forager.catalog.activity import TaskActivity, task_activity
 from forager.catalog.dead_letters import count_letters, letter_filter
 from forager.crawl.pace import Pace, failures_of, pace_of
 from forager.crawl.report import CrawlReport, crawl_reports
@@ -33,6 +35,19 @@ class Attention:
     is_bad: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What failed for one reason: URLs of crawls, and attempts at tasks."""
+
+    kind: str
+    urls: int
+    attempts: int
+
+    @property
+    def total(self) -> int:
+        return self.urls + self.attempts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     counts: dict[Status, int]
@@ -40,7 +55,8 @@ class Overview:
     running: list[CrawlReport]
     history: QueueHistory
     pace: Pace
-    failures: list[tuple[str, int]]
+    tasks: TaskActivity
+    failures: list[Failures]
     workers: int | None
     attention: list[Attention]
     has_sources: bool
@@ -48,7 +64,7 @@ class Overview:
     @property
     def is_new(self) -> bool:
         """Nothing was ever done here."""
-        return not self.has_sources and not any(self.counts.values())
+        return not (self.has_sources or self.tasks.any_tasks or any(self.counts.values()))
 
     @property
     def pages_left(self) -> int:
@@ -56,8 +72,13 @@ class Overview:
 
     @property
     def rate(self) -> float:
-        """URLs a second, over the last whole minute and the present one."""
+        """URLs of crawls a second, over the last whole minute and the present one."""
         return sum(self.pace.settled[-2:]) / (2 * self.pace.width)
+
+    @property
+    def task_rate(self) -> float:
+        """Attempts at tasks a second, over the last two minutes."""
+        return sum(self.tasks.attempts[-2:]) / 120
 
 
 async def load_overview(visit: Visit) -> Overview:
@@ -76,6 +97,7 @@ async def _load(visit: Visit) -> Overview:
     reports = await crawl_reports(here.database, [job.id for job in running.items])
     recent = await recent_jobs(here.database, minutes=MINUTES, user_id=owner)
     sources = await list_sources(here.database, user_id=owner, limit=1)
+    tasks = await _tasks(visit)
     return Overview(
         counts=counts,
         pending=await here.queue.pending_work(user_id=owner),
@@ -87,9 +109,10 @@ async def _load(visit: Visit) -> Overview:
             user_id=owner,
         ),
         pace=await _pace(visit, recent),
-        failures=await failures_of(here.database, recent),
+        tasks=tasks,
+        failures=by_kind(await failures_of(here.database, recent), tasks.errors),
         workers=await _workers(visit),
-        attention=await attention(visit, counts),
+        attention=[*await attention(visit, counts), *_held_tasks(visit, tasks)],
         has_sources=bool(sources.items),
     )
 
@@ -101,6 +124,36 @@ async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
         found += await _stale_workers(visit, counts)
         found += [*await _dead_letters(visit), *await _slowed(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
+
+
+def by_kind(urls: Iterable[tuple[str, int]], attempts: Iterable[tuple[str, int]]) -> list[Failures]:
+    """Both counts of each kind, the most frequent first."""
+    of_crawls, of_tasks = dict(urls), dict(attempts)
+    found = [
+        Failures(kind, of_crawls.get(kind, 0), of_tasks.get(kind, 0))
+        for kind in {**of_crawls, **of_tasks}
+    ]
+    return sorted(found, key=lambda each: (-each.total, each.kind))
+
+
+async def _tasks(visit: Visit) -> TaskActivity:
+    """The same for everybody: tasks belong to nobody."""
+
+    async def read() -> TaskActivity:
+        return await task_activity(visit.here.database, minutes=MINUTES)
+
+    found: TaskActivity = await visit.here.remembered.get("task activity", read)
+    return found
+
+
+def _held_tasks(visit: Visit, tasks: TaskActivity) -> list[Attention]:
+    if not visit.may_operate or not tasks.any_tasks:
+        return []
+    if tasks.hold is not None:
+        return [Attention(f"All tasks are {tasks.hold}", "/tasks")]
+    if tasks.no_scheduler and tasks.total_waiting:
+        return [Attention("Tasks are due, but no scheduler runs", "/workers", True)]
+    return []
 
 
 async def _pace(visit: Visit, jobs: list[UUID]) -> Pace:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from forager.crawl.pace import Pace
+from forager.catalog.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
-from forager.web.overview import MINUTES, load_overview
+from forager.web.overview import MINUTES, Overview, load_overview
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads
 
 router = new_router()
 
+SHOWN_KINDS = 10
 TICKS = ("60 min ago", "40", "20", "now")
 NAMES = [f"{ago} min ago" if ago else "this minute" for ago in reversed(range(MINUTES))]
 
@@ -23,14 +24,28 @@ async def overview(visit: Reads) -> Page:
         "overview.html",
         {
             "overview": found,
-            "rate": _rate(found.pace),
-            "backlog": [Series("unfinished jobs", found.history.active, "b")],
+            "rate": _rate(found),
+            "backlog": _backlog(found),
             "ticks": TICKS,
             "names": NAMES,
+            "shown_kinds": SHOWN_KINDS,
+            "most_waiting": MOST_WAITING,
+            "most_errors": MOST_ERRORS,
         },
     )
 
 
-def _rate(pace: Pace) -> list[Series]:
-    lines = [Series("settled", pace.settled, "a")]
-    return [*lines, Series("failed", pace.failed, "d")] if any(pace.failed) else lines
+def _rate(found: Overview) -> list[Series]:
+    pace, tasks = found.pace, found.tasks
+    lines = [Series("URLs of crawls", pace.settled, "a")]
+    if tasks.any_tasks:
+        lines.append(Series("attempts at tasks", tasks.attempts, "b"))
+    failed = [a + b for a, b in zip(pace.failed, tasks.failed, strict=True)]
+    return [*lines, Series("failed", failed, "d")] if any(failed) else lines
+
+
+def _backlog(found: Overview) -> list[Series]:
+    lines = [Series("unfinished jobs", found.history.active, "a")]
+    if found.tasks.any_tasks:
+        lines.append(Series("tasks that wait", found.tasks.backlog, "b"))
+    return lines

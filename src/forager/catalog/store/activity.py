@@ -1,0 +1,210 @@
+"""Statements that count tasks over time, from a sample where there are many.
+
+Each reads a bounded number of rows, however many tasks there are. All are to be asked in one
+transaction: minutes are counted back from its beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Attempts that ended `ago` minutes ago."""
+
+    ago: int
+    ended: float
+    failed: float
+    # of them, those after which the task waited no longer
+    settled: float
+    is_estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Of the tasks settled `ago` minutes ago, the share that had been due since `due_ago`."""
+
+    ago: int
+    due_ago: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Tasks in one state that became due `due_ago` minutes ago."""
+
+    state: str
+    due_ago: int
+    count: int
+    oldest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskControlRow:
+    any_tasks: bool
+    hold: str | None
+    ticked_at: datetime | None
+    now: datetime
+
+
+# what was taken back or rested was no attempt, and what was lost goes on
+_IS_ATTEMPT: LiteralString = "outcome NOT IN ('rested', 'withdrawn')"
+_IS_FAILED: LiteralString = "outcome IN ('retry', 'failed', 'lost')"
+_IS_SETTLED: LiteralString = f"""
+    {_IS_ATTEMPT} AND outcome <> 'lost' AND (stage = 'parse' OR outcome <> 'ok')
+"""
+_MINUTES: LiteralString = """
+    SELECT ago, now() - (ago + 1) * interval '1 minute' AS since,
+           now() - ago * interval '1 minute' AS until
+      FROM generate_series(0, %(minutes)s::int - 1) AS ago
+"""
+
+
+async def sample_attempts(connection: Connection, *, minutes: int, sample: int) -> list[Attempts]:
+    """Attempts of the last minutes; of each minute at most `sample` are read.
+
+    How many a fuller minute had is told by the numbers of its first and its last one: numbers are
+    given one after the other.
+    """
+    cursor = connection.cursor(row_factory=class_row(Attempts))
+    await cursor.execute(
+        f"""
+        SELECT m.ago, s.ended * w.weight AS ended, s.failed * w.weight AS failed,
+               s.settled * w.weight AS settled, w.weight > 1 AS is_estimated
+          FROM ({_MINUTES}) AS m
+         CROSS JOIN LATERAL (
+            SELECT count(*) AS rows, min(id) AS first_id,
+                   count(*) FILTER (WHERE {_IS_ATTEMPT}) AS ended,
+                   count(*) FILTER (WHERE {_IS_FAILED}) AS failed,
+                   count(*) FILTER (WHERE {_IS_SETTLED}) AS settled
+              FROM (
+                SELECT id, stage, outcome
+                  FROM task_attempts
+                 WHERE finished_at > m.since AND finished_at <= m.until
+                 ORDER BY finished_at
+                 LIMIT %(sample)s
+              ) AS first
+         ) AS s
+         CROSS JOIN LATERAL (
+            SELECT id
+              FROM task_attempts
+             WHERE finished_at > m.since AND finished_at <= m.until
+             ORDER BY finished_at DESC
+             LIMIT 1
+         ) AS l
+         CROSS JOIN LATERAL (
+            SELECT CASE WHEN s.rows < %(sample)s THEN 1
+                        ELSE greatest(1, (l.id - s.first_id + 1)::float8 / s.rows)
+                   END AS weight
+         ) AS w
+        """,
+        {"minutes": minutes, "sample": sample},
+    )
+    return await cursor.fetchall()
+
+
+async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> list[Waited]:
+    """Since when tasks had been due that were settled in the last minutes, from few of each."""
+    cursor = connection.cursor(row_factory=class_row(Waited))
+    await cursor.execute(
+        f"""
+        SELECT m.ago,
+               -- of a task that came round again since then nobody knows: it counts as not waiting
+               least(%(minutes)s, floor(date_part('epoch', now()
+                     - least(t.scheduled_at, a.finished_at)) / 60))::int AS due_ago,
+               (count(*) / sum(count(*)) OVER (PARTITION BY m.ago))::float8 AS share
+          FROM ({_MINUTES}) AS m
+         CROSS JOIN LATERAL (
+            SELECT task_id, finished_at
+              FROM task_attempts
+             WHERE finished_at > m.since AND finished_at <= m.until AND {_IS_SETTLED}
+             ORDER BY finished_at
+             LIMIT %(sample)s
+         ) AS a
+          LEFT JOIN crawl_tasks t ON t.id = a.task_id
+         GROUP BY 1, 2
+        """,
+        {"minutes": minutes, "sample": sample},
+    )
+    return await cursor.fetchall()
+
+
+_WAITING: LiteralString = " UNION ALL ".join(
+    f"""
+    (SELECT '{status}' AS status, scheduled_at
+       FROM crawl_tasks WHERE status = '{status}' {also} LIMIT %(most)s)
+    """
+    for status, also in (("pending", "AND hold IS NULL"), ("queued", ""), ("downloaded", ""))
+)
+
+
+async def count_waiting(connection: Connection, *, minutes: int, most: int) -> list[Waiting]:
+    """Tasks that wait now, by state and by when they became due; at most `most` of a status.
+
+    Those whose time is still to come are `later`, so that one sees what was looked at.
+    """
+    cursor = connection.cursor(row_factory=class_row(Waiting))
+    await cursor.execute(
+        f"""
+        SELECT CASE WHEN status <> 'pending' THEN status WHEN minute < now() THEN 'due'
+                    ELSE 'later' END AS state,
+               greatest(0, date_part('epoch', now() - minute) / 60 - 1)::int AS due_ago,
+               count, oldest
+          FROM (
+            -- the minute that it became due in, counted back from now
+            SELECT status, count(*)::int AS count, min(scheduled_at) AS oldest,
+                   date_bin('1 minute', greatest(scheduled_at,
+                            now() - (%(minutes)s + 1) * interval '1 minute'), now()) AS minute
+              FROM ({_WAITING}) AS waiting
+             GROUP BY status, minute
+          ) AS counted
+        """,
+        {"minutes": minutes, "most": most},
+    )
+    return await cursor.fetchall()
+
+
+async def count_error_kinds(
+    connection: Connection, *, minutes: int, most: int
+) -> list[tuple[str, int]]:
+    """Errors of tasks by kind, the most frequent first; of the newest `most`."""
+    cursor = await connection.execute(
+        """
+        SELECT error_kind, count(*)::int
+          FROM (
+            SELECT error_kind
+              FROM error_logs
+             WHERE occurred_at > now() - %(minutes)s * interval '1 minute'
+               AND crawl_task_id IS NOT NULL
+             ORDER BY occurred_at DESC
+             LIMIT %(most)s
+          ) AS newest
+         GROUP BY 1
+         ORDER BY 2 DESC, 1
+        """,
+        {"minutes": minutes, "most": most},
+    )
+    return await cursor.fetchall()
+
+
+async def select_control(connection: Connection) -> TaskControlRow:
+    """Whether there is any task, whether all are held, and when the scheduler last looked."""
+    cursor = connection.cursor(row_factory=class_row(TaskControlRow))
+    await cursor.execute(
+        """
+        SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
+               (SELECT hold FROM task_control) AS hold,
+               (SELECT ticked_at FROM task_control) AS ticked_at,
+               now() AS now
+        """
+    )
+    found = await cursor.fetchone()
+    assert found is not None
+    return found

@@ -1,0 +1,181 @@
+"""The overview counts tasks beside crawls: how fast, how many wait, since when, and what failed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.tasks_at_hand import make_domain, make_task
+from forager.catalog import activity
+from forager.catalog.activity import backlog_over_time, task_activity
+from forager.catalog.store.activity import Waited, Waiting
+from forager.db.database import Database
+from forager.web.overview import Failures, by_kind
+from web.visitor import Visitor
+
+
+async def attempt(
+    database: Database, task_id: int, stage: str, outcome: str, *, seconds_ago: float
+) -> None:
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       finished_at)
+            SELECT id, domain_id, %s, 1, 1, %s, now() - %s * interval '1 second'
+              FROM crawl_tasks WHERE id = %s
+            """,
+            (stage, outcome, seconds_ago, task_id),
+        )
+
+
+async def fail(database: Database, task_id: int, kind: str, *, seconds_ago: float) -> None:
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
+                                    error_message, message_key, occurred_at)
+            SELECT id, domain_id, 'download', 'network', %s, 'no answer', 'no answer',
+                   now() - %s * interval '1 second'
+              FROM crawl_tasks WHERE id = %s
+            """,
+            (kind, seconds_ago, task_id),
+        )
+
+
+async def done(database: Database, domain_id: int, **columns: Any) -> int:
+    return await make_task(database, domain_id, status="completed", next_crawl_in=86400, **columns)
+
+
+async def test_without_tasks_there_is_nothing(database: Database) -> None:
+    found = await task_activity(database, minutes=5)
+    assert not found.any_tasks
+    assert found.attempts == found.failed == found.backlog == [0] * 5
+    assert (found.total_waiting, found.oldest, found.errors) == (0, None, [])
+    assert not found.is_estimated
+    assert not found.is_cut
+
+
+async def test_tasks_that_wait_are_counted_by_state_with_their_age(database: Database) -> None:
+    domain_id = await make_domain(database, "shop.example")
+    for seconds in (-30, -630):
+        await make_task(database, domain_id, scheduled_in=seconds)
+    await make_task(database, domain_id, scheduled_in=3600)
+    await make_task(database, domain_id, scheduled_in=-5000, hold="paused")
+    await make_task(database, domain_id, status="queued", scheduled_in=-90)
+    await make_task(database, domain_id, status="downloaded", scheduled_in=-150)
+    await done(database, domain_id, scheduled_in=-9000)
+    found = await task_activity(database)
+    assert {each.state: each.count for each in found.waiting} == {
+        "due": 2,
+        "queued": 1,
+        "downloaded": 1,
+    }
+    assert found.oldest is not None
+    assert 630 <= (datetime.now(UTC) - found.oldest).total_seconds() < 3600
+    # four wait now, one did before the others came, and an hour ago there was none
+    assert found.backlog[-1] == 4
+    assert 1 in found.backlog
+    assert found.backlog[0] == 0
+
+
+async def test_attempts_are_counted_by_minute_and_what_was_taken_back_is_none(
+    database: Database,
+) -> None:
+    domain_id = await make_domain(database, "shop.example")
+    task_id = await done(database, domain_id, scheduled_in=-250)
+    for stage, outcome, seconds in (
+        ("download", "ok", 190),
+        ("parse", "ok", 130),
+        ("download", "retry", 130),
+        ("download", "withdrawn", 130),
+        ("download", "rested", 130),
+        ("download", "ok", 9000),
+    ):
+        await attempt(database, task_id, stage, outcome, seconds_ago=seconds)
+    found = await task_activity(database, minutes=10)
+    assert sum(found.attempts) == 3
+    assert sum(found.failed) == 1
+    assert sum(count > 0 for count in found.attempts) >= 2
+    assert not found.is_estimated
+
+
+async def test_a_full_minute_is_estimated_from_the_numbers_of_its_attempts(
+    database: Database,
+) -> None:
+    domain_id = await make_domain(database, "shop.example")
+    task_id = await done(database, domain_id)
+    many = 3 * activity.SAMPLE
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       finished_at)
+            SELECT %s, %s, 'parse', 1, 1, CASE WHEN n %% 2 = 0 THEN 'ok' ELSE 'failed' END,
+                   now() - interval '30 seconds' + n * interval '1 millisecond'
+              FROM generate_series(1, %s) AS n
+            """,
+            (task_id, domain_id, many),
+        )
+    found = await task_activity(database, minutes=10)
+    assert found.is_estimated
+    assert sum(found.attempts) == many
+    assert sum(found.failed) == many / 2
+
+
+async def test_what_lies_beyond_the_count_is_said_to_be_cut(
+    database: Database, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(activity, "MOST_WAITING", 3)
+    monkeypatch.setattr(activity, "MOST_ERRORS", 2)
+    domain_id = await make_domain(database, "shop.example")
+    task_id = 0
+    for seconds in (-10, -20, 600, 700):
+        task_id = await make_task(database, domain_id, scheduled_in=seconds)
+    for _ in range(3):
+        await fail(database, task_id, "timeout", seconds_ago=10)
+    found = await task_activity(database)
+    assert found.is_cut
+    assert found.errors == [("timeout", 2)]
+    assert found.errors_are_cut
+
+
+def test_the_backlog_is_worked_out_backwards() -> None:
+    waiting = [Waiting("due", 1, 5, datetime.now(UTC))]
+    # ten were settled in this minute; half of them had been due for three minutes
+    waits = [Waited(0, 0, 0.5), Waited(0, 3, 0.5)]
+    assert backlog_over_time({0: 10.0}, waits, waiting, 5) == [0, 5, 5, 10, 5]
+
+
+def test_kinds_of_errors_are_counted_for_crawls_and_tasks() -> None:
+    found = by_kind([("timeout", 2), ("http_404", 5)], [("timeout", 9), ("parse", 1)])
+    assert found == [
+        Failures("timeout", 2, 9),
+        Failures("http_404", 5, 0),
+        Failures("parse", 0, 1),
+    ]
+
+
+async def test_the_overview_shows_tasks_even_where_nothing_was_crawled(
+    visitor: Visitor, database: Database
+) -> None:
+    assert "Crawl the bundled site" in (await visitor.get("/")).text
+    domain_id = await make_domain(database, "shop.example")
+    task_id = await make_task(database, domain_id, scheduled_in=-100)
+    await attempt(database, task_id, "download", "retry", seconds_ago=5)
+    await fail(database, task_id, "dns", seconds_ago=5)
+    page = (await visitor.get("/")).text
+    assert "attempts at tasks now 1" in page
+    assert "tasks that wait now 1" in page
+    assert '<a href="/tasks?due=yes">Tasks</a>' in page
+    assert "<td>dns</td>" in page
+    assert "no scheduler runs" in page
+
+
+async def test_the_overview_says_that_all_tasks_are_held(
+    visitor: Visitor, database: Database
+) -> None:
+    await make_task(database, await make_domain(database, "shop.example"), scheduled_in=-100)
+    async with database.connection() as connection:
+        await connection.execute("UPDATE task_control SET hold = 'paused'")
+    assert "All tasks are paused" in (await visitor.get("/")).text
