@@ -14,6 +14,7 @@ from forager.catalog.outbox_upkeep import OutboxUpkeep
 from forager.catalog.recovery import TaskRecovery
 from forager.catalog.scheduler import Scheduler
 from forager.catalog.upkeep import TaskUpkeep
+from forager.crawl.admission import start_due_refresh
 from forager.crawl.upkeep import CrawlUpkeep
 from forager.db.database import Database
 from forager.documents.refresher import Refresher
@@ -40,7 +41,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         ArchiveUpkeep(database, settings),
         CrawlUpkeep(database),
         DocumentUpkeep(database),
-        Refresher(database, settings),
+        Refresher(database, settings, start_due_refresh),
         Scheduler(database, settings),
         Deliverer(database, settings),
         TaskRecovery(database, settings),

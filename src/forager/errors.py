@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 
@@ -46,9 +47,25 @@ class NotFound(InvalidInput):
 
 
 class NotAllowed(ForagerError):
-    """This is not allowed now."""
+    """This is not allowed now: what it is asked of is in another state."""
 
     exit_code = 4
+
+
+class AlreadyThere(NotAllowed):
+    """There is one already."""
+
+
+class NotPermitted(NotAllowed):
+    """This is not permitted to who asks, or not in the way it is asked for."""
+
+
+class NotYet(NotAllowed):
+    """There is no room for it now; after `retry_after` seconds there may be."""
+
+    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = max(1, math.ceil(retry_after))
 
 
 # --- the ground is missing ---------------------------------------------------------------------

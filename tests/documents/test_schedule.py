@@ -8,9 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from built_site import SOURCE, Crawls, rows_of
+from forager.access.quota import Quota
+from forager.access.quotas import set_quota
+from forager.crawl.admission import start_due_refresh
 from forager.db.database import Database
+from forager.db.ids import new_id
 from forager.documents import sources
-from forager.documents.refresher import Refresher, run_due_refreshes
+from forager.documents.refresher import Refresher
 from forager.documents.schedule import Schedule, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
@@ -58,6 +62,10 @@ def test_no_schedule_never_comes() -> None:
     assert Schedule().after(FRIDAY) is None
 
 
+async def run_due_refreshes(database: Database, settings: Settings) -> int:
+    return await Refresher(database, settings, start_due_refresh).run_once()
+
+
 async def due_now(database: Database) -> None:
     await rows_of(
         database, "UPDATE sources SET next_refresh_at = now() - interval '3 days' RETURNING 1"
@@ -92,7 +100,7 @@ async def test_many_refreshers_start_one_job(
     await crawls.crawl({"a": "one"})
     await sources.set_schedule(database, SOURCE, parse_cron("0 0 1 1 *"))
     await due_now(database)
-    started = await asyncio.gather(*(Refresher(database, settings).run_once() for _ in range(4)))
+    started = await asyncio.gather(*(run_due_refreshes(database, settings) for _ in range(4)))
     assert sum(started) == 1
 
 
@@ -122,6 +130,29 @@ async def test_a_source_that_cannot_be_refreshed_does_not_hold_up_the_others(
     )
     assert await run_due_refreshes(database, settings) == 1
     assert await run_due_refreshes(database, settings) == 0
+
+
+async def test_a_refresh_over_quota_is_put_off_and_not_lost(
+    crawls: Crawls, database: Database, settings: Settings
+) -> None:
+    await crawls.crawl({"a": "one"})
+    owner = new_id()
+    await rows_of(database, "UPDATE sources SET user_id = %s RETURNING 1", owner)
+    await sources.set_schedule(database, SOURCE, parse_every("7d"))
+    await set_quota(database, owner, Quota(active_jobs=0))
+    await due_now(database)
+    assert await run_due_refreshes(database, settings) == 0
+    source = await sources.get_source(database, SOURCE)
+    assert source.active_job is None
+    # sooner than the next time of the schedule
+    assert source.next_refresh_at is not None
+    assert source.next_refresh_at < datetime.now(UTC) + timedelta(hours=1)
+    await set_quota(database, owner, Quota(active_jobs=1))
+    await due_now(database)
+    assert await run_due_refreshes(database, settings) == 1
+    source = await sources.get_source(database, SOURCE)
+    assert source.next_refresh_at is not None
+    assert source.next_refresh_at > datetime.now(UTC) + timedelta(days=6)
 
 
 async def test_a_schedule_can_be_ended(

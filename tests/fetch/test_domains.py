@@ -6,7 +6,7 @@ import pytest
 
 from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
-from forager.errors import InvalidInput, NotFound
+from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.fetch.budgets import Budgets
 from forager.fetch.domains import DomainChanges, Domains, domain_name
 
@@ -49,7 +49,7 @@ async def test_add_and_get(domains: Domains) -> None:
     assert (added.per_proxy_only, added.is_active) == (True, True)
     assert await domains.get("shop.example") == added
     assert await domains.get("www.shop.example") == added
-    with pytest.raises(InvalidInput, match=r"there is a domain shop\.example already"):
+    with pytest.raises(AlreadyThere, match=r"there is a domain shop\.example already"):
         await domains.add("shop.example")
     with pytest.raises(NotFound, match="domains add other"):
         await domains.get("other.example")

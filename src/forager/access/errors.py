@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from forager.errors import ForagerError, NotAllowed
+from forager.errors import ForagerError, NotAllowed, NotPermitted, NotYet
 
 
 class Unauthorised(ForagerError):
@@ -13,16 +11,27 @@ class Unauthorised(ForagerError):
     exit_code = 4
 
 
-class Forbidden(NotAllowed):
+class Forbidden(NotPermitted):
     """This key may not be used for that."""
 
 
-class QuotaExceeded(NotAllowed):
+class QuotaExceeded(NotYet):
     """The owner has used up what was granted."""
 
-    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.retry_after = max(1, math.ceil(retry_after))
+    def __init__(
+        self,
+        message: str,
+        *,
+        what: str,
+        used: int,
+        limit: int,
+        retry_after: float,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, hint=hint)
+        self.what = what
+        self.used = used
+        self.limit = limit
 
 
 class StillAnswering(NotAllowed):

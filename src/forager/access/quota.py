@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,10 @@ class Quota:
         """Whether anything must be counted before a job is accepted."""
         return self.active_jobs is not None or self.pages_per_day is not None
 
+    @property
+    def limits_pages_or_jobs(self) -> bool:
+        return self.limits_jobs or self.pages_per_job is not None
+
 
 NO_QUOTA = Quota()
 
@@ -28,3 +33,21 @@ class Usage:
     active_jobs: int
     pages_today: int
     seconds_left_today: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a job has fetched: in all, and of that what counts today."""
+
+    pages: int
+    pages_today: int
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How far a job may go, the day that this counts for, and the pages that do not count."""
+
+    pages: int
+    day: date
+    spent_before: int

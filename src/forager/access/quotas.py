@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from forager.access import store
 from forager.access.caller import Caller
 from forager.access.errors import QuotaExceeded
-from forager.access.quota import NO_QUOTA, Quota, Usage
+from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 
@@ -46,7 +47,47 @@ async def admit_job(connection: Connection, caller: Caller, source_id: str) -> i
         await store.lock_owner(connection, caller.user_id)
         usage = await store.select_usage(connection, caller.user_id)
         limits.append(_room(caller.quota, usage))
-    return min((limit for limit in limits if limit is not None), default=None)
+    return _least(limits)
+
+
+async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> Grant | None:
+    """What a job that is to go on may fetch from now on; None: as much as before.
+
+    Part of the transaction that lets it go on, and after `lock_owner`. What it fetched on earlier
+    days does not count again.
+    """
+    quota = caller.quota
+    if caller.user_id is None or not quota.limits_pages_or_jobs:
+        return None
+    others = await store.select_usage(connection, caller.user_id, apart_from=job_id)
+    job = await store.select_spending(connection, job_id)
+    used = replace(others, pages_today=others.pages_today + job.pages_today)
+    left = _room(quota, used)
+    bound = _least([quota.pages_per_job, None if left is None else job.pages + left])
+    if bound is None:
+        return None
+    return Grant(max(1, bound), job.today, job.pages - job.pages_today)
+
+
+async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> None:
+    await store.grant_pages(connection, job_id, grant)
+
+
+async def lock_owner(connection: Connection, caller: Caller) -> None:
+    """To be taken before the rows of jobs, as whoever adds one does."""
+    if caller.user_id is not None:
+        await store.lock_owner(connection, caller.user_id)
+
+
+async def lack_of_room(database: Database, user_id: UUID) -> QuotaExceeded | None:
+    """Why an owner could not begin a job now."""
+    quota = await get_quota(database, user_id)
+    if quota.limits_jobs:
+        try:
+            _room(quota, await get_usage(database, user_id))
+        except QuotaExceeded as lack:
+            return lack
+    return None
 
 
 def taken(source_id: str) -> NotAllowed:
@@ -70,6 +111,9 @@ def _room(quota: Quota, usage: Usage) -> int | None:
     if quota.active_jobs is not None and usage.active_jobs >= quota.active_jobs:
         raise QuotaExceeded(
             f"{usage.active_jobs} of {quota.active_jobs} active jobs are in use",
+            what="active_jobs",
+            used=usage.active_jobs,
+            limit=quota.active_jobs,
             retry_after=JOB_PATIENCE,
             hint="Wait for one to end, or cancel one.",
         )
@@ -78,11 +122,19 @@ def _room(quota: Quota, usage: Usage) -> int | None:
     left = quota.pages_per_day - usage.pages_today
     if left <= 0:
         raise QuotaExceeded(
-            f"the {quota.pages_per_day} pages of today are used up or promised to running jobs",
+            f"{usage.pages_today} of the {quota.pages_per_day} pages of today are used up, or"
+            " promised to running jobs",
+            what="pages_per_day",
+            used=usage.pages_today,
+            limit=quota.pages_per_day,
             retry_after=usage.seconds_left_today,
             hint="The day ends at midnight UTC; a running job gives back what it does not need.",
         )
     return left
+
+
+def _least(limits: list[int | None]) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _checked(quota: Quota) -> Quota:

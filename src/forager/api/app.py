@@ -8,10 +8,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from forager import __version__
+from forager.access.permits import Permits
 from forager.api import health, reference
 from forager.api.authentication import Authentication
 from forager.api.conditional import Conditional
-from forager.api.limits import BodyLimit, RateLimiter
+from forager.api.limits import BodyLimit
 from forager.api.openapi import describe
 from forager.api.origins import Origins, names_of
 from forager.api.problems import answer_with_problem
@@ -91,7 +92,7 @@ def _middleware(settings: Settings, database: Database) -> list[Middleware]:
         Middleware(
             Authentication,
             database=database,
-            limiter=RateLimiter(settings.api_requests_per_minute),
+            permits=Permits(database, settings.api_requests_per_minute),
         ),
         Middleware(BodyLimit, max_bytes=int(settings.api_max_body_mb * 1_000_000)),
         Middleware(Conditional),

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from forager.access.caller import LOCAL, Caller
 from forager.access.errors import Unauthorised
 from forager.access.keys import any_key, authenticate
-from forager.api.limits import RateLimiter
+from forager.access.permits import Permits
 from forager.api.origins import is_loopback
 from forager.db.database import Database
 
@@ -21,17 +21,17 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Authentication:
     """Puts the caller into the request's state, or refuses it."""
 
-    def __init__(self, app: ASGIApp, *, database: Database, limiter: RateLimiter) -> None:
+    def __init__(self, app: ASGIApp, *, database: Database, permits: Permits) -> None:
         self._app = app
         self._database = database
-        self._limiter = limiter
+        self._permits = permits
         # keys are never deleted, so once there is one there is one for ever
         self._keys_exist = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_protected(scope["path"]):
             caller = await self._caller(scope)
-            self._limiter.take(caller)
+            await self._permits.take(caller)
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
 

@@ -1,22 +1,13 @@
-"""Limits on what comes in: the size of a body, and the number of requests."""
+"""Limits on what comes in: the size of a body, and the length of a list."""
 
 from __future__ import annotations
-
-import time
-from dataclasses import dataclass
-from uuid import UUID
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from forager.access.caller import Caller
-from forager.access.errors import QuotaExceeded
-
 MAX_LIST = 1000
 MAX_BULK = 1000
-# owners that were not heard of for a while are forgotten when there are so many
-MAX_BUCKETS = 10_000
 
 
 class BodyLimit:
@@ -49,40 +40,3 @@ class BodyLimit:
 def _too_large() -> HTTPException:
     # the line stays open: closed with a body still on its way, it would take the answer with it
     return HTTPException(413)
-
-
-@dataclass(slots=True)
-class _Bucket:
-    left: float
-    at: float
-
-
-class RateLimiter:
-    """A bucket per owner, in this process: a minute's requests at once, refilled steadily."""
-
-    def __init__(self, per_minute: int | None) -> None:
-        self._per_minute = per_minute
-        self._buckets: dict[UUID, _Bucket] = {}
-
-    def take(self, caller: Caller) -> None:
-        """Count one request; raises when the owner has none left."""
-        limit = caller.quota.requests_per_minute or self._per_minute
-        if limit is None or caller.user_id is None:
-            return
-        bucket = self._refilled(caller.user_id, limit)
-        if bucket.left < 1:
-            raise QuotaExceeded(
-                f"more than {limit} requests in a minute",
-                retry_after=(1 - bucket.left) * 60 / limit,
-                hint="Wait for as many seconds as Retry-After says.",
-            )
-        bucket.left -= 1
-
-    def _refilled(self, user_id: UUID, limit: int) -> _Bucket:
-        now = time.monotonic()
-        if len(self._buckets) > MAX_BUCKETS:
-            self._buckets = {u: b for u, b in self._buckets.items() if now - b.at < 60}
-        bucket = self._buckets.setdefault(user_id, _Bucket(limit, now))
-        bucket.left = min(limit, bucket.left + (now - bucket.at) * limit / 60)
-        bucket.at = now
-        return bucket

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from forager.api.problems import MEDIA_TYPE, FieldProblem, Problem
+from forager.api.problems import MEDIA_TYPE, FieldProblem, Problem, QuotaUse
 
 SCHEMAS = "#/components/schemas/"
 SECURITY: dict[str, Any] = {
@@ -48,7 +48,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
     schemas = components.setdefault("schemas", {})
     for name in UNUSED:
         schemas.pop(name, None)
-    for model in (Problem, FieldProblem):
+    for model in (Problem, FieldProblem, QuotaUse):
         schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
         schema.pop("$defs", None)
         schemas[model.__name__] = schema

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from forager.access.errors import Forbidden, QuotaExceeded, StillAnswering, Unauthorised
+from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.api.request_id import current_request_id
 from forager.errors import (
+    AlreadyThere,
     DatabaseUnavailable,
     DiskFull,
     ErrorKind,
@@ -23,6 +24,8 @@ from forager.errors import (
     LeaseLost,
     NotAllowed,
     NotFound,
+    NotPermitted,
+    NotYet,
     SchemaMismatch,
     WorkFailed,
 )
@@ -43,6 +46,14 @@ class FieldProblem(BaseModel):
     message: str = Field(examples=["'ftp://example.org' cannot be crawled: scheme"])
 
 
+class QuotaUse(BaseModel):
+    """What of a quota is used up."""
+
+    what: str = Field(examples=["active_jobs"])
+    used: int = Field(examples=[5])
+    limit: int = Field(examples=[5])
+
+
 class Problem(BaseModel):
     """Why a request was not done."""
 
@@ -56,6 +67,8 @@ class Problem(BaseModel):
     errors: list[FieldProblem] | None = Field(
         default=None, description="The fields that are wrong; at most 20."
     )
+    quota: QuotaUse | None = Field(default=None, description="What there is no more of.")
+    retry_after: int | None = Field(default=None, description="In how many seconds to try again.")
     request_id: str | None = Field(default=None, description="Also in the server's log.")
 
 
@@ -76,8 +89,10 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotFound, 404, "There is no such thing"),
     (InvalidInput, 422, "The request is not valid"),
     (Unauthorised, 401, "A valid key is needed"),
-    (Forbidden, 403, "This key may not do that"),
+    (NotPermitted, 403, "This is not permitted"),
     (QuotaExceeded, 429, "The quota is used up"),
+    (NotYet, 429, "There is no room for it now"),
+    (AlreadyThere, 409, "There is one already"),
     (NotAllowed, 409, "This is not possible now"),
     (LeaseLost, 409, "This is not possible now"),
     (Misdirected, 421, "This server does not go by that name"),
@@ -165,8 +180,19 @@ def field_problems(errors: Sequence[Any], *prefix: str) -> list[FieldProblem]:
 def _of_known(error: Exception, status: int, title: str) -> Problem:
     if not isinstance(error, ForagerError):
         return _problem(status, title, "a value cannot be stored: out of range, or not text")
-    fields = error.fields if isinstance(error, InvalidFields) else None
-    return _problem(status, title, error.message, fix=error.hint, errors=fields)
+    return _problem(
+        status,
+        title,
+        error.message,
+        fix=error.hint,
+        errors=error.fields if isinstance(error, InvalidFields) else None,
+        quota=_use(error) if isinstance(error, QuotaExceeded) else None,
+        retry_after=error.retry_after if isinstance(error, NotYet) else None,
+    )
+
+
+def _use(error: QuotaExceeded) -> QuotaUse:
+    return QuotaUse(what=error.what, used=error.used, limit=error.limit)
 
 
 def _of_http(error: HTTPException) -> Problem:
@@ -189,7 +215,7 @@ def _headers(error: Exception, status: int) -> dict[str, str]:
     headers: Mapping[str, str] = getattr(error, "headers", None) or {}
     if isinstance(error, Unauthorised):
         return {"WWW-Authenticate": 'Bearer realm="forager"'}
-    if isinstance(error, QuotaExceeded):
+    if isinstance(error, NotYet):
         return {"Retry-After": str(error.retry_after)}
     if isinstance(error, StillAnswering):
         return {"Retry-After": "1"}

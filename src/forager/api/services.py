@@ -15,6 +15,7 @@ from forager.catalog.holds import Holds
 from forager.catalog.products import Stats, product_stats
 from forager.catalog.tasks import Tasks, TaskStats
 from forager.catalog.webhooks import Webhooks
+from forager.crawl.admission import move_job
 from forager.db.database import Connection, Database
 from forager.db.within import Within
 from forager.documents.generation import Source
@@ -99,14 +100,7 @@ class Services:
     ) -> Job:
         """Pause, resume, cancel or retry a job that the caller sees."""
         await self.job_of(caller, job_id)
-        queue = self.queue
-        act = {
-            Move.PAUSE: queue.pause,
-            Move.RESUME: queue.resume,
-            Move.CANCEL: queue.cancel,
-            Move.RETRY: queue.retry,
-        }[move]
-        return await act(job_id, actor=caller.actor, reason=reason)
+        return await move_job(self.database, self.settings, caller, job_id, move, reason)
 
 
 def only_own(caller: Caller, job: Job) -> Job:

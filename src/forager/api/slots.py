@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from forager.access.errors import QuotaExceeded
+from forager.errors import NotYet
 
 RETRY_AFTER = 10
 
@@ -21,7 +21,7 @@ class Slots:
     @contextmanager
     def taken(self) -> Iterator[None]:
         if self._taken >= self._number:
-            raise QuotaExceeded(
+            raise NotYet(
                 f"{self._what} is being done already, and no more fit beside it",
                 retry_after=RETRY_AFTER,
                 hint="Try again when that has ended.",

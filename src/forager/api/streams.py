@@ -15,12 +15,11 @@ from uuid import UUID
 
 import psycopg
 
-from forager.access.errors import QuotaExceeded
 from forager.api.models.crawls import CrawlProgress
 from forager.api.models.jobs import JobEvent
 from forager.crawl.report import CrawlReport, crawl_reports
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable
+from forager.errors import DatabaseUnavailable, NotYet
 from forager.jobs import job as jobs
 from forager.jobs import store
 from forager.jobs.lifecycle import FINISHED
@@ -68,7 +67,7 @@ class ProgressHub:
     def check_room(self) -> None:
         """Raise if too many are watching; to be asked before an answer begins."""
         if sum(len(watched.watchers) for watched in self._watched.values()) >= MAX_STREAMS:
-            raise QuotaExceeded(
+            raise NotYet(
                 f"{MAX_STREAMS} streams are open",
                 retry_after=10,
                 hint="Ask for the progress now and then instead.",

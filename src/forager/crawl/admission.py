@@ -1,17 +1,31 @@
-"""Crawls that somebody with a key asks for: whether they may, and how much of it."""
+"""Crawls that somebody with a key asks for: whether they may, and how much of it.
+
+Everything that makes a job run for an owner with a quota comes through here: a new crawl, a refresh
+by hand or by schedule, a retry, a resume.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from uuid import UUID
 
-from forager.access.caller import Caller
-from forager.access.quotas import admit_job, taken
+from forager.access.caller import LOCAL, Caller
+from forager.access.errors import QuotaExceeded
+from forager.access.quotas import (
+    admit_job,
+    get_quota,
+    grant_pages,
+    lack_of_room,
+    lock_owner,
+    readmit_job,
+    taken,
+)
 from forager.access.scope import Scope
-from forager.crawl.options import POOL, CrawlOptions
+from forager.crawl.options import GRANTED, POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.db.within import Within
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
@@ -19,7 +33,9 @@ from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxy import ProxySpec
-from forager.jobs.lifecycle import ACTIVE
+from forager.jobs.bulk import Move
+from forager.jobs.job import Job
+from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue
 from forager.settings import Settings
 
@@ -54,7 +70,12 @@ async def start_crawl(
 
 
 async def start_refresh(
-    database: Database, settings: Settings, caller: Caller, source: Source
+    database: Database,
+    settings: Settings,
+    caller: Caller,
+    source: Source,
+    *,
+    actor: str | None = None,
 ) -> Enqueued:
     """Crawl a source again as it was crawled last, within the caller's quota."""
     async with _counted(database, caller) as here:
@@ -62,8 +83,65 @@ async def start_refresh(
         asked = await _running(queue, caller, source.id)
         if asked is None:
             pages = await _admit(here, caller, source.id)
-            asked = await enqueue_refresh(queue, _granted(source, pages), actor=caller.actor)
+            granted = _granted(source, pages)
+            asked = await enqueue_refresh(queue, granted, actor=actor or caller.actor)
     return _own(asked, caller, source.id)
+
+
+async def start_due_refresh(database: Database, settings: Settings, source: Source) -> Enqueued:
+    """A refresh whose time has come, within the quota of the source's owner."""
+    owner = LOCAL
+    if source.user_id is not None:
+        quota = await get_quota(database, source.user_id)
+        owner = Caller(source.user_id, Scope.OPERATE, quota=quota)
+    return await start_refresh(database, settings, owner, source, actor="schedule")
+
+
+async def lack_for_refresh(database: Database, source: Source) -> QuotaExceeded | None:
+    """Why a refresh of this source would be put off, if its time came now."""
+    if source.user_id is None or source.next_refresh_at is None:
+        return None
+    return await lack_of_room(database, source.user_id)
+
+
+async def move_job(
+    database: Database,
+    settings: Settings,
+    caller: Caller,
+    job_id: UUID,
+    move: Move,
+    reason: str | None = None,
+) -> Job:
+    """Pause, resume, cancel or retry a job. One's own goes on only within one's quota."""
+    job = await Queue(database, settings).get(job_id)
+    goes_on = move in (Move.RESUME, Move.RETRY)
+    # an admin who lets somebody else's job go on knows what that is for
+    if not goes_on or job.user_id != caller.user_id or not caller.quota.limits_pages_or_jobs:
+        return await _move(Queue(database, settings), caller, job_id, move, reason)
+    async with database.transaction() as connection:
+        await lock_owner(connection, caller)
+        queue = Queue(Within(database, connection), settings)
+        moved = await _move(queue, caller, job_id, move, reason)
+        # one that was still pausing has its pages, and never stopped counting
+        if moved.status is Status.PENDING:
+            await _grant_again(connection, caller, moved)
+        return await queue.get(job_id)
+
+
+async def _move(queue: Queue, caller: Caller, job_id: UUID, move: Move, reason: str | None) -> Job:
+    act = {
+        Move.PAUSE: queue.pause,
+        Move.RESUME: queue.resume,
+        Move.CANCEL: queue.cancel,
+        Move.RETRY: queue.retry,
+    }[move]
+    return await act(job_id, actor=caller.actor, reason=reason)
+
+
+async def _grant_again(connection: Connection, caller: Caller, job: Job) -> None:
+    grant = await readmit_job(connection, caller, job.id)
+    if grant is not None and job.kind == KIND:
+        await grant_pages(connection, job.id, grant)
 
 
 def check_addresses(options: CrawlOptions, caller: Caller) -> None:
@@ -108,7 +186,7 @@ async def _admit(database: Database, caller: Caller, source_id: str) -> int | No
 
 def _granted(source: Source, pages: int | None) -> Source:
     """What was granted to the last job does not bind this one."""
-    payload = {name: value for name, value in source.payload.items() if name != "granted_pages"}
+    payload = {name: value for name, value in source.payload.items() if name not in GRANTED}
     if pages is not None and source.kind == KIND:
         payload["granted_pages"] = pages
     return replace(source, payload=payload)

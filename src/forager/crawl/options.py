@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from forager.fetch.proxy import ProxySpec
 MAX_SEEDS = 10_000
 # instead of the URL of one proxy: those of the installation, in turn
 POOL = "pool"
+# of one job, and not of the source that it crawls
+GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
 
 
 class Strategy(StrEnum):
@@ -40,6 +43,10 @@ class CrawlOptions(BaseModel):
     max_pages: int | None = Field(default=None, ge=1)
     # what the quota of its owner left for this job; unlike the rest, no trait of the source
     granted_pages: int | None = Field(default=None, ge=1)
+    # when it goes on after a rest: the day that counts these pages, and those that were counted
+    # before
+    granted_on: date | None = None
+    spent_before: int | None = Field(default=None, ge=0)
     max_depth: int | None = Field(default=None, ge=0, le=1000)
     max_time: float | None = Field(default=None, gt=0)
     max_bytes: int | None = Field(default=None, ge=1)

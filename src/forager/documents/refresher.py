@@ -1,16 +1,20 @@
-"""Scheduled refreshes in the background: what is due goes through the queue."""
+"""Scheduled refreshes in the background: what is due goes through the queue.
+
+An owner who has no room for one now gets it later: it is put off and not left out.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_up
 from forager.documents import sources, store
 from forager.documents.generation import Source
 from forager.documents.schedule import Schedule
-from forager.errors import InvalidInput, NotFound
-from forager.jobs.queue import Queue
+from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
+from forager.jobs.queue import Enqueued
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -18,15 +22,20 @@ log = get_logger("refresh")
 
 INTERVAL = 15.0
 AT_ONCE = 100
-ACTOR = "schedule"
+# room may come sooner than was said, and a look costs little
+PUT_OFF = (60, 1800)
+
+# whether its owner may, is asked by whoever starts it
+Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
 
 
 class Refresher:
     """Any number of processes may run one: a refresh that is asked for twice is done once."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, start: Start) -> None:
         self._database = database
-        self._queue = Queue(database, settings)
+        self._settings = settings
+        self._start = start
 
     async def run(self) -> None:
         await keep_up(self.run_once, Patience(log, "refreshes put off"), every=INTERVAL)
@@ -44,22 +53,30 @@ class Refresher:
             source = await sources.get_source(self._database, source_id)
         except NotFound:
             return False  # deleted at this moment
-        # Enqueued first: if this process dies in between, the next look finds the job there.
-        created = await self._enqueue(source)
         following = Schedule(source.refresh_every, source.refresh_cron).after(now)
+        created = False
+        try:
+            # Enqueued first: if this process dies in between, the next look finds the job there.
+            created = await self._enqueue(source)
+        except NotYet as lack:
+            following = _later(source, now, lack)
         async with self._database.connection() as connection:
             await store.advance(connection, source_id, since, following)
         return created
 
     async def _enqueue(self, source: Source) -> bool:
         try:
-            return (await sources.enqueue_refresh(self._queue, source, actor=ACTOR)).created
-        except InvalidInput as error:
+            return (await self._start(self._database, self._settings, source)).created
+        except NotYet:
+            raise
+        except (InvalidInput, NotAllowed) as error:
             # its options are not valid any more: the others must not wait until somebody sees to it
             log.error("cannot be refreshed", source=source.id, reason=error.message)
             return False
 
 
-async def run_due_refreshes(database: Database, settings: Settings) -> int:
-    """Look once for refreshes that are due."""
-    return await Refresher(database, settings).run_once()
+def _later(source: Source, now: datetime, lack: NotYet) -> datetime:
+    least, most = PUT_OFF
+    wait = timedelta(seconds=min(max(least, lack.retry_after), most))
+    log.warning("a refresh is put off", source=source.id, until=now + wait, reason=lack.message)
+    return now + wait

@@ -17,7 +17,7 @@ import psycopg
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput, NotFound
+from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.fetch import domain_store as store
 from forager.fetch.budgets import base_url, parent_domains
 from forager.fetch.domain_store import Domain
@@ -116,7 +116,7 @@ class Domains:
         with _sensible_bounds():
             async with self._database.transaction() as connection:
                 if not await store.insert_domain(connection, name, _base_url(host, name)):
-                    raise InvalidInput(
+                    raise AlreadyThere(
                         f"there is a domain {name} already",
                         hint=f"`forager domains set {name}` changes it.",
                     )

@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, InvalidInput, NotAllowed, NotFound
+from forager.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    GiveUp,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+)
 from forager.fetch import proxy_store as store
 from forager.fetch.budgets import parent_domains
 from forager.fetch.guard import GuardPolicy
@@ -270,7 +277,7 @@ def _check_address(spec: ProxySpec, allow_private: bool) -> None:
         GuardPolicy(allow_private=allow_private).check_unresolved(spec.host)
     except GiveUp:
         hint = None if allow_private else "Give --allow-private if it is really meant."
-        raise NotAllowed(
+        raise NotPermitted(
             f"the proxy {spec.address} is not at a public address", hint=hint
         ) from None
 

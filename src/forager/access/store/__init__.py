@@ -14,10 +14,13 @@ from forager.access.store.keys import (
     select_key,
     select_keys,
 )
+from forager.access.store.permits import select_seconds_taken, take_permits
 from forager.access.store.quotas import (
+    grant_pages,
     lock_owner,
     select_quota,
     select_source_owner,
+    select_spending,
     select_usage,
     upsert_quota,
 )
@@ -26,6 +29,7 @@ __all__ = [
     "any_key",
     "delete_expired_answers",
     "find_key",
+    "grant_pages",
     "insert_answer",
     "insert_key",
     "lock_owner",
@@ -35,7 +39,10 @@ __all__ = [
     "select_key",
     "select_keys",
     "select_quota",
+    "select_seconds_taken",
     "select_source_owner",
+    "select_spending",
     "select_usage",
+    "take_permits",
     "upsert_quota",
 ]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from forager.access.quota import Quota, Usage
+from forager.access.quota import Grant, Quota, Spending, Usage
 from forager.db.database import Connection
 
 
@@ -53,38 +53,90 @@ async def lock_owner(connection: Connection, user_id: UUID) -> None:
     )
 
 
-async def select_usage(connection: Connection, user_id: UUID) -> Usage:
-    """Active jobs, and the pages of jobs begun today.
+async def select_usage(
+    connection: Connection, user_id: UUID, *, apart_from: UUID | None = None
+) -> Usage:
+    """Active jobs, and the pages of jobs that were begun, retried or resumed today.
 
     A job that goes on counts with all it may still fetch, one that has ended with what it did.
     """
     cursor = connection.cursor(row_factory=class_row(Usage))
     await cursor.execute(
         """
-        WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
+        WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began),
+        counted AS (
+            SELECT j.id, j.status, j.payload
+              FROM crawl_jobs j, today
+             WHERE j.user_id = %(user_id)s AND j.created_at >= today.began
+            UNION ALL
+            SELECT j.id, j.status, j.payload
+              FROM crawl_jobs j, today
+             WHERE j.user_id = %(user_id)s AND j.created_at < today.began
+               AND (j.status IN ('pending', 'processing', 'paused')
+                    OR j.completed_at >= today.began)
+               AND j.payload ->> 'granted_on' = (today.began AT TIME ZONE 'UTC')::date::text
+        )
         SELECT (SELECT count(*)::int
                   FROM crawl_jobs
                  WHERE user_id = %(user_id)s AND status IN ('pending', 'processing', 'paused')
+                   AND id IS DISTINCT FROM %(apart_from)s
                ) AS active_jobs,
                (SELECT coalesce(sum(
                            CASE WHEN j.status IN ('pending', 'processing', 'paused')
                                 THEN greatest(least((j.payload ->> 'max_pages')::bigint,
                                                     (j.payload ->> 'granted_pages')::bigint),
                                               coalesce(s.fetched + s.unchanged, 0))
-                                ELSE coalesce(s.fetched + s.unchanged, 0) END), 0)::bigint
-                  FROM crawl_jobs j
+                                ELSE coalesce(s.fetched + s.unchanged, 0) END
+                           - coalesce((j.payload ->> 'spent_before')::bigint, 0)), 0)::bigint
+                  FROM counted j
                   LEFT JOIN crawl_states s ON s.job_id = j.id
-                 WHERE j.user_id = %(user_id)s AND j.created_at >= today.began
+                 WHERE j.id IS DISTINCT FROM %(apart_from)s
                ) AS pages_today,
                extract(epoch FROM today.began + interval '1 day' - now())::float8
                    AS seconds_left_today
           FROM today
         """,
-        {"user_id": user_id},
+        {"user_id": user_id, "apart_from": apart_from},
     )
     usage = await cursor.fetchone()
     assert usage is not None
     return usage
+
+
+async def select_spending(connection: Connection, job_id: UUID) -> Spending:
+    """What a job has fetched; of one that was begun or granted pages today, what counts today."""
+    cursor = connection.cursor(row_factory=class_row(Spending))
+    await cursor.execute(
+        """
+        WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
+        SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,
+               CASE WHEN j.payload ->> 'granted_on' = (today.began AT TIME ZONE 'UTC')::date::text
+                      OR j.created_at >= today.began
+                    THEN coalesce(s.fetched + s.unchanged, 0)
+                         - coalesce((j.payload ->> 'spent_before')::bigint, 0)
+                    ELSE 0 END AS pages_today,
+               (today.began AT TIME ZONE 'UTC')::date AS today
+          FROM today
+          JOIN crawl_jobs j ON j.id = %(job_id)s
+          LEFT JOIN crawl_states s ON s.job_id = j.id
+        """,
+        {"job_id": job_id},
+    )
+    spending = await cursor.fetchone()
+    assert spending is not None
+    return spending
+
+
+async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> None:
+    await connection.execute(
+        """
+        UPDATE crawl_jobs
+           SET payload = payload || jsonb_build_object(
+                   'granted_pages', %s::bigint, 'granted_on', %s::text, 'spent_before', %s::bigint)
+         WHERE id = %s
+        """,
+        (grant.pages, grant.day.isoformat(), grant.spent_before, job_id),
+    )
 
 
 async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:

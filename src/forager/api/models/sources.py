@@ -45,6 +45,18 @@ class Source(View):
         return cls.model_validate(given)
 
 
+class SourceDetail(Source):
+    """A source, and what keeps it from being refreshed."""
+
+    refresh_put_off: str | None = Field(
+        description="Why a refresh by its schedule would wait now: what its owner's quota lacks."
+    )
+
+    @classmethod
+    def with_lack(cls, source: values.Source, lack: str | None) -> SourceDetail:
+        return cls(**Source.of(source).model_dump(), refresh_put_off=lack)
+
+
 class Generation(View):
     """The pages that one job found, and how they differ from those before."""
 

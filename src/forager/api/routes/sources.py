@@ -19,11 +19,12 @@ from forager.api.models.sources import (
     ScheduleOrder,
     Source,
     SourceChanges,
+    SourceDetail,
 )
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
-from forager.crawl.admission import start_refresh
+from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
 
@@ -44,9 +45,11 @@ async def list_sources(
 
 
 @router.get("/{source_id}")
-async def show(source_id: SourceId, here: Here, caller: Reader) -> Source:
+async def show(source_id: SourceId, here: Here, caller: Reader) -> SourceDetail:
     """One source."""
-    return Source.of(await here.source_of(caller, source_id))
+    source = await here.source_of(caller, source_id)
+    lack = await lack_for_refresh(here.database, source)
+    return SourceDetail.with_lack(source, lack.message if lack else None)
 
 
 @router.patch("/{source_id}")
