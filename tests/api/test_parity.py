@@ -2,115 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+import forager
+from api.client import Api
 from forager.api.app import create_app
+from forager.api.commands import CALLS, LOCAL, in_calls
 from forager.cli.main import app
 from forager.db.database import Database
 from forager.settings import Settings
-
-SAME: dict[str, tuple[str, ...]] = {
-    "crawl": ("POST /knowledge-items/crawl",),
-    "resume": ("POST /jobs/{job_id}/resume",),
-    "explain": ("GET /explain",),
-    "read": ("GET /documents/read", "GET /sections"),
-    "search": ("GET /search",),
-    "jobs list": ("GET /jobs",),
-    "jobs show": (
-        "GET /jobs/{job_id}",
-        "GET /crawl-progress/{progress_id}",
-        "GET /crawl-progress/{progress_id}/events",
-    ),
-    "jobs events": ("GET /jobs/{job_id}/events",),
-    "jobs pages": ("GET /jobs/{job_id}/pages",),
-    "jobs work": ("GET /jobs/work",),
-    "jobs workers": ("GET /workers",),
-    "jobs prune": ("POST /jobs/prune",),
-    "jobs pause": ("POST /jobs/{job_id}/pause", "POST /jobs/bulk"),
-    "jobs resume": ("POST /jobs/{job_id}/resume", "POST /jobs/bulk"),
-    "jobs cancel": ("POST /jobs/{job_id}/cancel", "POST /jobs/bulk"),
-    "jobs retry": ("POST /jobs/{job_id}/retry", "POST /jobs/bulk"),
-    "export": ("GET /jobs/{job_id}/export",),
-    "sources list": ("GET /sources",),
-    "sources show": ("GET /sources/{source_id}",),
-    "sources pages": ("GET /documents",),
-    "sources generations": ("GET /sources/{source_id}/generations",),
-    "sources diff": ("GET /sources/{source_id}/diff",),
-    "sources publish": ("POST /sources/{source_id}/publish",),
-    "sources rollback": ("POST /sources/{source_id}/rollback",),
-    "sources delete": ("DELETE /sources/{source_id}",),
-    "sources refresh": ("POST /sources/{source_id}/refresh",),
-    "sources schedule": ("PUT /sources/{source_id}/schedule",),
-    "sources set": ("PATCH /sources/{source_id}",),
-    "products track": ("POST /tasks",),
-    "products list": ("GET /products",),
-    "products search": ("GET /products",),
-    "products show": ("GET /products/{product_id}", "GET /products/by-url"),
-    "products history": ("GET /products/{product_id}/history",),
-    "products image": ("GET /products/{product_id}/images/{position}",),
-    "products export": ("GET /products/export",),
-    "products stats": ("GET /products/stats",),
-    "products audit": ("GET /products/audit", "POST /products/audit"),
-    "tasks list": ("GET /tasks",),
-    "tasks show": ("GET /tasks/{task_id}", "GET /tasks/by-url"),
-    "tasks stats": ("GET /tasks/stats", "GET /scheduler"),
-    "tasks recrawl": ("POST /tasks/recrawl", "POST /tasks/{task_id}/recrawl"),
-    "tasks pause": ("POST /tasks/pause", "POST /tasks/{task_id}/pause"),
-    "tasks stop": ("POST /tasks/stop", "POST /tasks/{task_id}/stop"),
-    "tasks resume": ("POST /tasks/resume", "POST /tasks/{task_id}/resume"),
-    "tasks remove": ("POST /tasks/remove", "DELETE /tasks/{task_id}"),
-    "tasks set": ("PATCH /tasks", "PATCH /tasks/{task_id}"),
-    "errors": ("GET /errors/groups",),
-    "errors show": ("GET /errors", "GET /errors/{error_id}"),
-    "dead-letters list": ("GET /dead-letters", "GET /dead-letters/groups"),
-    "dead-letters retry": ("POST /dead-letters/retry", "POST /dead-letters/{letter_id}/retry"),
-    "dead-letters drop": ("POST /dead-letters/drop", "POST /dead-letters/{letter_id}/drop"),
-    "domains list": ("GET /domains",),
-    "domains show": ("GET /domains/{host}",),
-    "domains add": ("POST /domains",),
-    "domains set": ("PATCH /domains/{host}",),
-    "domains enable": ("PATCH /domains/{host}",),
-    "domains disable": ("PATCH /domains/{host}",),
-    "domains unblock": ("POST /domains/{host}/unblock",),
-    "proxies add": ("POST /proxies",),
-    "proxies list": ("GET /proxies",),
-    "proxies test": ("POST /proxies/{proxy_id}/test",),
-    "proxies enable": ("POST /proxies/{proxy_id}/enable",),
-    "proxies disable": ("POST /proxies/{proxy_id}/disable",),
-    "proxies remove": ("DELETE /proxies/{proxy_id}",),
-    "events list": ("GET /events",),
-    "webhooks add": ("POST /webhooks",),
-    "webhooks list": ("GET /webhooks",),
-    "webhooks show": ("GET /webhooks/{webhook_id}",),
-    "webhooks remove": ("DELETE /webhooks/{webhook_id}",),
-    "webhooks enable": ("POST /webhooks/{webhook_id}/enable",),
-    "webhooks disable": ("POST /webhooks/{webhook_id}/disable",),
-    "webhooks rotate-secret": ("POST /webhooks/{webhook_id}/rotate-secret",),
-    "webhooks test": ("POST /webhooks/{webhook_id}/test",),
-    "webhooks deliveries": ("GET /webhooks/{webhook_id}/deliveries",),
-    "webhooks retry": ("POST /webhooks/{webhook_id}/retry",),
-    "parsers list": ("GET /parsers",),
-    "parsers rates": ("GET /parsers/rates",),
-    "parsers rollout": ("POST /parsers/{name}/rollout",),
-    "parsers rollback": ("POST /parsers/{name}/rollback",),
-    "parsers backtest": ("POST /parsers/{name}/backtest",),
-    "keys create": ("POST /keys",),
-    "keys list": ("GET /keys",),
-    "keys show": ("GET /keys/{key_id}", "GET /owners/{user_id}"),
-    "keys revoke": ("POST /keys/{key_id}/revoke",),
-    "keys set-quota": ("PUT /owners/{user_id}/quota",),
-}
-
-# They run processes, or work on files and settings of the machine that they are typed at.
-LOCAL = {
-    "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
-    "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
-    "archive list", "archive show", "archive verify", "archive prune", "archive read",
-}  # fmt: skip
 
 # Whoever types a command knows who it is.
 REMOTE = {"GET /me"}
@@ -138,11 +45,74 @@ def operations(settings: Settings, database: Database) -> set[str]:
 
 def test_every_command_has_its_call_or_is_local() -> None:
     typed = set(commands(typer.main.get_command(app)))
-    assert typed - SAME.keys() == LOCAL
-    assert SAME.keys() <= typed
+    assert typed - CALLS.keys() == LOCAL
+    assert CALLS.keys() <= typed
 
 
 def test_every_call_has_its_command(operations: set[str]) -> None:
-    named = {operation for each in SAME.values() for operation in each}
+    named = {operation for each in CALLS.values() for operation in each}
     assert operations - named == REMOTE
     assert named <= operations
+
+
+@pytest.mark.parametrize(
+    ("hint", "told"),
+    [
+        ("`forager jobs list` shows ids.", "`GET /api/jobs` shows ids."),
+        ("First: forager jobs cancel 12", "First: `POST /api/jobs/12/cancel`"),
+        ("`forager tasks resume --all`", "`POST /api/tasks/resume`"),
+        ("`forager tasks resume 7`", "`POST /api/tasks/7/resume`"),
+        ("`forager tasks show https://a.example/`", "`GET /api/tasks/by-url`"),
+        ("`forager parsers rollout NAME VERSION`", "`POST /api/parsers/{name}/rollout`"),
+        ("`forager keys create NAME --scope admin`", "`POST /api/keys`"),
+        ("Give --allow-private if so.", "Give `allow_private` if so."),
+        ("Run `forager doctor`.", "Run `forager doctor` on the server."),
+        ("Wait a while.", "Wait a while."),
+    ],
+)
+def test_a_hint_in_calls(hint: str, told: str) -> None:
+    assert in_calls(hint) == told
+
+
+# those speak to people alone
+SPOKEN = ("cli", "doctor", "web", "demo")
+
+
+def hints() -> Iterator[str]:
+    """Every text in the source that names a command, with something for what is filled in."""
+    folder = Path(forager.__path__[0])
+    for path in folder.rglob("*.py"):
+        if path.relative_to(folder).parts[0] not in SPOKEN:
+            for text in _texts(ast.parse(path.read_text())):
+                if re.search(r"(`|: )forager [a-z]", text):
+                    yield text
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(str(p.value) if isinstance(p, ast.Constant) else "1" for p in node.values)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for inner in ast.iter_child_nodes(node):
+            yield from _texts(inner)
+
+
+def test_every_hint_of_the_services_can_be_told_in_calls() -> None:
+    found = list(hints())
+    assert len(found) > 20
+    for hint in found:
+        for command in re.findall(r"forager ([a-z-]+(?: [a-z-]+)?)", in_calls(hint)):
+            assert {command, command.split()[0]} & LOCAL, hint
+
+
+async def test_problems_name_calls(api: Api) -> None:
+    missing = await api.get("/api/jobs/0199a5c2-8a00-7000-8000-000000000000")
+    assert missing.json["fix"] == "`GET /api/jobs` shows the jobs there are."
+    bulk = {"action": "pause", "ids": ["0199a5c2-8a00-7000-8000-000000000000"]}
+    [item] = (await api.post("/api/jobs/bulk", bulk)).json["items"]
+    assert item["problem"]["fix"] == missing.json["fix"]
+    added = await api.post("/api/tasks", {"items": [{"url": "https://shop.example.org/a"}]})
+    task = added.json["tasks"][0]["id"]
+    held = (await api.post(f"/api/tasks/{task}/pause")).json
+    assert f"`POST /api/tasks/{task}/resume`" in held["why"]

@@ -185,7 +185,7 @@ async def test_one_task_is_steered(api: Api, database: Database) -> None:
     assert (default["priority"], default["crawl_frequency"]) == (1, None)
     for wrong in ({}, {"every": "x"}, {"priority": 0}, {"priority": None}, {"colour": "red"}):
         assert (await api.send("PATCH", path, wrong)).status == 422, wrong
-    assert (await api.send("DELETE", path)).json == {"removed": 1}
+    assert (await api.send("DELETE", path)).json == {"removed": 1, "not_found": []}
     for method, more in (("DELETE", ""), ("POST", "/recrawl"), ("POST", "/pause"), ("GET", "")):
         assert (await api.send(method, path + more)).status == 404
 
@@ -203,16 +203,25 @@ async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
     some = (await api.post("/api/tasks/pause", {"ids": ids[:2]})).json
     assert (some["changed"], some["held_tasks"]) == (2, 2)
     recrawled = (await api.post("/api/tasks/recrawl", {"status": ["pending"]})).json
-    assert recrawled == {"found": 5, "due": 5, "held": 2, "under_way": 0}
+    assert recrawled == {"found": 5, "due": 5, "held": 2, "under_way": 0, "not_found": []}
     changed = await api.send("PATCH", "/api/tasks", {"url": "shop.example*", "every": "3h"})
-    assert changed.json == {"changed": 5}
+    assert changed.json == {"changed": 5, "not_found": []}
+    beside = {"ids": [ids[0], 998, 999]}
+    for action in ("pause", "stop", "resume", "recrawl"):
+        answer = await api.post(f"/api/tasks/{action}", beside)
+        assert (answer.status, answer.json["not_found"]) == (200, [998, 999]), action
+    terms = await api.send("PATCH", "/api/tasks", {**beside, "priority": 3})
+    assert terms.json == {"changed": 1, "not_found": [998, 999]}
     for wrong in ({}, {"all": True, "ids": ids}, {"ids": [0]}, {"ids": [1] * 1001},
                   {"status": ["gone"]}):  # fmt: skip
         for action in ("pause", "recrawl", "remove"):
             assert (await api.post(f"/api/tasks/{action}", wrong)).status == 422, wrong
     assert (await api.post("/api/tasks/remove", {"ids": [999]})).status == 404
-    assert (await api.post("/api/tasks/remove", {"ids": ids})).json == {"removed": 4}
-    assert (await api.post("/api/tasks/remove", {"all": True})).json == {"removed": 1}
+    assert (await api.post("/api/tasks/remove", {"ids": [*ids, 999]})).json == {
+        "removed": 4,
+        "not_found": [999],
+    }
+    assert (await api.post("/api/tasks/remove", {"all": True})).json["removed"] == 1
 
 
 async def test_how_a_domain_treats_its_tasks(api: Api) -> None:

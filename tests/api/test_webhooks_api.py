@@ -65,6 +65,37 @@ async def test_the_same_order_makes_one_webhook(api: Api, database: Database) ->
     assert (await api.post("/api/webhooks", {"url": HOOK})).status == 409
 
 
+async def test_a_webhook_is_changed(api: Api, keyed: Keyed) -> None:
+    made = await add(api, HOOK, kinds=["product.price_changed"])
+    await add(api, "https://other.example.org/")
+    path = f"/api/webhooks/{made['id']}"
+    order = {"url": "https://new.example.org/hook", "kinds": [], "active": False}
+    changed = (await api.send("PATCH", path, order)).json
+    assert (changed["url"], changed["kinds"], changed["is_active"]) == (*order.values(),)
+    assert changed["secret"] is None
+    assert (await api.get(path)).json["disabled_reason"] == "by hand"
+    renewed = (await api.send("PATCH", path, {"active": True, "secret": None})).json
+    assert (renewed["is_active"], renewed["url"]) == (True, order["url"])
+    assert renewed["secret"] not in (None, made["secret"])
+    for wrong, status in (
+        ({}, 422),
+        ({"url": ""}, 422),
+        ({"urls": HOOK}, 422),
+        ({"kinds": ["all"]}, 422),
+        ({"url": "http://127.0.0.1/x"}, 403),
+        ({"url": "https://other.example.org/"}, 409),
+        ({"domain": "no.example"}, 404),
+    ):
+        answer = await api.send("PATCH", path, wrong)
+        assert (answer.status, answer.is_problem) == (status, True), wrong
+    private = {"url": "http://127.0.0.1/x", "allow_private": True}
+    assert (await api.send("PATCH", path, private)).status == 200
+    assert (await api.send("PATCH", path, {"allow_private": False})).status == 403
+    assert (await api.send("PATCH", "/api/webhooks/999", order)).status == 404
+    operator = await keyed(Scope.OPERATE)
+    assert (await operator.send("PATCH", path, order)).status == 403
+
+
 async def test_the_guard_applies(api: Api) -> None:
     for url in ("http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/", "http://0x7f.1/",
                 "http://localhost/x", "http://printer.local/"):  # fmt: skip

@@ -161,6 +161,32 @@ def test_what_cannot_be_added_says_why() -> None:
     assert forager("webhooks", "show", "7").code == 2
 
 
+def test_a_webhook_is_changed_in_what_is_named() -> None:
+    add()
+    kinds = ("--events", "product.added", "--events", "product.price_changed")
+    changed = forager("webhooks", "set", "1", "--url", "https://new.example/", *kinds, "--json")
+    assert changed.json["url"] == "https://new.example/"
+    assert changed.json["kinds"] == ["product.added", "product.price_changed"]
+    assert "secret" not in changed.json
+    off = forager("webhooks", "set", "1", "--off", "--events", "all")
+    assert "disabled: by hand" in off.out
+    assert "all events" in off.out
+    rotated = forager("webhooks", "set", "1", "--on", "--rotate-secret", "--json").json
+    assert (rotated["is_active"], rotated["secret"] in SECRETS) == (True, False)
+    SECRETS.append(rotated["secret"])
+    assert "https://new.example/" in forager("webhooks", "list").out
+    for arguments, words in {
+        (): "nothing to set",
+        ("--url", "http://10.0.0.1/"): "--allow-private",
+        ("--domain", "nowhere.example"): "no domain",
+        ("--events", "product.eaten"): "product.price_changed",
+    }.items():
+        refused = forager("webhooks", "set", "1", *arguments)
+        assert refused.code in (2, 4)
+        assert words in refused.err
+    assert forager("webhooks", "set", "7", "--on").code == 2
+
+
 def test_webhooks_are_disabled_enabled_and_removed() -> None:
     add()
     assert forager("webhooks", "disable", "1", "--reason", "moving").code == 0

@@ -313,6 +313,18 @@ async def test_the_secret_of_a_webhook_is_shown_once(
     assert (await visitor.act(move, {"move": "retry"})).status == 409
 
 
+async def test_a_webhook_is_changed_by_its_form(visitor: Visitor, catalogue: Catalogue) -> None:
+    where = f"/webhooks/{catalogue.webhook_id}"
+    assert 'value="https://receiver.example/hooks"' in (await visitor.get(where)).text
+    fields = {"url": "https://moved.example/hooks", "kind": "product.price_changed"}
+    changed = await visitor.act(f"{where}/set", fields)
+    assert "https://moved.example/hooks" in changed.text
+    assert 'value="product.price_changed" checked' in changed.text
+    refused = await visitor.act(f"{where}/set", {"url": "http://localhost:9/"})
+    assert refused.status == 403
+    assert "https://moved.example/hooks" in (await visitor.get(where)).text
+
+
 async def test_parsers_say_what_cannot_be_rolled_back(
     visitor: Visitor, catalogue: Catalogue
 ) -> None:

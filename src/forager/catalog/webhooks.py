@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import ada_url
+import psycopg
 
 from forager.catalog import signing
 from forager.catalog.domain_of import domain_of
@@ -17,7 +20,8 @@ from forager.catalog.store.events import WEBHOOKS
 from forager.catalog.store.webhooks import Delivery, Webhook
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.errors import GiveUp, InvalidInput, NotAllowed, NotFound
+from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
+from forager.fetch.domains import UNCHANGED, Unchanged
 from forager.fetch.guard import GuardPolicy
 from forager.secrets import Vault
 
@@ -27,6 +31,7 @@ SHORTEST_SECRET = 16
 LONGEST_SECRET = 200
 # what a secret is sealed for: one of another table does not open here
 CONTEXT = "webhook secret"
+BY_HAND = "by hand"
 
 
 class DeliveryState(StrEnum):
@@ -44,6 +49,27 @@ class NewWebhook:
     domain: str | None = None
     secret: str | None = None
     allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookChanges:
+    """What to set. No kinds: all of them; a domain None: all domains."""
+
+    url: str | Unchanged = UNCHANGED
+    kinds: tuple[str, ...] | Unchanged = UNCHANGED
+    domain: str | Unchanged | None = UNCHANGED
+    allow_private: bool | Unchanged = UNCHANGED
+    active: bool | Unchanged = UNCHANGED
+    # None: a new one is made
+    secret: str | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A webhook after a change, with its secret if that is new: it is shown this once."""
+
+    webhook: Webhook
+    secret: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +104,25 @@ class Webhooks:
                 allow_private=new.allow_private,
             )
             if webhook_id is None:
-                raise NotAllowed(
-                    f"there is a webhook for {url} already",
-                    hint="`forager webhooks list` shows it; remove it first to change it.",
-                )
+                raise _taken(url)
             return Issued(await _existing(connection, webhook_id), secret)
+
+    async def change(self, webhook_id: int, changes: WebhookChanges) -> Changed:
+        """Set what is named; messages that wait go to the new address, signed by the new secret."""
+        secret = None if changes.secret is UNCHANGED else _checked_secret(changes.secret)
+        async with self._database.transaction() as connection:
+            known = await store.lock_webhook(connection, webhook_id)
+            if known is None:
+                raise no_such_webhook(webhook_id)
+            values = await _values(connection, changes, known)
+            if secret is not None:
+                values["secret"] = self._vault.seal(secret, CONTEXT)
+            with _only_one(values.get("url")):
+                await store.update_webhook(connection, webhook_id, values)
+            if changes.active is not UNCHANGED and changes.active != known.is_active:
+                reason = None if changes.active else BY_HAND
+                await store.set_active(connection, webhook_id, changes.active, reason)
+            return Changed(await _existing(connection, webhook_id), secret)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
         _check_limit(limit)
@@ -110,7 +150,7 @@ class Webhooks:
 
     async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
         """Tell it of nothing. What waits is kept for three days; what happens now is not told."""
-        return await self._set_active(webhook_id, False, (reason or "by hand")[:1000])
+        return await self._set_active(webhook_id, False, (reason or BY_HAND)[:1000])
 
     async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
         """A new secret, from the next message on."""
@@ -176,10 +216,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
     try:
         GuardPolicy(allow_private=allow_private).check_unresolved(parts["hostname"])
     except GiveUp:
-        raise NotAllowed(
-            f"{parts['hostname']} is a private address",
-            hint="Give --allow-private (`allow_private`) if events may be sent there.",
-        ) from None
+        raise _private(parts["hostname"], allow_private=allow_private) from None
     return str(parts["href"]).partition("#")[0]
 
 
@@ -194,6 +231,48 @@ async def _existing(connection: Connection, webhook_id: int) -> Webhook:
     if webhook is None:
         raise no_such_webhook(webhook_id)
     return webhook
+
+
+def _private(host: str, *, allow_private: bool) -> NotPermitted:
+    if allow_private:  # and it was refused all the same
+        return NotPermitted(f"nothing is sent to {host}: it tells of the machine itself")
+    return NotPermitted(
+        f"{host} is a private address",
+        hint="Give --allow-private (`allow_private`) if events may be sent there.",
+    )
+
+
+@contextmanager
+def _only_one(url: str | None) -> Iterator[None]:
+    """Which addresses there are already is known to the database alone."""
+    try:
+        yield
+    except psycopg.errors.UniqueViolation:
+        raise _taken(url or "this address") from None
+
+
+def _taken(url: str) -> AlreadyThere:
+    return AlreadyThere(
+        f"there is a webhook for {url} already",
+        hint="`forager webhooks list` shows it, `forager webhooks set` changes it.",
+    )
+
+
+async def _values(
+    connection: Connection, changes: WebhookChanges, known: Webhook
+) -> dict[str, Any]:
+    """The columns that change, checked; an address must be allowed by what holds afterwards."""
+    values: dict[str, Any] = {}
+    if changes.url is not UNCHANGED or changes.allow_private is not UNCHANGED:
+        url = known.url if changes.url is UNCHANGED else changes.url
+        allowed = changes.allow_private
+        values["allow_private"] = known.allow_private if allowed is UNCHANGED else allowed
+        values["url"] = checked_url(url, allow_private=values["allow_private"])
+    if changes.kinds is not UNCHANGED:
+        values["kinds"] = sorted({checked_kind(kind).value for kind in changes.kinds})
+    if changes.domain is not UNCHANGED:
+        values["domain_id"] = await _domain_id(connection, changes.domain)
+    return values
 
 
 async def _domain_id(connection: Connection, host: str | None) -> int | None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,7 +20,7 @@ from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.catalog.store.webhooks import Webhook
-    from forager.catalog.webhooks import Issued, Webhooks
+    from forager.catalog.webhooks import Changed, Issued, Webhooks
 
 Answer = TypeVar("Answer")
 
@@ -96,6 +96,61 @@ def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 
     found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
     return show_json(found) if as_json else views.show_webhook(found)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    webhook: WebhookId,
+    url: Annotated[
+        str | None, typer.Option(help="Where events are posted to.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--events",
+            metavar="KIND|all",
+            help="Only events of this kind; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="HOST|all", help="Only events of this domain.", show_default=False),
+    ] = None,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-private/--no-allow-private",
+            help="Whether it may be at a private address.",
+            show_default=False,
+        ),
+    ] = None,
+    on: Annotated[
+        bool | None,
+        typer.Option("--on/--off", help="Whether it is told of events.", show_default=False),
+    ] = None,
+    rotate: Annotated[
+        bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
+    ] = False,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a webhook. What is not named stays; messages that wait go to the new address."""
+    from forager.catalog.webhooks import WebhookChanges
+
+    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
+    named = {name: value for name, value in given.items() if value is not None}
+    if kind:
+        named["kinds"] = () if kind == ["all"] else tuple(kind)
+    if domain is not None:
+        named["domain"] = None if domain == "all" else domain
+    if rotate or secret_file is not None:
+        named["secret"] = _secret(secret_file)
+    if not named:
+        raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
+    changed = with_webhooks(context, lambda hooks: hooks.change(webhook, WebhookChanges(**named)))
+    return _show_changed(changed, as_json)
 
 
 @app.command()
@@ -232,6 +287,15 @@ def _secret(file: Path | None) -> str | None:
         raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _show_changed(changed: Changed, as_json: bool) -> None:
+    from forager.catalog.webhooks import Issued
+    from forager.cli import webhook_views as views
+
+    if changed.secret is not None:
+        return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
+    return show_json(changed.webhook) if as_json else views.show_webhook(changed.webhook)
 
 
 def _show_issued(issued: Issued, what: str, as_json: bool) -> None:

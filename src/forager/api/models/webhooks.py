@@ -21,7 +21,14 @@ from forager.catalog.events import EventKind
 from forager.catalog.posting import Posted
 from forager.catalog.store import webhooks as rows
 from forager.catalog.store.events import EventRow
-from forager.catalog.webhooks import LONGEST_SECRET, MAX_URL, SHORTEST_SECRET, NewWebhook
+from forager.catalog.webhooks import (
+    LONGEST_SECRET,
+    MAX_URL,
+    SHORTEST_SECRET,
+    NewWebhook,
+    WebhookChanges,
+)
+from forager.errors import InvalidInput
 
 Secret = Annotated[
     PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")
@@ -75,6 +82,17 @@ class IssuedWebhook(Webhook):
         return cls.model_validate({**shown, "secret": issued.secret})
 
 
+class ChangedWebhook(Webhook):
+    """A webhook after a change."""
+
+    secret: str | None = Field(description="Only if it is new; it is shown this once.")
+
+    @classmethod
+    def of_changed(cls, changed: values.Changed) -> ChangedWebhook:
+        shown = Webhook.of(changed.webhook).model_dump()
+        return cls.model_validate({**shown, "secret": changed.secret})
+
+
 class WebhookOrder(Order):
     model_config = example(url="https://hooks.example.org/prices", kinds=["product.price_changed"])
 
@@ -90,6 +108,34 @@ class WebhookOrder(Order):
 
     def new(self) -> NewWebhook:
         return NewWebhook(self.url, tuple(self.kinds), self.domain, self.secret, self.allow_private)
+
+
+class WebhookPatch(Order):
+    """What to change; what is left out stays."""
+
+    model_config = example(kinds=["product.price_changed"], active=True)
+
+    url: Annotated[PlainText, Field(min_length=1, max_length=MAX_URL)] = ""
+    kinds: list[EventKind] = Field(
+        default_factory=list, max_length=20, description="Empty: all kinds."
+    )
+    domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
+        default=None, description="Only events of this domain; null: of all."
+    )
+    allow_private: bool = Field(default=False, description="Allow a private address.")
+    active: bool = Field(default=True, description="Whether it is told of events.")
+    secret: Secret | None = Field(
+        default=None, description="Sign with this from now on; null: a new one is made."
+    )
+
+    def changes(self) -> WebhookChanges:
+        """What was given; null is a value too."""
+        if not self.model_fields_set:
+            raise InvalidInput("nothing to change was given")
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if "kinds" in given:
+            given["kinds"] = tuple(given["kinds"])
+        return WebhookChanges(**given)
 
 
 class SecretOrder(Order):

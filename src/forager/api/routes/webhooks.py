@@ -12,6 +12,7 @@ from forager.api.models.measures import Moment
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.models.webhooks import (
     CatalogEvent,
+    ChangedWebhook,
     Delivery,
     DisableWebhookOrder,
     IssuedWebhook,
@@ -22,15 +23,13 @@ from forager.api.models.webhooks import (
     TestResult,
     Webhook,
     WebhookOrder,
+    WebhookPatch,
 )
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.catalog.delivery import send_test
 from forager.catalog.events import EventKind, list_events
 from forager.catalog.webhooks import DeliveryState
-from forager.extract.hosts import host_name, host_of
-from forager.extract.urls import Refusal, normalise
-from forager.fetch.guard import GuardPolicy
 
 router = APIRouter()
 
@@ -78,7 +77,6 @@ async def list_webhooks(
 @router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
 async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
     """Tell an address of events from now on. Its secret is in this answer and nowhere else."""
-    _check_address(order)
 
     async def make(here: Services) -> IssuedWebhook:
         return IssuedWebhook.of_issued(await here.webhooks.add(order.new()))
@@ -90,6 +88,19 @@ async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
 async def show(webhook_id: WebhookId, here: Here, caller: Operator) -> Webhook:
     """One webhook."""
     return Webhook.of(await here.webhooks.get(webhook_id))
+
+
+@router.patch("/webhooks/{webhook_id}", response_model=ChangedWebhook, tags=["webhooks"])
+async def change(
+    webhook_id: WebhookId, order: WebhookPatch, caller: Admin, once: OnlyOnce
+) -> Response:
+    """Change a webhook; what is left out stays. A new secret is in this answer and nowhere else."""
+    changes = order.changes()
+
+    async def make(here: Services) -> ChangedWebhook:
+        return ChangedWebhook.of_changed(await here.webhooks.change(webhook_id, changes))
+
+    return await once.do(make, status=200, secret=True)
 
 
 @router.delete("/webhooks/{webhook_id}", tags=["webhooks"])
@@ -157,11 +168,3 @@ async def retry(
     """Send again what failed, and at once what waits."""
     done = await here.webhooks.retry(webhook_id, order.messages if order else None)
     return RenewedMessages(webhook_id=webhook_id, messages=done)
-
-
-def _check_address(order: WebhookOrder) -> None:
-    """What can be told from the name; what it resolves to is checked whenever something is sent."""
-    url = normalise(order.url)
-    if not isinstance(url, Refusal):
-        guard = GuardPolicy(allow_private=order.allow_private)
-        guard.check_unresolved(host_name(host_of(url)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -157,6 +157,36 @@ async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[R
         (list(busy),),
     )
     return await cursor.fetchall()
+
+
+async def lock_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
+    """A webhook that nobody else changes until this transaction ends."""
+    await connection.execute("SELECT FROM webhooks WHERE id = %s FOR NO KEY UPDATE", (webhook_id,))
+    return await select_webhook(connection, webhook_id)
+
+
+# What a change may name, and the column it goes to.
+_SETTABLE: dict[str, LiteralString] = {
+    "url": "url",
+    "kinds": "kinds",
+    "domain_id": "domain_id",
+    "allow_private": "allow_private",
+    "secret": "secret",
+}
+
+
+async def update_webhook(
+    connection: Connection, webhook_id: int, values: Mapping[str, Any]
+) -> None:
+    """Set what is named. Another address has not failed yet, and is tried at once."""
+    columns = [f"{_SETTABLE[name]} = %({name})s" for name in values]
+    if "url" in values:
+        columns.append("failures = CASE WHEN url = %(url)s THEN failures ELSE 0 END")
+        columns.append("rests_until = CASE WHEN url = %(url)s THEN rests_until END")
+    assignments: LiteralString = ", ".join([*columns, "updated_at = now()"])
+    await connection.execute(
+        f"UPDATE webhooks SET {assignments} WHERE id = %(id)s", {**values, "id": webhook_id}
+    )
 
 
 async def set_active(

@@ -8,11 +8,8 @@ from fastapi import Path
 
 from forager.catalog.delivery import send_test
 from forager.catalog.events import EventKind
-from forager.catalog.webhooks import DeliveryState, Issued, NewWebhook
+from forager.catalog.webhooks import DeliveryState, Issued, NewWebhook, WebhookChanges
 from forager.errors import InvalidInput
-from forager.extract.hosts import host_name, host_of
-from forager.extract.urls import Refusal, normalise
-from forager.fetch.guard import GuardPolicy
 from forager.web.asking import asked, following
 from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
@@ -49,7 +46,6 @@ async def add(visit: Administers, form: Submitted) -> Page:
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
     )
-    _check_name(new)
     return _made(await visit.here.webhooks.add(new))
 
 
@@ -68,8 +64,22 @@ async def show(visit: Operates, webhook_id: WebhookId) -> Page:
             "next_url": following(visit, found.next_cursor),
             "states": list(DeliveryState),
             "state": state,
+            "kinds": list(EventKind),
         },
     )
+
+
+@action(router, "/webhooks/{webhook_id}/set")
+async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
+    """The whole form counts: what is empty or not ticked there is set so."""
+    changes = WebhookChanges(
+        url=form.text("url"),
+        kinds=tuple(form.texts("kind")),
+        domain=form.text("domain") or None,
+        allow_private=form.checked("allow_private"),
+    )
+    changed = (await visit.here.webhooks.change(webhook_id, changes)).webhook
+    return Done(f"Events are posted to {changed.url} from now on.", to=f"/webhooks/{webhook_id}")
 
 
 @action(router, "/webhooks/{webhook_id}/move")
@@ -113,11 +123,3 @@ def _messages(form: Form) -> list[int] | None:
     """One message, or all that failed or wait."""
     message = form.number("message", least=1, most=2**63 - 1)
     return None if message is None else [message]
-
-
-def _check_name(new: NewWebhook) -> None:
-    """What can be told from the name; what it resolves to is checked whenever something is sent."""
-    url = normalise(new.url)
-    if not isinstance(url, Refusal):
-        guard = GuardPolicy(allow_private=new.allow_private)
-        guard.check_unresolved(host_name(host_of(url)))
