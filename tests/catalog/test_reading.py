@@ -49,18 +49,20 @@ async def test_a_version_on_trial_that_hangs_leaves_the_other_reading_alone(
 ) -> None:
     hurried = settings.model_copy(update={"extraction_time_limit": 1.0, "extraction_processes": 1})
     async with ReadingPool(hurried) as pool:
-        reading = await pool.read(page(SLOW), {"kiosk": "1"}, {"kiosk": "10"})
-        assert (reading.active.version, reading.active.error) == ("1", None)
-        assert reading.active.product is not None
-        assert reading.active.language == "en-gb"
-        assert reading.canary is not None
-        assert (reading.canary.parser, reading.canary.version) == ("kiosk", "10")
-        assert reading.canary.product is None
-        assert "takes longer than 1 s" in (reading.canary.error or "")
+        active = await pool.parse(page(SLOW), {"kiosk": "1"})
+        assert (active.version, active.error, active.broke) == ("1", None, False)
+        assert active.product is not None
+        assert active.language == "en-gb"
+        canary = await pool.parse(page(SLOW), {"kiosk": "10"})
+        assert (canary.parser, canary.version, canary.broke) == ("kiosk", "10", True)
+        assert canary.product is None
+        assert "takes longer than 1 s" in (canary.error or "")
 
-        reading = await pool.read(page(item(1)), {"kiosk": "10"}, None)
-        assert reading.canary is None
-        assert reading.active.problems == (FieldProblem("brand", "KeyError: 'maker'"),)
+        other = await pool.parse(page(item(1)), {"kiosk": "10"})
+        assert (other.broke, other.problems) == (
+            False,
+            (FieldProblem("brand", "KeyError: 'maker'"),),
+        )
 
 
 def test_the_versions_decide_whose_patterns_count(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
     PARSER_DEGRADED = "parser.degraded"
+    TRIAL_ENDED = "parser.trial_ended"
     AUDIT = "catalog.audit"
 
 

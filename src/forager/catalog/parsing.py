@@ -33,6 +33,7 @@ from forager.catalog.schedule import Completion, complete_tasks
 from forager.catalog.settling import in_halves, say_lost, settle
 from forager.catalog.store import dead_letters
 from forager.catalog.store import stages as store
+from forager.catalog.trials import Trials
 from forager.catalog.writer import ReadPage, Written, write_pages
 from forager.db.database import Connection, Database
 from forager.db.patience import Patience
@@ -82,6 +83,7 @@ class ParseStage:
         self._settings = settings
         self._who = StageOfWorker(worker_id, Stage.PARSE)
         self._pool = pool
+        self._trials = Trials(database, pool)
         self._rollouts = rollouts
         self._cache = cache
         self._holdings = holdings
@@ -206,8 +208,7 @@ class ParseStage:
             if page is None and task.ref is not None:
                 page = archived_page(await read_response(self._storage, task.ref))
             if page is not None:
-                active, canary = plan.versions_for(task.id)
-                reading = await self._pool.read(page, active, canary)
+                reading = await self._read_by_plan(task, page, plan)
                 moved = page.url if page.url != task.url else None
                 read = replace(read, reading=reading, final_url=moved)
         except (ArchiveError, NotFound) as error:
@@ -216,6 +217,15 @@ class ParseStage:
         except Exception as error:  # a fault of ours must not take the other pages with it
             read = replace(read, cause=cause_of(error))
         return replace(read, duration_ms=int((time.monotonic() - started) * 1000))
+
+    async def _read_by_plan(self, task: HeldTask, page: Page, plan: RolloutPlan) -> Reading:
+        """By what counts, and by what is on trial: whatever that does, the first one stands."""
+        active, canary = plan.versions_for(task.id)
+        parsed = await self._pool.parse(page, active)
+        if canary is None:
+            return Reading(parsed, None)
+        tried = await self._trials.read(page, plan, active, canary, to_blame=not parsed.broke)
+        return Reading(parsed, tried)
 
     # --- committing ------------------------------------------------------------------------
 

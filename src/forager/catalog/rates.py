@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import orjson
 
+from forager.catalog.domain_of import domains_of
 from forager.catalog.events import EventKind, NewEvent
 from forager.catalog.store import rates as store
 from forager.catalog.store.rates import DomainRate, ParseCount, ParserRate, VersionRate
@@ -114,7 +115,7 @@ async def list_rates(
     async with database.connection() as connection:
         rows = await store.select_version_rates(
             connection,
-            domain=domain.lower() if domain else None,
+            domain_ids=await domains_of(connection, domain) if domain else None,
             after=_place(cursor),
             limit=limit + 1,
             recent=RECENT,

@@ -37,6 +37,8 @@ class Parsed:
     problems: tuple[FieldProblem, ...] = ()
     language: str | None = None
     seconds: float = 0.0
+    # a limit of the process: time, memory, or its life
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,6 @@ class ReadingPool:
         for process in self._processes:
             await process.stop()
 
-    async def read(
-        self, page: Page, versions: Mapping[str, str], canary: Mapping[str, str] | None
-    ) -> Reading:
-        """By what counts, and by what is on trial: whatever that does, the first one stands."""
-        active = await self.parse(page, versions)
-        tried = tried_versions(page.url, versions, canary)
-        return Reading(active, None if tried is None else await self.parse(page, tried))
-
     async def parse(self, page: Page, versions: Mapping[str, str]) -> Parsed:
         """Never raises for what a page or a parser does."""
         number = next(self._numbers)
@@ -103,7 +97,7 @@ class ReadingPool:
             answer = {"error": error.message}
         if "parser" not in answer:  # nobody came as far as choosing one
             name, version = used_parser(page.url, versions)
-            return Parsed(name, version, None, str(answer["error"]))
+            return Parsed(name, version, None, str(answer["error"]), broke=True)
         return _parsed(answer)
 
 

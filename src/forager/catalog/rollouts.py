@@ -9,12 +9,20 @@ from dataclasses import dataclass, field, replace
 
 from forager.catalog.store import rollouts as store
 from forager.catalog.store.rollouts import Rollout
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.parsers.registry import find, registry
 from forager.parsers.version import newest
 
-__all__ = ["Rollout", "RolloutPlan", "Rollouts", "load_plan", "roll_back", "roll_out"]
+__all__ = [
+    "Rollout",
+    "RolloutPlan",
+    "Rollouts",
+    "end_trial",
+    "load_plan",
+    "roll_back",
+    "roll_out",
+]
 
 # how long a worker goes on with a plan before it looks again
 REFRESH_SECONDS = 3.0
@@ -163,6 +171,14 @@ async def roll_back(database: Database, parser: str) -> Rollout:
                 hint="`forager parsers rollout NAME VERSION` makes any installed version count.",
             )
         return await store.put_rollout(connection, _undone(known))
+
+
+async def end_trial(connection: Connection, parser: str, version: str) -> Rollout | None:
+    """In the caller's transaction, what counts after the trial; None if it is not on."""
+    known = await store.lock_rollout(connection, parser)
+    if known is None or known.canary_version != version:
+        return None
+    return await store.put_rollout(connection, _undone(known))
 
 
 def _undone(known: Rollout) -> Rollout:

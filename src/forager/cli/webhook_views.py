@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from forager.cli.output import plain, show_table
+from forager.cli.event_words import words_of
+from forager.cli.output import show_table
 from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def show_events(events: Sequence[EventRow]) -> None:
             event.kind,
             event.product_id,
             event.domain,
-            orjson.dumps(plain(event.payload)).decode(),
+            words_of(event),
         )
         for event in events
     ]

@@ -160,7 +160,7 @@ async def has_event_since(
 async def select_version_rates(
     connection: Connection,
     *,
-    domain: str | None,
+    domain_ids: Sequence[int] | None,
     after: tuple[str, str, str, str] | None,
     limit: int,
     recent: int,
@@ -176,7 +176,7 @@ async def select_version_rates(
               FROM parse_rates r
               JOIN domains d ON d.id = r.domain_id
              WHERE r.day >= {_FIRST_DAY}
-               AND d.domain_name = coalesce(%(domain)s, d.domain_name)
+               AND (%(domain_ids)s::bigint[] IS NULL OR d.id = ANY(%(domain_ids)s))
                AND (d.domain_name, r.parser, r.parser_version, r.role)
                    > (%(a)s::text, %(b)s::text, %(c)s::text, %(d)s::text)
              GROUP BY d.id, r.parser, r.parser_version, r.role
@@ -201,7 +201,7 @@ async def select_version_rates(
          ORDER BY w.domain, w.parser, w.version, w.role
         """,
         {
-            "domain": domain,
+            "domain_ids": None if domain_ids is None else list(domain_ids),
             **dict(zip("abcd", after or ("", "", "", ""), strict=True)),
             "limit": limit,
             "recent": recent,

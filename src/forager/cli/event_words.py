@@ -1,0 +1,98 @@
+"""What an event tells, in a line that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from forager.cli.words import counted, on_one_line
+
+if TYPE_CHECKING:
+    from forager.catalog.store.events import EventRow
+
+Payload = Mapping[str, Any]
+
+LONGEST = 300
+
+
+def words_of(event: EventRow) -> str:
+    """One line; what is of a kind that is not known here is told name by name."""
+    tell = _WORDS.get(event.kind, _by_name)
+    return on_one_line(tell(event.payload))[:LONGEST]
+
+
+def _added(told: Payload) -> str:
+    return _named(
+        told, ", ".join(filter(None, (_money(told, "price"), _plain(told, "availability"))))
+    )
+
+
+def _price(told: Payload) -> str:
+    old = _money(told, "old", "old_currency") or "no price"
+    new = _money(told, "new") or "no price"
+    percent = told.get("percent")
+    by = f" ({percent:+g} %)" if isinstance(percent, int | float) else ""
+    return _named(told, f"{old} -> {new}{by}")
+
+
+def _availability(told: Payload) -> str:
+    return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
+
+
+def _degraded(told: Payload) -> str:
+    return (
+        f"{_share(told, 'recent_rate')} of the last {told.get('recent_pages')} pages could be read,"
+        f" {_share(told, 'week_rate')} in the week before"
+    )
+
+
+def _trial_ended(told: Payload) -> str:
+    return (
+        f"parser {told.get('parser')}: version {told.get('version')} is tried no more, version"
+        f" {told.get('active_version')} goes on: {told.get('reason')}"
+    )
+
+
+def _audit(told: Payload) -> str:
+    findings = told.get("findings")
+    if not isinstance(findings, list) or not findings:
+        return f"{told.get('checks')} checks, nothing found"
+    first = ", ".join(
+        f"{each.get('count')} {each.get('check') or each.get('name')}" for each in findings[:3]
+    )
+    return f"{counted(len(findings), 'finding')}: {first}"
+
+
+def _by_name(told: Payload) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in told.items())
+
+
+_WORDS: dict[str, Callable[[Payload], str]] = {
+    "product.added": _added,
+    "product.price_changed": _price,
+    "product.availability_changed": _availability,
+    "parser.degraded": _degraded,
+    "parser.trial_ended": _trial_ended,
+    "catalog.audit": _audit,
+}
+
+
+def _named(told: Payload, words: str) -> str:
+    name = told.get("name")
+    return f"{name}: {words}" if name else words
+
+
+def _money(told: Payload, name: str, currency: str = "currency") -> str:
+    amount = told.get(name)
+    if amount is None:
+        return ""
+    return f"{amount} {told.get(currency) or told.get('currency') or ''}".rstrip()
+
+
+def _plain(told: Payload, name: str) -> str:
+    return str(told.get(name) or "").replace("_", " ")
+
+
+def _share(told: Payload, name: str) -> str:
+    share = told.get(name)
+    return f"{share:.0%}" if isinstance(share, int | float) else "?"
