@@ -9,7 +9,7 @@ import pytest
 from api.client import Api
 from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
 from forager.access.scope import Scope
-from forager.api.routes import parsers
+from forager.api import services
 from forager.db.database import Database
 from forager.settings import Settings
 
@@ -69,13 +69,13 @@ async def test_one_backtest_at_a_time_and_for_a_minute(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oldest = {"against": next(iter(await states(api)))}
-    with parsers.BACKTESTS.taken():
+    with services.BACKTESTS.taken():
         assert (await api.post("/api/parsers/kiosk/backtest", oldest)).status == 429
-    monkeypatch.setattr(parsers, "BACKTEST_SECONDS", 0.0)
+    monkeypatch.setattr(services, "BACKTEST_SECONDS", 0.0)
     late = await api.post("/api/parsers/kiosk/backtest", oldest)
     assert (late.status, "longer" in late.json["detail"]) == (409, True)
     # and what it had taken is free again
-    monkeypatch.setattr(parsers, "BACKTEST_SECONDS", 60.0)
+    monkeypatch.setattr(services, "BACKTEST_SECONDS", 60.0)
     assert (await api.post("/api/parsers/kiosk/backtest", oldest)).json["pages"] == 0
 
 

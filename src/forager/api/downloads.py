@@ -8,6 +8,14 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from forager.api.slots import Slots
+from forager.catalog.export import ExportFormat
+
+# of files of products
+MEDIA_TYPES = {
+    ExportFormat.CSV: "text/csv; charset=utf-8",
+    ExportFormat.JSONL: "application/x-ndjson",
+    ExportFormat.PARQUET: "application/vnd.apache.parquet",
+}
 
 DOWNLOADS = Slots(4, "an export")
 

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
+from forager.api.commands import in_calls
 from forager.api.request_id import current_request_id
 from forager.errors import (
     AlreadyThere,
@@ -149,8 +150,14 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def problem_response(error: Exception) -> Response:
+def told_to_programs(error: Exception) -> Problem:
+    """The same, with calls of the API where people would be told what to type."""
     problem = problem_of(error)
+    return problem.model_copy(update={"fix": problem.fix and in_calls(problem.fix)})
+
+
+def problem_response(error: Exception) -> Response:
+    problem = told_to_programs(error)
     if problem.status == 500:
         log.error("a request failed", exc_info=error)
     return Response(

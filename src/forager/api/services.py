@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -11,6 +12,8 @@ from fastapi import Depends, Request
 from forager.access.caller import Caller
 from forager.access.scope import Scope
 from forager.api.remembered import Remembered
+from forager.api.slots import Slots
+from forager.catalog.backtest import Backtest, backtest
 from forager.catalog.holds import Holds
 from forager.catalog.products import Stats, product_stats
 from forager.catalog.tasks import Tasks, TaskStats
@@ -21,7 +24,7 @@ from forager.db.within import Within
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.sources import get_source
-from forager.errors import NotFound
+from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains import Domains
 from forager.fetch.proxies import Proxies
 from forager.jobs.bulk import Move
@@ -29,6 +32,9 @@ from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.secrets import Vault
 from forager.settings import Settings
+
+BACKTESTS = Slots(1, "a backtest")
+BACKTEST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,20 @@ class Services:
 
         found: Stats = await self.remembered.get("product stats", count)
         return found
+
+    # --- what is heavy is done one at a time, and not for ever ----------------------------------
+
+    async def backtest(self, name: str, **how: Any) -> Backtest:
+        """Compare two versions of a parser over archived pages, within a minute."""
+        with BACKTESTS.taken():
+            try:
+                async with asyncio.timeout(BACKTEST_SECONDS):
+                    return await backtest(self.database, self.settings, name, **how)
+            except TimeoutError:
+                raise NotAllowed(
+                    f"the backtest took longer than {BACKTEST_SECONDS:g} s",
+                    hint="Give a smaller limit or a domain.",
+                ) from None
 
     # --- what belongs to somebody else is as if it were not there -----------------------------
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, WithJsonSchema, model_validator
 
+from forager.api.commands import in_calls
 from forager.api.limits import MAX_BULK
 from forager.api.models.measures import Every, Seconds, interval_of
 from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
@@ -114,7 +115,7 @@ class TaskDetail(Task):
             **Task.of(report.task).model_dump(),
             "every": report.every,
             "next_at": report.next_at,
-            "why": report.why,
+            "why": in_calls(report.why),
             "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
         }
         return cls.model_validate(given)

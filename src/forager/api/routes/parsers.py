@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -18,21 +17,15 @@ from forager.api.models.parsers import (
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Reader
-from forager.api.slots import Slots
-from forager.catalog.backtest import backtest as run_backtest
 from forager.catalog.parser_overview import overview
 from forager.catalog.rates import list_rates
 from forager.catalog.rollouts import roll_back, roll_out
-from forager.errors import NotAllowed
 from forager.parsers.registry import load_parsers
 
 router = APIRouter(prefix="/parsers", tags=["parsers"])
 
 # the scope is all that is asked of the caller: parsers belong to the installation
 # ruff: noqa: ARG001
-
-BACKTESTS = Slots(1, "a backtest")
-BACKTEST_SECONDS = 60.0
 
 Name = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["amazon"])]
 
@@ -75,25 +68,14 @@ async def rollback(name: Name, here: Here, caller: Admin) -> Rollout:
 async def backtest(name: Name, order: BacktestOrder, here: Here, caller: Admin) -> BacktestReport:
     """Read archived pages with two versions and say what differs; nothing is fetched or stored.
 
-    It is answered when it is done: at most 500 pages and a minute, one at a time. For more there
-    is `forager parsers backtest`.
+    It is answered when it is done: at most 500 pages and a minute, one at a time.
     """
-    with BACKTESTS.taken():
-        try:
-            async with asyncio.timeout(BACKTEST_SECONDS):
-                report = await run_backtest(
-                    here.database,
-                    here.settings,
-                    name,
-                    version=order.version,
-                    against=order.against,
-                    domain=order.domain,
-                    history=order.history,
-                    limit=order.limit,
-                )
-        except TimeoutError:
-            raise NotAllowed(
-                f"the backtest took longer than {BACKTEST_SECONDS:g} s",
-                hint="Give a smaller limit or a domain, or run `forager parsers backtest`.",
-            ) from None
+    report = await here.backtest(
+        name,
+        version=order.version,
+        against=order.against,
+        domain=order.domain,
+        history=order.history,
+        limit=order.limit,
+    )
     return BacktestReport.of(report)

@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.api.downloads import download
+from forager.api.downloads import MEDIA_TYPES, download
+from forager.api.images import IMAGE_TYPES, image_answer
 from forager.api.models.measures import Moment
 from forager.api.models.products import (
     Audit,
@@ -26,10 +27,9 @@ from forager.catalog import products
 from forager.catalog.audit import audit_catalog, last_audit
 from forager.catalog.export import Export, ExportFormat, export_stream
 from forager.catalog.filters import Filters, Order
-from forager.catalog.images.showing import find_image, read_image
 from forager.catalog.price_history import price_history
 from forager.catalog.search import MAX_CHARACTERS, search_products
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
 
 router = APIRouter(prefix="/products", tags=["products"])
@@ -38,21 +38,6 @@ router = APIRouter(prefix="/products", tags=["products"])
 # ruff: noqa: ARG001
 
 AUDITS = Slots(1, "an audit")
-
-MEDIA_TYPES = {
-    ExportFormat.CSV: "text/csv; charset=utf-8",
-    ExportFormat.JSONL: "application/x-ndjson",
-    ExportFormat.PARQUET: "application/vnd.apache.parquet",
-}
-# kinds that are nothing but pixels
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "image/bmp")
-# an image came from somebody else's server: whatever is in it, it is shown and nothing more
-IMAGE_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "private, max-age=3600",
-}
 
 ProductId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
@@ -246,12 +231,4 @@ async def image(
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """The stored file of one of a product's images."""
-    found = await find_image(here.database, product_id, position)
-    etag = f'"{found.content_hash.hex()}"'
-    headers = {**IMAGE_HEADERS, "ETag": etag}
-    if etag in if_none_match:
-        return Response(status_code=304, headers=headers)
-    if found.media_type not in IMAGE_TYPES:
-        raise NotFound(f"image {position} of product {product_id} is of a kind that is not shown")
-    data = await read_image(here.settings, found)
-    return Response(data, headers=headers, media_type=found.media_type)
+    return await image_answer(here, product_id, position, if_none_match)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import Path
 
-from forager.api.routes.parsers import BACKTEST_SECONDS, BACKTESTS
-from forager.catalog.backtest import Backtest, backtest
+from forager.api.services import BACKTEST_SECONDS
+from forager.catalog.backtest import Backtest
 from forager.catalog.parser_overview import overview
 from forager.catalog.rates import list_rates, share
 from forager.catalog.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.errors import InvalidInput, NotAllowed
+from forager.errors import InvalidInput
 from forager.parsers.registry import load_parsers
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
@@ -103,21 +102,11 @@ def _undoable(plan: RolloutPlan) -> list[str]:
 async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
     if not form.text("against"):
         raise InvalidInput("a backtest needs the version to compare with")
-    try:
-        with BACKTESTS.taken():
-            async with asyncio.timeout(BACKTEST_SECONDS):
-                return await backtest(
-                    visit.here.database,
-                    visit.here.settings,
-                    form.text("name"),
-                    version=form.text("version") or None,
-                    against=form.text("against"),
-                    domain=form.text("domain") or None,
-                    history=form.checked("history"),
-                    limit=limit,
-                )
-    except TimeoutError:
-        raise NotAllowed(
-            f"the backtest took longer than {BACKTEST_SECONDS:g} s",
-            hint="Give a smaller limit or a domain, or run `forager parsers backtest`.",
-        ) from None
+    return await visit.here.backtest(
+        form.text("name"),
+        version=form.text("version") or None,
+        against=form.text("against"),
+        domain=form.text("domain") or None,
+        history=form.checked("history"),
+        limit=limit,
+    )

@@ -9,9 +9,8 @@ from typing import Annotated
 from fastapi import Header, Path
 from starlette.responses import Response
 
-from forager.api.downloads import download
-from forager.api.routes.products import MEDIA_TYPES
-from forager.api.routes.products import image as stored_image
+from forager.api.downloads import MEDIA_TYPES, download
+from forager.api.images import image_answer
 from forager.catalog import products
 from forager.catalog.export import Export, ExportFormat, export_stream
 from forager.catalog.filters import Filters, Order
@@ -115,7 +114,7 @@ async def image(
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """The stored file, under the API's headers: it may be anything, and is only to be looked at."""
-    return await stored_image(product_id, position, visit.here, visit.caller, if_none_match)
+    return await image_answer(visit.here, product_id, position, if_none_match)
 
 
 @action(router, "/products/{product_id}/recrawl")
