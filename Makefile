@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check screenshots bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check screenshots bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -37,6 +37,9 @@ check: $(READY) ## Format, lint, types, package boundaries
 
 screenshots: $(READY) ## Take every page of the dashboard into build/screenshots (needs Chromium)
 	@PYTHONPATH=tests $(BIN)/python -m tests.screenshots
+
+bench: $(READY) ## Measure everything (about 35 minutes; PARTS=queue,crawl for some, QUICK=1 to try it)
+	@$(BIN)/python -m benchmarks.bench --parts "$(PARTS)" $(if $(QUICK),--quick)
 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue

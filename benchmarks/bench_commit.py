@@ -1,12 +1,14 @@
-"""Cost of a crawl's commit as the crawl grows: bench_commit.py [ROUNDS], 1,500 by default.
+"""Cost of a crawl's commit as the crawl grows.
 
-Two crawls in one embedded database, one with 10,000 settled URLs and one with 1,000,000, each with
-as many pending ones; batches of 50 pages with 250 new links are committed to both in turn, by the
-code that crawls.
+    python -m benchmarks.bench_commit [--rounds 500] [--sizes 10000,100000,1000000,2000000]
+
+Crawls in one embedded database with so many settled URLs, each with as many pending ones; batches
+of 50 pages with 250 new links are committed to all in turn, by the code that crawls.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import sys
@@ -44,7 +46,7 @@ from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 
-SIZES = (10_000, 1_000_000)
+SIZES = "10000,100000,1000000,2000000"
 PAGES = 50
 LINKS = 5
 WARM_UP = 20
@@ -79,6 +81,11 @@ class GrownCrawl:
             lambda _: None,
         )
         self._place = START
+
+    @property
+    def measured(self) -> list[float]:
+        """Without the first ones, which find nothing in memory."""
+        return self.milliseconds[WARM_UP:]
 
     async def fill(self) -> None:
         async with self._context.database.connection() as connection:
@@ -147,40 +154,62 @@ async def _no_register(_: str) -> None:
     return None
 
 
-async def main(rounds: int) -> None:
-    load_kinds()
-    report = Report("Cost of a commit")
+async def measure(rounds: int, sizes: list[int], report: Report) -> None:
     with tempfile.TemporaryDirectory() as name, join_server(Path(name) / "home") as use:
         report.table(("machine", ""), describe_machine(Path(name)))
         schema.upgrade(use.url)
         async with Database(use.url) as database:
             settings = Settings(home=Path(name))
-            crawls = [await _grown(database, settings, size, Path(name)) for size in SIZES]
+            crawls = []
+            for size in sizes:
+                print(f"filling a crawl of {size:,} settled URLs", file=sys.stderr)
+                crawls.append(await _grown(database, settings, size, Path(name)))
             await _checkpoint(database)
+            print(f"{rounds:,} commits to each", file=sys.stderr)
             for _ in range(rounds + WARM_UP):
                 for crawl in crawls:
                     await crawl.commit()
+    report_growth(report, crawls)
+    report_checkpoint(report, crawls[0], crawls[-1], rounds)
+
+
+def report_growth(report: Report, crawls: list[GrownCrawl]) -> None:
+    report.heading("A commit against the size of the crawl, in milliseconds")
     report.text(
-        f"Commits of {PAGES} pages and {PAGES * LINKS} new URLs, made in turn in a crawl with "
-        f"{SIZES[0]:,} and in one with {SIZES[1]:,} settled URLs. After a checkpoint PostgreSQL "
-        "logs each page of an index whole when it is first written, and the larger crawl has "
-        "more of them: the difference fades until the next checkpoint."
+        f"Commits of {PAGES} pages and {PAGES * LINKS} new URLs, made in turn in crawls with so "
+        "many settled URLs and as many pending ones."
     )
+    smallest = statistics.mean(crawls[0].measured)
+    rows = []
+    for crawl in crawls:
+        mean = statistics.mean(crawl.measured)
+        p90 = statistics.quantiles(crawl.measured, n=10, method="inclusive")[-1]
+        middle = statistics.median(crawl.measured)
+        cells = [*(f"{ms:.1f}" for ms in (middle, mean, p90)), f"{mean / smallest:.2f}"]
+        rows.append([f"{crawl.size:,}", *cells])
+    report.table(("visited URLs", "median", "mean", "p90", "mean, against the first"), rows)
+
+
+def report_checkpoint(report: Report, small: GrownCrawl, large: GrownCrawl, rounds: int) -> None:
+    report.heading("The smallest and the largest after a checkpoint")
+    report.text(
+        "After a checkpoint PostgreSQL logs each page of an index whole when it is first written, "
+        "and the larger crawl has more of them: the difference fades until the next checkpoint."
+    )
+    step = max(1, rounds // PARTS)
+    names = [
+        f"{crawl.size:,}: {kind} ms" for kind in ("median", "mean") for crawl in (small, large)
+    ]
     report.table(
-        ("commits after a checkpoint", *(f"{size:,}: median ms" for size in SIZES), "ratio",
-         *(f"{size:,}: mean ms" for size in SIZES), "ratio"),
-        [_row(crawls, start, rounds // PARTS) for start in range(0, rounds, rounds // PARTS)]
-        + [_row(crawls, 0, rounds)],
-    )  # fmt: skip
-    print(report.write("commit.md"))
+        ("commits after a checkpoint", *names[:2], "ratio", *names[2:], "of means"),
+        [_row(small, large, start, step) for start in range(0, step * PARTS, step)],
+    )
 
 
-def _row(crawls: list[GrownCrawl], start: int, count: int) -> list[str]:
-    first = WARM_UP + start
-    small, large = (crawl.milliseconds[first : first + count] for crawl in crawls)
+def _row(small: GrownCrawl, large: GrownCrawl, start: int, count: int) -> list[str]:
     cells = [f"{start + 1:,} to {start + count:,}"]
     for average in (statistics.median, statistics.mean):
-        below, above = average(small), average(large)
+        below, above = (average(crawl.measured[start : start + count]) for crawl in (small, large))
         cells += [f"{below:.1f}", f"{above:.1f}", f"{above / below:.2f}"]
     return cells
 
@@ -212,5 +241,18 @@ async def _checkpoint(database: Database) -> None:
         await connection.execute("CHECKPOINT")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=500, help="commits to each crawl")
+    parser.add_argument("--sizes", default=SIZES, help="settled URLs, with commas")
+    options = parser.parse_args()
+    load_kinds()
+    report = Report("Cost of a commit")
+    report.text("Made by `python -m benchmarks.bench_commit`.")
+    sizes = [int(size) for size in options.sizes.split(",")]
+    asyncio.run(measure(options.rounds, sizes, report))
+    print(report.write("commit.md"))
+
+
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_500))
+    main()

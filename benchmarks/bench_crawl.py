@@ -7,34 +7,28 @@ stores nothing. Run it with `make bench-crawl`.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.crawls import (
+    ARCHIVE_ONLY,
+    OF_A_CRAWL,
+    Crawl,
+    crawl_with_forager,
+    crawl_with_peer,
+    install_peers,
+)
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from benchmarks.sites import SITES, Site, missing_packages, served
-from benchmarks.usage import Usage, run_measured
-from forager.db.embedded import join_server
-
-HERE = Path(__file__).parent
-PEERS = HERE.parent / ".venv-bench"
 
 FULL = "Forager, full job (sections, generation, search index)"
 REFRESH = "Forager, refresh of an unchanged site"
 PAGES = "Forager, archive and ledger only"
-FORAGERS: dict[str, tuple[str, ...]] = {FULL: (), PAGES: ("--no-documents",)}
-
-# processes of a crawl by a word of their command lines
-PARTS = {"forager.jobs": "runner", "forager.crawl.extractor": "extraction"}
-# what a refresh is measured by: the rest is the command itself, however large the site
-OF_A_CRAWL = ("runner", "extraction", "PostgreSQL")
+FORAGERS: dict[str, tuple[str, ...]] = {FULL: (), PAGES: ARCHIVE_ONLY}
 
 SCRAPY = "Scrapy, JOBDIR, markdown"
 CONTENDERS: dict[str, tuple[str, ...]] = {
@@ -45,53 +39,28 @@ CONTENDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One crawl. `seconds` is the crawl itself, `whole` the command with its start and end."""
-
-    pages: int
-    seconds: float
-    usage: Usage
-
-    @property
-    def rate(self) -> float:
-        return self.pages / self.seconds
-
-    def ms_per_page(self, part: str) -> float:
-        return 1000 * self.usage.parts[part] / self.pages
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="crawls of each kind")
-    rounds: int = parser.parse_args().rounds
+    parser.add_argument("--sites", type=int, default=len(SITES), help="only the first ones")
+    options = parser.parse_args()
+    rounds: int = options.rounds
     missing = missing_packages()
     if missing:
         raise SystemExit(f"needed for this benchmark: apt-get install {' '.join(missing)}")
-    _install_peers()
+    install_peers()
     report = Report("Crawling: Forager and its peers")
     with TemporaryDirectory(prefix="forager-bench-") as folder:
         report.table(["machine", ""], describe_machine(Path(folder)))
-        for site in SITES:
-            _compare(site, Path(folder), report, rounds)
+        for number, site in enumerate(SITES[: options.sites]):
+            # the other sites are larger, and vary less
+            _compare(site, Path(folder), report, max(1, rounds // 3) if number else rounds)
     _explain(report, rounds)
     print(report.write("crawl.md"))
 
 
-def _install_peers() -> None:
-    """The peers live in an environment of their own: they are no dependency of Forager."""
-    lock = HERE / "requirements.lock"
-    ready = PEERS / ".ready"
-    if ready.exists() and ready.stat().st_mtime >= lock.stat().st_mtime:
-        return
-    subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    pip = [str(PEERS / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--require-hashes", "--requirement", str(lock)], check=True)
-    ready.touch()
-
-
 def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
-    results: dict[str, list[Result]] = {}
+    results: dict[str, list[Crawl]] = {}
     with served(site) as url:
         for number in range(rounds):
             _say(f"{site.package}, round {number + 1} of {rounds}")
@@ -99,13 +68,13 @@ def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
                 # a home of its own: nothing is there from before that could be unchanged
                 with TemporaryDirectory(dir=folder) as home:
                     results.setdefault(name, []).append(
-                        _crawl_with_forager(url, Path(home), options)
+                        crawl_with_forager(url, Path(home), options)
                     )
             for name, (script, *words) in CONTENDERS.items():
-                results.setdefault(name, []).append(_crawl_with_peer(script, words, url, folder))
+                results.setdefault(name, []).append(crawl_with_peer(script, words, url, folder))
             with TemporaryDirectory(dir=folder) as home:
-                _crawl_with_forager(url, Path(home), ())
-                results.setdefault(REFRESH, []).append(_crawl_with_forager(url, Path(home), ()))
+                crawl_with_forager(url, Path(home), ())
+                results.setdefault(REFRESH, []).append(crawl_with_forager(url, Path(home), ()))
     report.heading(f"{site.package}")
     report.table(
         [
@@ -123,7 +92,7 @@ def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
     _say_parts(report, results)
 
 
-def _say_parts(report: Report, results: dict[str, list[Result]]) -> None:
+def _say_parts(report: Report, results: dict[str, list[Crawl]]) -> None:
     """Where the processor time of Forager's crawls goes, in milliseconds per page."""
     names = [*OF_A_CRAWL, "command"]
     shares = {
@@ -146,7 +115,7 @@ def _say_parts(report: Report, results: dict[str, list[Result]]) -> None:
     report.text(_what_ten_times_means(results, first))
 
 
-def _what_ten_times_means(results: dict[str, list[Result]], ms: float) -> str:
+def _what_ten_times_means(results: dict[str, list[Crawl]], ms: float) -> str:
     """The aim as processor time: what all cores have for one page, and what a page takes."""
     cores = os.cpu_count() or 1
     goal = 10 * statistics.median(result.rate for result in results[SCRAPY])
@@ -157,7 +126,7 @@ def _what_ten_times_means(results: dict[str, list[Result]], ms: float) -> str:
     )
 
 
-def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
+def _rows(results: dict[str, list[Crawl]]) -> list[list[str]]:
     full, pages = (
         statistics.median(result.rate for result in results[name]) for name in (FULL, PAGES)
     )
@@ -180,32 +149,11 @@ def _rows(results: dict[str, list[Result]]) -> list[list[str]]:
     return rows
 
 
-def _crawl_with_forager(url: str, home: Path, options: Sequence[str]) -> Result:
-    """Through the command a user calls; the database's work is counted in."""
-    with join_server(home) as server:
-        command = [
-            str(Path(sys.executable).parent / "forager"), "--home", str(home), "crawl", url,
-            "--concurrency", "64", "--delay", "0", "--allow-private", "--json", *options,
-        ]  # fmt: skip
-        environment = {**os.environ, "NO_COLOR": "1"}
-        usage = run_measured(command, also=server.pid, env=environment, parts=PARTS)
-    answer = json.loads(usage.output)
-    return Result(answer["pages"], answer["seconds"], usage)
-
-
-def _crawl_with_peer(script: str, words: Sequence[str], url: str, folder: Path) -> Result:
-    with TemporaryDirectory(dir=folder) as storage:
-        program = [str(PEERS / "bin/python"), str(HERE / "contenders" / script)]
-        command = [*program, url, storage, *words]
-        usage = run_measured(command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage})
-    answer = json.loads(usage.output.splitlines()[-1])
-    return Result(answer["pages"], answer["seconds"], usage)
-
-
 def _explain(report: Report, rounds: int) -> None:
     report.heading("How to read this")
     report.text(
-        f"Rounds: {rounds}; the median is shown, and the crawlers take turns. pages/s is the "
+        f"Rounds: {rounds}, of the larger site {max(1, rounds // 3)}; the median is shown, and the "
+        "crawlers take turns. pages/s is the "
         "crawl itself as each crawler times it, from its first request to its last write; starting "
         "and stopping the command is in the last column. CPU counts all processes, and for Forager "
         "its PostgreSQL too. Memory is proportional (PSS), summed over all processes, and for "

@@ -41,6 +41,8 @@ from forager.logs import configure_logs
 from forager.settings import Settings
 
 SMALL = 1_000
+# of queues between the small one and the large one
+LENGTHS = (10_000, 100_000)
 JOBS = 800
 BEAT_WORKERS = 50
 BEAT_ROUNDS = 60
@@ -105,6 +107,25 @@ class Bench:
                     samples.setdefault((measure.name, table), []).append(rate)
         return {key: statistics.median(values) for key, values in samples.items()}
 
+    async def claims(self, tables: Sequence[Table]) -> dict[Table, tuple[float, float]]:
+        """Milliseconds of one claim, of one job and of a batch, by the length of the queue."""
+        samples: dict[Table, list[tuple[float, float]]] = {table: [] for table in tables}
+        for _ in self._progress.track(range(self._rounds), description="claims by length"):
+            for table in tables:
+                one = await claim_rate(table, JOBS // 4, limit=1, claimers=1)
+                batch = await claim_rate(table, JOBS, limit=BATCH, claimers=1)
+                samples[table].append((1000 / one, 1000 * BATCH / batch))
+        return {
+            table: (statistics.median(a for a, _ in found), statistics.median(b for _, b in found))
+            for table, found in samples.items()
+        }
+
+    def lengths(self, tables: Sequence[Table]) -> list[Table]:
+        """The small queue, some between, and the large one."""
+        small, large, _ = tables
+        between = [load_table(self._server, rows) for rows in LENGTHS if rows < large.rows]
+        return [small, *between, large]
+
     async def beats(self, table: Table) -> list[Beats]:
         runs = []
         for _ in self._progress.track(range(BEAT_RUNS), description="heartbeats"):
@@ -134,6 +155,7 @@ class Bench:
 async def measure_all(bench: Bench, report: Report) -> None:
     tables = bench.load()
     report_rates(report, tables, await bench.rates(tables))
+    report_claims(report, await bench.claims(bench.lengths(tables)))
     report_beats(report, tables[1], await bench.beats(tables[1]))
     report_worker(report, *await bench.worker())
 
@@ -162,6 +184,15 @@ def report_rates(
         f"{unsafe.rows:,} rows, no wait",
     )
     report.table(head, rows)
+
+
+def report_claims(report: Report, claims: dict[Table, tuple[float, float]]) -> None:
+    report.heading("A claim against the length of the queue, in milliseconds")
+    report.text("One worker, medians of the rounds; the tables take turns.")
+    report.table(
+        ("pending jobs", "one job", f"{BATCH} jobs"),
+        [(f"{table.rows:,}", *(f"{ms:.2f}" for ms in claims[table])) for table in claims],
+    )
 
 
 def report_beats(report: Report, table: Table, runs: list[Beats]) -> None:

@@ -1,11 +1,17 @@
-"""A report as markdown: the same text on the screen and in `benchmarks/results/`."""
+"""A report: as markdown on the screen and in the folder of results, and as data beside it."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+# another folder for runs that are too small to be quoted
+RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).parent / "results")
+DATA = RESULTS / "data"
+MACHINE = "machine"
 
 Row = Sequence[str]
 
@@ -14,9 +20,14 @@ class Report:
     """Headings, sentences and tables, in the order they were added."""
 
     def __init__(self, title: str) -> None:
+        self._title = title
         self._parts = [f"# {title}"]
+        self._heading = ""
+        self._machine: dict[str, str] = {}
+        self._tables: list[dict[str, Any]] = []
 
     def heading(self, text: str) -> None:
+        self._heading = text
         self._parts.append(f"## {text}")
 
     def text(self, text: str) -> None:
@@ -24,16 +35,30 @@ class Report:
 
     def table(self, head: Row, rows: Sequence[Row]) -> None:
         """The first column is words, the others are numbers."""
-        widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-        rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-        self._parts.append("\n".join(_line(row, widths) for row in (head, rule, *rows)))
+        self._parts.append(as_table(head, rows))
+        if head[0] == MACHINE:
+            self._machine = {row[0]: row[1] for row in rows}
+        else:
+            self._tables.append(
+                {"heading": self._heading, "head": [*head], "rows": [*map(list, rows)]}
+            )
 
     def write(self, name: str) -> str:
-        """Save the report under a name; its text."""
+        """Save the report under a name, and its tables as data; its text."""
         text = "\n\n".join(self._parts) + "\n"
-        RESULTS.mkdir(exist_ok=True)
+        DATA.mkdir(parents=True, exist_ok=True)
         (RESULTS / name).write_text(text, encoding="utf-8")
+        kept = {"title": self._title, "page": name, MACHINE: self._machine, "tables": self._tables}
+        lines = json.dumps(kept, indent=1, ensure_ascii=False)
+        (DATA / name).with_suffix(".json").write_text(lines + "\n", encoding="utf-8")
         return text
+
+
+def as_table(head: Row, rows: Sequence[Row]) -> str:
+    """A table of markdown that is read well as text, too."""
+    widths = [max(3, *(len(row[column]) for row in (head, *rows))) for column in range(len(head))]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(_line(row, widths) for row in (head, rule, *rows))
 
 
 def _line(cells: Row, widths: Sequence[int]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import grp
+import os
 import shutil
 import socket
 import subprocess
@@ -29,6 +31,7 @@ SITES = (
 
 CONFIGURATION = """
 daemon off;
+{user}
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
@@ -47,9 +50,13 @@ http {{
 """
 
 
+def nginx() -> str | None:
+    return shutil.which("nginx", path=_PATH)
+
+
 def missing_packages() -> list[str]:
     missing = [site.package for site in SITES if not site.folder.is_dir()]
-    return missing if shutil.which("nginx", path=_PATH) else ["nginx-light", *missing]
+    return missing if nginx() else ["nginx-light", *missing]
 
 
 _PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
@@ -62,16 +69,24 @@ def served(site: Site) -> Iterator[str]:
         port = _free_port()
         configuration = Path(folder) / "nginx.conf"
         configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=port, root=site.folder), encoding="utf-8"
+            CONFIGURATION.format(folder=folder, port=port, root=site.folder, user=_user()),
+            encoding="utf-8",
         )
-        nginx = shutil.which("nginx", path=_PATH) or "nginx"
-        server = subprocess.Popen([nginx, "-c", str(configuration)], stderr=subprocess.DEVNULL)
+        program = [nginx() or "nginx", "-c", str(configuration)]
+        server = subprocess.Popen(program, stderr=subprocess.DEVNULL)
         try:
             _wait_for(port)
             yield f"http://127.0.0.1:{port}/{site.start}"
         finally:
             server.terminate()
             server.wait(10)
+
+
+def _user() -> str:
+    """Started by root, nginx would read files as nobody, who may not enter a temporary folder."""
+    if os.getuid() != 0:
+        return ""
+    return f"user root {grp.getgrgid(0).gr_name};"
 
 
 def _free_port() -> int:

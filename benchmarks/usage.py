@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ class Usage:
     peak_mb: float
     # processor time by part of the command, where parts were asked for
     parts: Mapping[str, float] = field(default_factory=dict)
+    # peak of each part by itself, in MB; they need not fall together
+    memory: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_measured(
@@ -43,11 +46,11 @@ def run_measured(
     before = tree_cpu(also)
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
-    peak = _Peak([process.pid, *([also] if also else [])])
+    peak = _Peak(process.pid, also, parts or {})
     work = _Parts(process.pid, parts or {})
     output = process.communicate()[0]
     seconds = time.perf_counter() - started
-    memory = peak.stop()
+    peak.stop()
     by_part = work.stop()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with code {process.returncode}\n{output}")
@@ -55,7 +58,7 @@ def run_measured(
     if by_part:
         by_part["command"] = ours - sum(by_part.values())
         by_part["PostgreSQL"] = server
-    return Usage(output, seconds, ours + server, memory, by_part)
+    return Usage(output, seconds, ours + server, peak.megabytes, by_part, peak.by_part())
 
 
 _counted = 0.0
@@ -86,33 +89,46 @@ def _cpu_with_ended_children(pid: int) -> float:
 
 
 class _Peak:
-    """Samples the memory of process trees; shared pages are shared out (PSS)."""
+    """Samples the memory of a command and of a server; shared pages are shared out (PSS)."""
 
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = pids
+    def __init__(self, pid: int, also: int | None, names: Mapping[str, str]) -> None:
+        self._pid = pid
+        self._also = also
+        self._names = names
         self._peak = 0
+        self._parts: Counter[str] = Counter()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
 
-    def stop(self) -> float:
+    def stop(self) -> None:
         self._done.set()
         self._thread.join()
+
+    @property
+    def megabytes(self) -> float:
         return self._peak / 2**20
+
+    def by_part(self) -> dict[str, float]:
+        return {name: size / 2**20 for name, size in self._parts.items()}
 
     def _sample(self) -> None:
         while not self._done.wait(SAMPLE):
-            self._peak = max(self._peak, sum(_memory(pid) for pid in self._pids))
+            now: Counter[str] = Counter()
+            for pid in (self._pid, *_below(self._pid)):
+                now[_named(pid, self._names) or "command"] += _memory(pid)
+            if self._also is not None:
+                now["PostgreSQL"] = sum(map(_memory, (self._also, *_below(self._also))))
+            self._peak = max(self._peak, now.total())
+            self._parts |= now  # the larger of each
 
 
 def _memory(pid: int) -> int:
-    total = 0
-    with contextlib.suppress(psutil.Error):
-        leader = psutil.Process(pid)
-        for process in (leader, *leader.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_full_info().pss
-    return total
+    try:
+        pss: int = psutil.Process(pid).memory_full_info().pss
+    except psutil.Error:
+        return 0
+    return pss
 
 
 class _Parts:
@@ -142,13 +158,18 @@ class _Parts:
             for pid in _below(self._pid):
                 with contextlib.suppress(OSError):
                     # every time: between fork and exec a child has its parent's name
-                    if name := self._named(pid):
+                    if name := _named(pid, self._names):
                         self._part_of[pid] = name
                         self._used[pid] = _own_cpu(pid)
 
-    def _named(self, pid: int) -> str | None:
+
+def _named(pid: int, names: Mapping[str, str]) -> str | None:
+    """Which part a process is, by its command line; None also when it is gone."""
+    try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        return next((name for word, name in self._names.items() if word in words), None)
+    except OSError:
+        return None
+    return next((name for word, name in names.items() if word in words), None)
 
 
 def _below(pid: int) -> Iterator[int]:
