@@ -23,6 +23,7 @@ from forager.fetch.client import ClientOptions
 from forager.fetch.proxy_probe import ProxyProber
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
+from forager.metrics.recorder import recording
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -57,7 +58,8 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
     for task in tasks:
         task.add_done_callback(_say_if_it_failed)
     try:
-        yield
+        async with recording(database, settings):
+            yield
     finally:
         for task in tasks:
             task.cancel()

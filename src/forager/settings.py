@@ -260,6 +260,19 @@ class Settings(BaseSettings):
         default=16, ge=2, le=1000, description="Database connections one API process may open."
     )
 
+    # --- operating -------------------------------------------------------------------------
+    metrics_open: bool = Field(
+        default=False,
+        description="Show `/metrics` to whoever can connect; otherwise it needs a key, as the API"
+        " does.",
+    )
+    traces_url: str | None = Field(
+        default=None,
+        pattern="^https?://",
+        description="Where OpenTelemetry traces are sent (OTLP over HTTP), as"
+        " `http://127.0.0.1:4318`; by default to OTEL_EXPORTER_OTLP_ENDPOINT, if that is set.",
+    )
+
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, home: Path) -> Path:

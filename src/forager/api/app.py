@@ -9,10 +9,11 @@ from starlette.middleware import Middleware
 
 from forager import __version__
 from forager.access.permits import Permits
-from forager.api import health, reference
+from forager.api import health, metrics, reference
 from forager.api.authentication import Authentication
 from forager.api.conditional import Conditional
 from forager.api.limits import BodyLimit
+from forager.api.observation import Observation
 from forager.api.openapi import describe
 from forager.api.origins import Origins, names_of
 from forager.api.problems import answer_with_problem
@@ -77,6 +78,7 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.include_router(reference.router, prefix="/api")
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
@@ -87,11 +89,13 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
 def _middleware(settings: Settings, database: Database) -> list[Middleware]:
     """From the outside in: each may refuse what the next then never sees."""
     return [
+        Middleware(Observation),
         Middleware(RequestIds),
         Middleware(Origins, names=names_of(settings)),
         Middleware(
             Authentication,
             database=database,
+            metrics_open=settings.metrics_open,
             permits=Permits(database, settings.api_requests_per_minute),
         ),
         Middleware(BodyLimit, max_bytes=int(settings.api_max_body_mb * 1_000_000)),

@@ -15,25 +15,32 @@ from forager.db.database import Database
 PROTECTED = "/api/"
 # how to call the API is no secret
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
+METRICS = "/metrics"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 class Authentication:
     """Puts the caller into the request's state, or refuses it."""
 
-    def __init__(self, app: ASGIApp, *, database: Database, permits: Permits) -> None:
+    def __init__(
+        self, app: ASGIApp, *, database: Database, permits: Permits, metrics_open: bool
+    ) -> None:
         self._app = app
+        self._open = OPEN | {METRICS} if metrics_open else OPEN
         self._database = database
         self._permits = permits
         # keys are never deleted, so once there is one there is one for ever
         self._keys_exist = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_protected(scope["path"]):
+        if scope["type"] == "http" and self._is_protected(scope["path"]):
             caller = await self._caller(scope)
             await self._permits.take(caller)
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
+
+    def _is_protected(self, path: str) -> bool:
+        return (path.startswith(PROTECTED) or path == METRICS) and path not in self._open
 
     async def _caller(self, scope: Scope) -> Caller:
         headers = Headers(scope=scope)
@@ -48,10 +55,6 @@ class Authentication:
                 hint="Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key.",
             )
         return LOCAL
-
-
-def _is_protected(path: str) -> bool:
-    return path.startswith(PROTECTED) and path not in OPEN
 
 
 def _key_of(headers: Headers) -> str | None:

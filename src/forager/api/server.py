@@ -18,7 +18,9 @@ from forager.api.origins import is_loopback
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.logs import get_logger
+from forager.metrics.recorder import recording
 from forager.settings import Settings
+from forager.tracing import tracing
 
 log = get_logger("api")
 
@@ -66,8 +68,9 @@ async def serve(
     line = bind(settings)
     app = create_app(settings, database)
     log.info("api listens", address=_address(line), keys=has_keys)
-    with line, extend(app):
-        await _run(app, database, line, stopping, started)
+    with line, extend(app), tracing(settings, "api"):
+        async with recording(database, settings):
+            await _run(app, database, line, stopping, started)
 
 
 async def _run(

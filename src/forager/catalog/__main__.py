@@ -19,6 +19,7 @@ from forager.catalog.worker import TaskWorker
 from forager.db.database import RUNNER_LIMITS, Database
 from forager.errors import LeaseLost
 from forager.logs import configure_logs, get_logger
+from forager.metrics.recorder import recording
 
 log = get_logger("tasks")
 
@@ -45,7 +46,7 @@ async def _run(instructions: Instructions, parent: socket.socket) -> None:
         limits=RUNNER_LIMITS,
         max_size=CONNECTIONS,
     )
-    async with database:
+    async with database, recording(database, settings):
         worker: TaskWorker | None = None
 
         def stop() -> None:

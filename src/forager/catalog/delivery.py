@@ -28,6 +28,7 @@ from forager.db.database import Database
 from forager.db.patience import Patience
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
+from forager.metrics.recorded import WEBHOOK_DELIVERIES
 from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings
 
@@ -157,6 +158,8 @@ class Deliverer:
                 await outbox.mark_failed(connection, failures)
             if gone:
                 await store.set_active(connection, receiver.id, False, "it answered 410 Gone")
+        WEBHOOK_DELIVERIES.add("taken", amount=len(taken))
+        WEBHOOK_DELIVERIES.add("refused", amount=len(failures))
         if gone:
             log.warning("webhook disabled", webhook=receiver.id, reason="it answered 410 Gone")
         elif answers and not taken:

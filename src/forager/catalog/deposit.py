@@ -26,7 +26,7 @@ from forager.catalog.attempt import (
 from forager.catalog.causes import Cause
 from forager.catalog.page_cache import PageCache, page_of
 from forager.catalog.schedule import Completion, complete_tasks
-from forager.catalog.settling import in_halves, patiently, say_lost, settle
+from forager.catalog.settling import in_halves, patiently, record, say_lost, settle
 from forager.catalog.store import dead_letters
 from forager.catalog.store import stages as store
 from forager.catalog.writer import touch_unchanged
@@ -95,6 +95,7 @@ class Deposit:
             await self._write_unchanged(connection, mine)
             await settle(connection, self._who, [download.attempt for download in mine])
         say_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
+        record(Stage.DOWNLOAD, [download.attempt for download in mine])
         for download in mine:
             if download.response is not None and download.attempt.ref is not None:
                 self._cache.put(download.task.id, download.attempt.ref, page_of(download.response))
@@ -148,6 +149,7 @@ class Deposit:
         async with self._database.transaction() as connection:
             if await store.lock_held(connection, self._who, [task]):
                 await settle(connection, self._who, [attempt])
+        record(Stage.DOWNLOAD, [attempt])
 
 
 def _validator(response: Response, name: str) -> str | None:

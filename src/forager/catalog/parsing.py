@@ -30,7 +30,7 @@ from forager.catalog.page_cache import Page, PageCache, archived_page
 from forager.catalog.reading import Parsed, Reading, ReadingPool
 from forager.catalog.rollouts import RolloutPlan, Rollouts
 from forager.catalog.schedule import Completion, complete_tasks
-from forager.catalog.settling import in_halves, say_lost, settle
+from forager.catalog.settling import in_halves, record, say_lost, settle
 from forager.catalog.store import dead_letters
 from forager.catalog.store import stages as store
 from forager.catalog.trials import Trials
@@ -251,6 +251,7 @@ class ParseStage:
             await settle(connection, self._who, attempts)
             await self._complete(connection, mine, written)
         say_lost(Stage.PARSE, [read.task for read in batch], kept)
+        record(Stage.PARSE, attempts)
 
     async def _write_products(
         self, connection: Connection, batch: Sequence[ReadTask]
@@ -304,10 +305,11 @@ class ParseStage:
 
     async def _refuse(self, read: ReadTask, cause: Cause) -> None:
         """What cannot be written is a failure of that one task."""
-        refused = replace(read, reading=None, cause=cause)
+        attempt = self._attempt(replace(read, reading=None, cause=cause), None)
         async with self._database.transaction() as connection:
             if await store.lock_held(connection, self._who, [read.task]):
-                await settle(connection, self._who, [self._attempt(refused, None)])
+                await settle(connection, self._who, [attempt])
+        record(Stage.PARSE, [attempt])
 
 
 async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -17,6 +18,7 @@ from forager.errors import GiveUp
 from forager.extract.product.plain import from_plain
 from forager.extract.product.record import Product
 from forager.extract.text import scalar_values
+from forager.metrics.recorded import EXTRACTION_SECONDS
 from forager.parsers.parser import FieldProblem
 from forager.parsers.registry import chosen_parser, loaded_modules
 from forager.sandbox.process import Sandbox, SandboxLimits
@@ -91,10 +93,12 @@ class ReadingPool:
             "versions": dict(versions),
         }
         process = min(self._processes, key=lambda p: p.load)
+        began = time.perf_counter()
         try:
             answer, _ = await process.ask(number, header, page.body)
         except GiveUp as error:
             answer = {"error": error.message}
+        EXTRACTION_SECONDS.observe(time.perf_counter() - began, "product")
         if "parser" not in answer:  # nobody came as far as choosing one
             name, version = used_parser(page.url, versions)
             return Parsed(name, version, None, str(answer["error"]), broke=True)

@@ -19,6 +19,7 @@ from forager.db.database import Connection, Database
 from forager.db.patience import Patience, keep_watch
 from forager.jobs.local import has_died
 from forager.logs import get_logger
+from forager.metrics.recorded import LEASE_LOSSES
 from forager.settings import Settings
 
 log = get_logger("recovery")
@@ -112,6 +113,7 @@ class TaskRecovery:
             async with self._database.connection() as connection:
                 taken = await take(connection)
             recovered += taken
+            LEASE_LOSSES.add("recovery", amount=len(taken))
             if len(taken) < CHUNK:
                 break
         if workers:

@@ -17,6 +17,7 @@ from forager.catalog.withdrawal import withdraw_gone
 from forager.db.database import TOO_LARGE, Connection
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, LeaseLost
 from forager.logs import get_logger
+from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 
 log = get_logger("tasks")
 
@@ -108,4 +109,14 @@ def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
     """Say which results are dropped, because their tasks belong to somebody else by now."""
     lost = [task.id for task in tasks if task.id not in kept]
     if lost:
+        LEASE_LOSSES.add("task", amount=len(lost))
         log.warning("results dropped: the tasks were taken away", stage=stage, tasks=lost[:20])
+
+
+def record(stage: Stage, attempts: Iterable[Attempt]) -> None:
+    """For the metrics: what a commit has settled."""
+    meter = DOWNLOADS if stage is Stage.DOWNLOAD else PARSES
+    for attempt in attempts:
+        meter.add(attempt.outcome)
+        if attempt.cause is not None and attempt.outcome in (Outcome.RETRY, Outcome.FAILED):
+            ERRORS.add(attempt.cause.kind)

@@ -25,6 +25,8 @@ from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
 from forager.logs import get_logger
+from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
+from forager.tracing import span
 
 log = get_logger("crawl")
 
@@ -106,6 +108,11 @@ class Committer:
 
         A page that PostgreSQL refuses must not poison its batch: it fails, the others stay.
         """
+        with span("commit", attributes={"pages": len(batch.settled)}):
+            await self._write(batch)
+        _record([*batch.settled, *batch.discovered.excluded])
+
+    async def _write(self, batch: Batch) -> None:
         refs = await self._write_archive(batch.settled)
         try:
             await self._commit(batch, refs)
@@ -203,3 +210,23 @@ class Committer:
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
+
+
+def _record(settled: Sequence[Settlement]) -> None:
+    """For the metrics: what a commit has settled."""
+    for each in settled:
+        PAGES.add(each.outcome)
+        if each.size:
+            PAGE_BYTES.add(amount=each.size)
+        if each.outcome is Outcome.FAILED:
+            ERRORS.add(_kind(each))
+
+
+def _kind(settled: Settlement) -> ErrorKind:
+    """The kind of a failure; servers have more statuses than a chart has colours."""
+    if settled.reason in set(ErrorKind):
+        return ErrorKind(settled.reason)
+    status = settled.http_status or 0
+    if status < 400:  # an error that is served as a page, a circle of redirects
+        return ErrorKind.VALIDATION
+    return ErrorKind.HTTP_CLIENT if status < 500 else ErrorKind.HTTP_SERVER

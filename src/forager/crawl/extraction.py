@@ -16,6 +16,7 @@ from forager.crawl.reading import ReadDocument, unpack_document
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
+from forager.metrics.recorded import EXTRACTION_SECONDS
 from forager.sandbox.frames import encode_frame
 from forager.sandbox.process import Sandbox, SandboxLimits
 
@@ -111,7 +112,9 @@ class ExtractionPool:
             "archive": archive,
         }
         process = min(await self._started(), key=lambda p: p.load)
+        began = time.perf_counter()
         answer, blobs = await process.ask(number, header, response.body)
+        EXTRACTION_SECONDS.observe(time.perf_counter() - began, "page")
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         return _extracted(answer, blobs)

@@ -13,6 +13,7 @@ from forager.jobs.lifecycle import FINISHED, IllegalMove, Status
 from forager.jobs.queue import Queue
 from forager.jobs.runner import patiently
 from forager.jobs.supervisor import Supervisor
+from forager.metrics.recorder import recording
 from forager.settings import Settings
 
 LOOK_INTERVAL = 0.25
@@ -29,6 +30,7 @@ class Foreground:
         show: Callable[[CrawlReport], None] = lambda _: None,
     ) -> None:
         self._database = database
+        self._settings = settings
         self._queue = Queue(database, settings)
         self._job_id = job_id
         self._show = show
@@ -36,6 +38,10 @@ class Foreground:
         self._pausing: asyncio.Task[None] | None = None
 
     async def run(self) -> CrawlReport:
+        async with recording(self._database, self._settings):
+            return await self._run()
+
+    async def _run(self) -> CrawlReport:
         supervising = asyncio.create_task(self._supervisor.run())
         watching = asyncio.create_task(self._watch())
         try:

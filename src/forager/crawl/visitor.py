@@ -27,6 +27,7 @@ from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.sender import Sender
 from forager.fetch.slots import DomainInactive, HostResting
 from forager.jobs.context import JobContext
+from forager.tracing import span
 
 NOT_MODIFIED = 304
 
@@ -64,6 +65,13 @@ class Visitor:
 
     async def visit(self, entry: Entry) -> Visit:
         """Robots, budget, fetch, extraction, verdict. Failures come back as settlements."""
+        with span("page", attributes={"url.full": entry.url}) as page:
+            visit = await self._visit(entry)
+            if isinstance(visit, Settlement):
+                page.set({"outcome": visit.outcome, "reason": visit.reason or ""})
+            return visit
+
+    async def _visit(self, entry: Entry) -> Visit:
         try:
             verdict = await self._robots.verdict(entry.url)
             if verdict.trouble is not None:
@@ -87,7 +95,8 @@ class Visitor:
 
     async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
         delay = await self._robots.crawl_delay(entry.url)
-        return await self._sender.send(_request(entry, previous), delay)
+        with span("fetch"):
+            return await self._sender.send(_request(entry, previous), delay)
 
     async def _unchanged(
         self, entry: Entry, response: Response, previous: PreviousPage
@@ -108,7 +117,8 @@ class Visitor:
         )
 
     async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
-        facts = await self._pool.extract(response)
+        with span("extract"):
+            facts = await self._pool.extract(response)
         settled = self._judge.page(entry, response, facts)
         if settled.outcome is not Outcome.FETCHED:
             return settled

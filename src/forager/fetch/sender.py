@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from forager.fetch.proxy_record import PickedProxy
 from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.rotation import through_pool
+from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
 PATIENCE = frozenset({429, 503})
 
@@ -48,9 +50,11 @@ class Sender:
     async def _send(
         self, request: Request, robots_delay: float | None, proxy_id: int | None
     ) -> Response:
+        asked_at = time.perf_counter()
         slot = await self.budgets.acquire(
             host_of(request.url), robots_delay=robots_delay, proxy_id=proxy_id
         )
+        BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
         with slot:
             try:
                 response = await self.client.fetch(request)
@@ -60,6 +64,7 @@ class Sender:
             except WorkFailed:
                 slot.failed()
                 raise
+            FETCH_SECONDS.observe(response.timing.total)
             if response.status in PATIENCE:
                 slot.slow_down(response.retry_after)
             else:

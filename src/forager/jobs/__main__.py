@@ -26,7 +26,9 @@ from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import RECONNECT_INTERVAL, Runner, patiently
 from forager.logs import configure_logs
+from forager.metrics.recorder import recording
 from forager.settings import Settings
+from forager.tracing import tracing
 
 TICK_INTERVAL = 1.0
 ORPHAN_LIMIT = 15.0
@@ -46,7 +48,8 @@ def main() -> None:
         orphan_grace=ORPHAN_LIMIT,
     )
     guardian.start()
-    uvloop.run(_run(assignment, settings, control, guardian))
+    with tracing(settings, "runner"):
+        uvloop.run(_run(assignment, settings, control, guardian))
 
 
 async def _run(
@@ -60,7 +63,7 @@ async def _run(
     database = db.Database(
         assignment.database_url, name=f"forager runner {lease.job_id}", limits=db.RUNNER_LIMITS
     )
-    async with database:
+    async with database, recording(database, settings):
         queue = Queue(database, settings)
         if isinstance(kind, str):
             await patiently(lambda: queue.fail(lease, kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from forager.jobs.control import StopCause
 from forager.jobs.job import Job
 from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import Status
+from forager.metrics.recorded import COMMIT_SECONDS
 from forager.settings import Settings
 
 
@@ -73,11 +75,13 @@ class JobContext:
         All statements leave in one round trip, so results can be read only after the block. The
         fence is the first of them: behind a lost lease nothing is executed.
         """
+        began = time.perf_counter()
         async with self.database.connection() as connection:
             async with connection.pipeline(), connection.transaction():
                 fence = await store.hold_lease(connection, self.lease)
                 yield connection
             row = await fence.fetchone()
+        COMMIT_SECONDS.observe(time.perf_counter() - began)
         self._on_progress()
         if row is not None and row[0] == Status.PAUSED:
             self.ask_to_stop(StopCause.PAUSE)

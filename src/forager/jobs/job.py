@@ -21,6 +21,8 @@ class NewJob:
     source_id: str | None = None
     user_id: UUID | None = None
     delay: float = 0.0
+    # the span it was asked for in
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

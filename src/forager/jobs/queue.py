@@ -22,6 +22,7 @@ from forager.jobs.kinds import kind_named
 from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import IllegalMove, Move, Status
 from forager.settings import Settings
+from forager.tracing import span, traceparent
 
 MAX_LIST = 1000
 MAX_PAYLOAD_BYTES = 1 << 20
@@ -48,7 +49,10 @@ class Queue:
 
     async def enqueue(self, job: NewJob, *, actor: str = "user") -> Enqueued:
         """Add a job; if its source has an active one already, that one is the answer."""
-        checked = _checked(job)
+        with span("enqueue", attributes={"job.kind": job.kind}):
+            return await self._enqueue(_checked(job), actor)
+
+    async def _enqueue(self, checked: NewJob, actor: str) -> Enqueued:
         async with self._database.connection() as connection:
             while True:
                 inserted = await store.insert_jobs(connection, [(new_id(), checked)], actor=actor)
@@ -71,6 +75,11 @@ class Queue:
     async def get(self, job_id: UUID) -> Job:
         async with self._database.connection() as connection:
             return await _existing(connection, job_id)
+
+    async def trace_of(self, job_id: UUID) -> str | None:
+        """The span that a job was asked for in."""
+        async with self._database.connection() as connection:
+            return await store.select_trace(connection, job_id)
 
     async def resolve(self, text: str) -> UUID:
         """The job a person means: a whole id, or its beginning as long as that is unique."""
@@ -345,6 +354,7 @@ def _checked(job: NewJob) -> NewJob:
         source_id=job.source_id,
         user_id=job.user_id,
         delay=job.delay,
+        trace=traceparent(),
     )
 
 

@@ -16,6 +16,8 @@ from forager.jobs.kinds import JobKind
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
+from forager.metrics.recorded import JOB_RUNS, LEASE_LOSSES
+from forager.tracing import Value, is_traced, span
 
 log = get_logger("runner")
 
@@ -43,8 +45,12 @@ class Runner:
         self._queue = queue
 
     async def run(self) -> None:
-        while not await self._run_once():
-            pass
+        job = self.context.job
+        asked_in = await patiently(lambda: self._queue.trace_of(job.id)) if is_traced() else None
+        about: dict[str, Value] = {"job.id": str(job.id), "job.kind": job.kind, "job.lease": job.lease}
+        with span("run", parent=asked_in, attributes=about):
+            while not await self._run_once():
+                pass
 
     async def _run_once(self) -> bool:
         """Call the handler once and record how it ended; False to call it again."""
@@ -52,6 +58,7 @@ class Runner:
             return await self._settle(await self._call_handler())
         except LeaseLost as error:
             log.warning("lease lost", reason=error.message)
+            LEASE_LOSSES.add("runner")
             return True
         except DatabaseUnavailable as error:
             # What was committed is safe, and the handler starts from there: no retry is spent.
@@ -91,11 +98,13 @@ class Runner:
     async def _settle(self, outcome: Outcome) -> bool:
         lease = self.context.lease
         if isinstance(outcome, Completed):
-            return await self._complete(outcome)
+            with span("publish"):
+                return await self._complete(outcome)
         if isinstance(outcome, Waiting):
             await patiently(
                 lambda: self._queue.release(lease, reason=outcome.reason, delay=outcome.seconds)
             )
+            JOB_RUNS.add("waiting")
             return True
         if not self.context.was_asked_to_stop:
             raise RuntimeError("the handler stopped without being asked to")
@@ -103,6 +112,7 @@ class Runner:
         if cause is None or cause is StopCause.PAUSE:
             return await self._leave_paused()
         await patiently(lambda: self._queue.release(lease, reason=cause))
+        JOB_RUNS.add("released")
         return True
 
     async def _complete(self, outcome: Completed) -> bool:
@@ -118,12 +128,14 @@ class Runner:
         except LeaseLost:
             # a pausing job keeps its lease, but cannot be completed before somebody resumes it
             return await self._leave_paused()
+        JOB_RUNS.add("completed")
         return True
 
     async def _leave_paused(self) -> bool:
         """Leave, unless the job was resumed meanwhile: then go on under the same lease."""
         lease = self.context.lease
         if await patiently(lambda: self._queue.park(lease)) is not None:
+            JOB_RUNS.add("paused")
             return True
         self.context.carry_on()
         held = await patiently(lambda: self._queue.held([lease]))
@@ -148,6 +160,7 @@ class Runner:
         message = str(error) if permanent else _describe(error)
         log.error("run failed", error=message, permanent=permanent)
         await patiently(lambda: self._queue.fail(self.context.lease, message, permanent=permanent))
+        JOB_RUNS.add("failed")
         return True
 
 

@@ -25,6 +25,7 @@ from forager.jobs.registration import Registration
 from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.logs import get_logger
+from forager.metrics.recorded import JOB_RUNS
 from forager.settings import Settings
 
 log = get_logger("supervisor")
@@ -228,6 +229,7 @@ class Supervisor:
             log.warning("runner ended itself: its lease was not renewed", job=str(job_id))
             await queue.release(runner.lease, reason="the lease was not renewed in time")
         else:
+            JOB_RUNS.add("lost")
             log.warning("runner lost", job=str(job_id), reason=runner.how_it_ended())
             await queue.fail(runner.lease, runner.how_it_ended())
 

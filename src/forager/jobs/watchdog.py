@@ -18,6 +18,7 @@ from forager.jobs.family import has_family
 from forager.jobs.job import Recovered
 from forager.jobs.local import has_died
 from forager.logs import get_logger
+from forager.metrics.recorded import LEASE_LOSSES
 from forager.settings import Settings
 
 log = get_logger("watchdog")
@@ -37,6 +38,7 @@ class Watchdog:
         """One look: recover what was stale at the look before too, remember what is stale now."""
         recovered = [*await self._recover_orphaned(), *await self._recover_stale()]
         for job in recovered:
+            LEASE_LOSSES.add("watchdog")
             log.warning(
                 "recovered a job of a dead worker",
                 job=str(job.id),

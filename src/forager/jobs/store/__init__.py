@@ -25,6 +25,7 @@ from forager.jobs.store.reads import (
     select_jobs_by_id,
     select_jobs_by_prefix,
     select_last_events,
+    select_trace,
     sum_pending_work,
 )
 from forager.jobs.store.rows import CHANNEL, COLUMNS
@@ -55,5 +56,6 @@ __all__ = [
     "select_jobs_by_prefix",
     "select_last_events",
     "select_stale",
+    "select_trace",
     "sum_pending_work",
 ]

@@ -24,13 +24,13 @@ async def insert_jobs(
         f"""
         WITH inserted AS (
             INSERT INTO crawl_jobs
-                (id, kind, payload, priority, max_retries, source_id, user_id, run_after)
+                (id, kind, payload, priority, max_retries, source_id, user_id, trace, run_after)
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
-                   now() + n.delay * interval '1 second'
+                   n.trace, now() + n.delay * interval '1 second'
               FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
                           %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
-                          %(users)s::uuid[], %(delays)s::float8[])
-                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, delay)
+                          %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[])
+                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay)
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -51,6 +51,7 @@ async def insert_jobs(
             "max_retries": [job.max_retries for _, job in jobs],
             "sources": [job.source_id for _, job in jobs],
             "users": [job.user_id for _, job in jobs],
+            "traces": [job.trace for _, job in jobs],
             "delays": [job.delay for _, job in jobs],
             "actor": actor,
         },

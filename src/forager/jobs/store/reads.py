@@ -21,6 +21,12 @@ async def select_job(connection: Connection, job_id: UUID) -> Job | None:
     return await cursor.fetchone()
 
 
+async def select_trace(connection: Connection, job_id: UUID) -> str | None:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
+    return await cursor.fetchone()
+
+
 async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
     cursor = job_cursor(connection)
     await cursor.execute(

@@ -1,0 +1,1 @@
+"""Metrics: numbers of all processes together, kept in the database and shown to Prometheus."""

@@ -1,0 +1,103 @@
+"""Meters: counters and histograms of one process, cheap enough for the hot path.
+
+What they hold is what has not been added to the database yet. Recording is a few dictionary
+operations on the event loop's thread; nothing waits, nothing fails.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+Labels = tuple[str, ...]
+# a metric's name, its label values, and the bucket or sum that is meant
+Key = tuple[str, Labels, str]
+
+SUM = "sum"
+INFINITY = "+Inf"
+
+
+class Kind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a metric is called, what it says, and by what it is divided."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: Labels = ()
+    # upper bounds of a histogram's buckets; the last one, without bound, goes without saying
+    bounds: tuple[float, ...] = ()
+
+
+class Counter:
+    """Something that is counted."""
+
+    __slots__ = ("_values", "family")
+
+    def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
+        self.family = Family(name, Kind.COUNTER, help, labels)
+        self._values: dict[Labels, float] = {}
+
+    def add(self, *labels: str, amount: float = 1) -> None:
+        values = self._values
+        values[labels] = values.get(labels, 0) + amount
+
+    def take(self) -> dict[Key, float]:
+        taken, self._values = self._values, {}
+        return {(self.family.name, labels, ""): value for labels, value in taken.items()}
+
+
+class Histogram:
+    """Something that is measured, in seconds."""
+
+    __slots__ = ("_buckets", "_sums", "_values", "family")
+
+    def __init__(
+        self, name: str, help: str, labels: Labels = (), *, bounds: tuple[float, ...]
+    ) -> None:
+        self.family = Family(name, Kind.HISTOGRAM, help, labels, bounds)
+        self._buckets = len(bounds) + 1
+        self._values: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, seconds: float, *labels: str) -> None:
+        counts = self._values.get(labels)
+        if counts is None:
+            counts = self._values[labels] = [0] * self._buckets
+            self._sums[labels] = 0.0
+        counts[bisect_left(self.family.bounds, seconds)] += 1
+        self._sums[labels] += seconds
+
+    def take(self) -> dict[Key, float]:
+        values, self._values = self._values, {}
+        sums, self._sums = self._sums, {}
+        name, parts = self.family.name, bucket_names(self.family)
+        taken: dict[Key, float] = {(name, labels, SUM): total for labels, total in sums.items()}
+        for labels, counts in values.items():
+            for part, count in zip(parts, counts, strict=True):
+                if count:
+                    taken[name, labels, part] = count
+        return taken
+
+
+Meter = Counter | Histogram
+
+
+def bucket_names(family: Family) -> list[str]:
+    return [*(f"{bound:g}" for bound in family.bounds), INFINITY]
+
+
+def take_all(meters: Sequence[Meter]) -> dict[Key, float]:
+    """What was recorded since the last time; it is the caller's to keep from now on."""
+    taken: dict[Key, float] = {}
+    for meter in meters:
+        taken |= meter.take()
+    return taken

@@ -1,0 +1,93 @@
+"""The recorder: adds what this process has recorded to the database, at every heartbeat.
+
+It has a connection of its own, for a moment only, and its trouble is nobody else's. A process that
+is killed loses what it recorded since its last addition; one whose addition was written but not
+answered adds it again under the same number, and it counts once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from forager.db.database import Database, SessionLimits
+from forager.db.ids import new_id
+from forager.db.patience import Patience, keep_up
+from forager.logs import get_logger
+from forager.metrics import store
+from forager.metrics.meters import Key, Meter, take_all
+from forager.metrics.recorded import METERS
+from forager.settings import Settings
+
+log = get_logger("metrics")
+
+LIMITS = SessionLimits(
+    statement_ms=5_000, lock_ms=2_000, idle_in_transaction_ms=5_000, answer_ms=8_000
+)
+FAREWELL_LIMIT = 2.0
+# a writer that was silent for so long will not repeat itself
+SILENT_AFTER = 86_400.0
+
+
+class Recorder:
+    """Any number of them may run, in one process or in many."""
+
+    def __init__(
+        self, database: Database, settings: Settings, *, meters: Sequence[Meter] = METERS
+    ) -> None:
+        self._url = database.url
+        self._every = settings.heartbeat_interval
+        self._meters = meters
+        self._writer = new_id()
+        self._addition = 0
+        self._unanswered: dict[Key, float] = {}
+        self._patience = Patience(log, "metrics are kept back")
+
+    async def run(self) -> None:
+        await keep_up(self.run_once, self._patience, every=self._every)
+
+    async def run_once(self) -> None:
+        """Add what was not answered the last time, then what came since."""
+        if self._unanswered:
+            await self._add()
+        self._unanswered = take_all(self._meters)
+        if self._unanswered:
+            self._addition += 1
+            await self._add()
+
+    async def end(self) -> None:
+        """The last addition; what cannot be added now is lost."""
+        with self._patience:
+            await self.run_once()
+            if self._addition:
+                async with self._database() as database, database.connection() as connection:
+                    await store.delete_writer(connection, self._writer)
+
+    async def _add(self) -> None:
+        async with self._database() as database, database.connection() as connection:
+            if self._addition == 1:
+                await store.delete_silent_writers(connection, older_than=SILENT_AFTER)
+            await store.add_values(connection, self._writer, self._addition, self._unanswered)
+        self._unanswered = {}
+
+    def _database(self) -> Database:
+        """For one addition only: a server has few connections, and these would mostly idle."""
+        return Database(self._url, name="forager metrics", limits=LIMITS, max_size=1)
+
+
+@asynccontextmanager
+async def recording(database: Database, settings: Settings) -> AsyncIterator[None]:
+    """Add this process's metrics for as long as the block runs, and once more at its end."""
+    recorder = Recorder(database, settings)
+    adding = asyncio.create_task(recorder.run(), name="metrics")
+    try:
+        yield
+    finally:
+        adding.cancel()
+        await asyncio.gather(adding, return_exceptions=True)
+        try:
+            async with asyncio.timeout(FAREWELL_LIMIT):
+                await recorder.end()
+        except TimeoutError:
+            log.warning("the last metrics of this process are lost")

@@ -1,0 +1,189 @@
+"""Traces: where the time of one request, job or page goes, told to an OpenTelemetry collector.
+
+Off unless a collector is named, and then nothing of OpenTelemetry is imported: a span is one object
+that does nothing. A trace crosses processes as a W3C `traceparent`: it comes with a request, stays
+in the job's row, and is taken up by whoever runs the job.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from forager import __version__
+from forager.logs import get_logger
+from forager.settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as OtelSpan
+    from opentelemetry.trace import Tracer
+
+log = get_logger("traces")
+
+HEADER = "traceparent"
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PATH = "/v1/traces"
+# how long a process that ends waits for a collector to take its last spans
+INSTALL = "pip install 'forager-crawler[tracing]'"
+FAREWELL_LIMIT = 2.0
+SAID_EVERY = 60.0
+
+Value = str | int | float | bool
+
+_tracer: Tracer | None = None
+
+
+class Span(Protocol):
+    def set(self, attributes: Mapping[str, Value]) -> None: ...
+    def rename(self, name: str) -> None: ...
+
+
+class _NoSpan:
+    """What everybody gets while nothing is traced."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Span:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def set(self, attributes: Mapping[str, Value]) -> None:
+        pass
+
+    def rename(self, name: str) -> None:
+        pass
+
+
+class _OpenSpan:
+    """A span that is being recorded."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: OtelSpan) -> None:
+        self._span = span
+
+    def set(self, attributes: Mapping[str, Value]) -> None:
+        self._span.set_attributes(attributes)
+
+    def rename(self, name: str) -> None:
+        self._span.update_name(name)
+
+
+NO_SPAN = _NoSpan()
+
+
+def span(
+    name: str, *, parent: str | None = None, attributes: Mapping[str, Value] | None = None
+) -> AbstractContextManager[Span]:
+    """Time a block, below the span around it, or below `parent` from elsewhere."""
+    if _tracer is None:
+        return NO_SPAN
+    return _recorded(_tracer, name, parent, attributes)
+
+
+def traceparent() -> str | None:
+    """The span around us, as another process can take it up."""
+    if _tracer is None:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get(HEADER)
+
+
+def is_traced() -> bool:
+    return _tracer is not None
+
+
+@contextmanager
+def tracing(settings: Settings, part: str) -> Iterator[None]:
+    """Send the spans of this process to the collector, if one is named."""
+    global _tracer
+    if _tracer is not None or not is_wanted(settings):
+        yield
+        return
+    provider = _provider(settings, part)
+    if provider is None:
+        yield
+        return
+    _tracer = provider.get_tracer("forager", __version__)
+    try:
+        yield
+    finally:
+        _tracer = None
+        _shut_down(provider)
+
+
+def is_wanted(settings: Settings) -> bool:
+    return settings.traces_url is not None or any(os.environ.get(name) for name in ENDPOINTS)
+
+
+def _provider(settings: Settings, part: str) -> TracerProvider | None:
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        # no reason to stop working
+        log.error("no traces: OpenTelemetry is not installed", hint=INSTALL)
+        return None
+    _hear_exporter()
+    # without one, the exporter reads the standard variables itself
+    exporter = OTLPSpanExporter(endpoint=_endpoint(settings.traces_url), timeout=5)
+    about = {"service.name": f"forager {part}", "service.version": __version__}
+    # ended by us: its own exit handler would wait for a collector that does not answer
+    provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def _shut_down(provider: TracerProvider) -> None:
+    """Send what is left. A collector that does not answer must not keep a process from ending."""
+    ending = threading.Thread(target=provider.shutdown, name="last traces", daemon=True)
+    ending.start()
+    ending.join(FAREWELL_LIMIT)
+
+
+class _Told(logging.Handler):
+    """What the exporter says, among our own log lines and not with every batch."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said_at = -SAID_EVERY
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if time.monotonic() - self._said_at >= SAID_EVERY:
+            self._said_at = time.monotonic()
+            log.warning("traces are lost", reason=record.getMessage())
+
+
+def _hear_exporter() -> None:
+    said = logging.getLogger("opentelemetry")
+    said.handlers, said.propagate = [_Told()], False
+
+
+def _endpoint(url: str | None) -> str | None:
+    if url is None or url.rstrip("/").endswith(PATH):
+        return url
+    return url.rstrip("/") + PATH
+
+
+@contextmanager
+def _recorded(
+    tracer: Tracer, name: str, parent: str | None, attributes: Mapping[str, Value] | None
+) -> Iterator[Span]:
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    context = TraceContextTextMapPropagator().extract({HEADER: parent}) if parent else None
+    with tracer.start_as_current_span(name, context=context, attributes=attributes) as opened:
+        yield _OpenSpan(opened)

@@ -1,0 +1,72 @@
+"""Gauges: read from the tables, remembered for a while, and never a burden."""
+
+from __future__ import annotations
+
+import pytest
+
+from forager.db.database import Connection, Database
+from forager.db.ids import new_id
+from forager.jobs.registration import Registration
+from forager.metrics import gauges as module
+from forager.metrics.gauge_store import Rows
+from forager.metrics.gauges import Gauges
+from forager.metrics.meters import Family, Kind
+from forager.settings import Settings
+
+ADD_JOB = """
+    INSERT INTO crawl_jobs (id, kind, payload, run_after)
+    VALUES (%s, 'selftest', '{}', now() - interval '90 seconds')
+"""
+
+
+@pytest.fixture
+def gauges(database: Database, settings: Settings) -> Gauges:
+    return Gauges(database, settings)
+
+
+async def execute(database: Database, statement: str, *values: object) -> None:
+    async with database.connection() as connection:
+        await connection.execute(statement, values)
+
+
+async def test_how_things_stand(gauges: Gauges, database: Database, settings: Settings) -> None:
+    await execute(database, ADD_JOB, new_id())
+    await Registration(database, new_id(), capacity=1, role="tasks").renew()
+    await Registration(database, new_id(), capacity=1, role="jobs").renew()
+    await execute(
+        database, "UPDATE workers SET last_seen = now() - interval '1 hour' WHERE role = 'jobs'"
+    )
+    found = await gauges.values()
+    assert found["forager_jobs", ("pending",), ""] == 1
+    assert found["forager_jobs", ("processing",), ""] == 0
+    assert found["forager_queue_oldest_seconds", ("jobs",), ""] >= 90
+    assert found["forager_queue_oldest_seconds", ("tasks",), ""] == 0
+    assert found["forager_workers", ("tasks", "alive"), ""] == 1
+    assert found["forager_workers", ("jobs", "silent"), ""] == 1
+    assert found["forager_workers", ("jobs", "alive"), ""] == 0
+    assert found["forager_database_connections", ("limit",), ""] > 0
+
+
+async def test_they_are_remembered_for_a_while(
+    gauges: Gauges, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gauges.values()
+    await execute(database, ADD_JOB, new_id())
+    assert (await gauges.values())["forager_jobs", ("pending",), ""] == 0
+    monkeypatch.setattr("time.monotonic", lambda: float("inf"))
+    assert (await gauges.values())["forager_jobs", ("pending",), ""] == 1
+
+
+async def test_what_cannot_be_read_is_left_out(
+    gauges: Gauges, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(connection: Connection) -> Rows:
+        await connection.execute("SET statement_timeout = 1")
+        cursor = await connection.execute("SELECT pg_sleep(60)")
+        return await cursor.fetchall()
+
+    slow = module.Gauge(Family("forager_slow", Kind.GAUGE, "Slow."), never)
+    monkeypatch.setattr(module, "GAUGES", (*module.GAUGES, slow))
+    found = await gauges.values()
+    assert found["forager_jobs", ("pending",), ""] == 0
+    assert not any(name == "forager_slow" for name, _, _ in found)
