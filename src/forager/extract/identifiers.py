@@ -25,7 +25,9 @@ _IDENTIFIER = re.compile(
 )
 # what every identifier has, and few other words
 _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|[a-z0-9][A-Z]|\(\)")
-_LINK_TARGET = re.compile(r"\]\([^)\s]*\)|https?://[^\s)>\]]+")
+# a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
+# would otherwise be read again from each of them
+_LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")
 _PARTS = re.compile(r"\.|::|->|#")
 _PUNCTUATION = ".,;:!?`*\"'"
 _MAX_WORD = 200  # characters of a word that is remembered

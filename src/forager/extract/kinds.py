@@ -39,8 +39,10 @@ _MAGIC = (
     b"wOFF",
     b"wOF2",
 )
+# what was taken for a comment stays one: a few dozen could otherwise be divided in too many ways
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|script)\b",
+    rb"(?:\xef\xbb\xbf)?+\s*+(?><!--.*?-->\s*+)*+"
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|script)\b",
     re.IGNORECASE | re.DOTALL,
 )
 # control characters that no text holds; NUL is left out for UTF-16 with a byte order mark

@@ -61,7 +61,7 @@ def canonical_of(hrefs: Iterable[str], resolver: Resolver) -> NormalisedUrl | No
 
 _LINK_HEADER = re.compile(r"<([^<>]*)>([^<>]*)")
 _REL_CANONICAL = re.compile(
-    r";\s*rel\s*=\s*\"?(?:[^\";,]*\s)?canonical(?=[\s\";,]|$)", re.IGNORECASE
+    r";\s*+rel\s*+=\s*+\"?(?:[^\";,]*\s)?canonical(?=[\s\";,]|$)", re.IGNORECASE
 )
 
 

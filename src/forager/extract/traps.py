@@ -128,10 +128,12 @@ def _is_session(parameter: str) -> bool:
 
 def without_session(url: str) -> str:
     """The URL without its session id, for sites that add one to every link of a new visitor."""
-    path, mark, query = url.partition("?")
+    address, mark, query = url.partition("?")
     kept = "&".join(part for part in query.split("&") if not _is_session(part))
-    path = _SESSION_IN_PATH.sub("", path)
-    return f"{path}?{kept}" if mark and kept else path
+    # the path alone: a host may hold nearly any character, and must stay the host that it is
+    origin, path = _split_origin(address)
+    plain = origin + _SESSION_IN_PATH.sub("", path)
+    return f"{plain}?{kept}" if mark and kept else plain
 
 
 # --- queries and dates ----------------------------------------------------------------------
@@ -153,7 +155,8 @@ _DATE_IN_PATH = re.compile(
     re.IGNORECASE,
 )
 _DATE_IN_QUERY = re.compile(
-    r"(?:^|&)(?:\w*(?:date|day|month|week)\w*=(\d{4})-\d\d?(?:-\d\d?)?|(?:\w*_)?(?:year|yr)=(\d{4}))"
+    r"(?:^|&)(?:(?=\w*?(?:date|day|month|week))\w*+=(\d{4})-\d\d?(?:-\d\d?)?"
+    r"|(?:\w*_)?(?:year|yr)=(\d{4}))"
     r"(?![^&])",
     re.IGNORECASE,
 )

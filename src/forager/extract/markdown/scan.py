@@ -18,7 +18,7 @@ _NO_PARAGRAPH = re.compile(r" {0,3}(?:[-+*>|#]|\d{1,9}[.)]|<|```|~~~)|    |\t|\s
 _EXPLICIT_ID = re.compile(
     r"\s*\{#([^\s{}]{1,200})\}\s*$|\s*<a\s+(?:id|name)=[\"']([^\"']{1,200})[\"']\s*>\s*(?:</a>)?"
 )
-_ANCHOR_LINE = re.compile(r"\s*<a\s+(?:id|name)=[\"']([^\"']+)[\"']\s*/?>\s*(?:</a>)?\s*")
+_ANCHOR_LINE = re.compile(r"\s*<a\s+(?:id|name)=[\"']([^\"']+)[\"']\s*/?>\s*+(?:</a>)?\s*+")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _TITLE = re.compile(r"^title:[ \t]*(.+)$", re.MULTILINE)
 _LOOKS_LIKE_MARKDOWN = re.compile(
@@ -89,7 +89,7 @@ class _Scan:
         above = self._lines[-1]
         before = self._lines[-2] if len(self._lines) > 1 else ""
         alone = not before.strip() or _FENCE.fullmatch(before)
-        if _NO_PARAGRAPH.match(above) or not alone:
+        if len(above) > MAX_HEADING_LINE or _NO_PARAGRAPH.match(above) or not alone:
             return False
         self._lines.pop()
         return self._begin(1 if "=" in line else 2, above.strip())

@@ -1,0 +1,1 @@
+"""What must hold for any bytes at all: one check per kind of input, for fuzzers and for tests."""

@@ -1,0 +1,1 @@
+"""Input that was made to do harm, and what must become of it."""
