@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,6 +15,7 @@ import pytest
 
 from api.client import Api
 from api.conftest import Keyed
+from api.server_process import api_process
 from built_site import rows_of
 from forager.access.answers import reserve
 from forager.access.caller import NOBODY
@@ -98,10 +102,32 @@ async def test_a_body_that_is_too_large_is_not_read(api: Api) -> None:
     assert (unsaid.status, unsaid.is_problem) == (413, True)
 
 
+async def test_a_list_of_a_million_urls_is_refused_before_it_is_read(api: Api) -> None:
+    sent = 0
+
+    async def lines(begin: bytes, end: bytes) -> Any:
+        nonlocal sent
+        yield begin
+        for n in range(0, 1_000_000, 10_000):
+            part = b",".join(b'"https://a.example/%09d"' % m for m in range(n, n + 10_000))
+            sent += len(part)
+            yield part + (b"," if n < 990_000 else b"")
+        yield end
+
+    for path, name in ((CRAWL, b"urls"), ("/api/tasks", b"items")):
+        body = lines(b'{"' + name + b'": [', b"]}")
+        answer = await api.post(path, data=body, headers={"Content-Type": "application/json"})
+        assert (answer.status, answer.is_problem) == (413, True)
+        assert "10,000,000 bytes" in answer.json["detail"]
+        assert answer.json["fix"]
+    assert (await api.get("/api/jobs")).json["items"] == []
+
+
 async def test_too_many_urls_are_refused_by_name(api: Api) -> None:
     answer = await api.post(CRAWL, {"urls": [f"https://a.example/{n}" for n in range(10_001)]})
     assert answer.status == 422
     assert answer.json["errors"][0]["field"] == "body.urls"
+    assert "10000" in answer.json["errors"][0]["message"]
 
 
 async def test_each_request_has_an_id_of_its_own_or_the_given_one(api: Api) -> None:
@@ -111,6 +137,34 @@ async def test_each_request_has_an_id_of_its_own_or_the_given_one(api: Api) -> N
     assert given.headers["X-Request-Id"] == given.json["request_id"] == "my-id.1"
     forged = await api.get("/healthz", headers={"X-Request-Id": "a b\tc"})
     assert forged.headers["X-Request-Id"] != "a b\tc"
+
+
+async def test_the_id_of_a_request_is_in_the_log(database_url: str, tmp_path: Path) -> None:
+    environment = {"FORAGER_DATABASE_URL": database_url, "FORAGER_LOG_LEVEL": "info"}
+    with api_process(tmp_path, **environment) as address:
+        async with Api(address) as api:
+            answer = await api.get("/api/nothing", headers={"X-Request-Id": "seen-in-the-log"})
+    assert answer.headers["X-Request-Id"] == "seen-in-the-log"
+    lines = [json.loads(line) for line in (tmp_path / "api.log").read_text().splitlines()]
+    [line] = [line for line in lines if line.get("request_id") == "seen-in-the-log"]
+    assert (line["path"], line["status"]) == ("/api/nothing", 404)
+
+
+EXPORTS = ["/api/jobs/{}/export", "/api/products/export"]
+
+
+@pytest.mark.parametrize("path", EXPORTS)
+async def test_names_of_files_are_our_own(api: Api, queue: Queue, path: str) -> None:
+    [job] = await queue.enqueue_many([NewJob(kind="selftest", source_id="a/../../etc")])
+    target = path.format(job.id)
+    named = await api.get(target, params={"name": "../../etc/passwd", "filename": "/etc/passwd"})
+    assert named.status == 200
+    shown = named.headers["Content-Disposition"].partition("filename=")[2].strip('"')
+    assert re.fullmatch(r"(job-[0-9a-f-]{36}|products)\.jsonl", shown)
+    for kind in ("../../etc/passwd", "jsonl/../../x", "%00", ""):
+        assert (await api.get(target, params={"format": kind})).status == 422
+    for way in ("../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "....//etc"):
+        assert (await api.get(f"/api/jobs/{way}/export")).status in (404, 422)
 
 
 async def test_health_and_readiness(api: Api, database: Database) -> None:
@@ -184,8 +238,10 @@ async def test_the_same_request_is_done_once(api: Api, database: Database) -> No
     assert first.body == again.body
     assert "Idempotency-Replayed" not in first.headers
     assert again.headers["Idempotency-Replayed"] == "true"
-    assert (await api.post("/api/domains", order, **once("k2"))).status == 422
-    assert (await api.post("/api/domains", order)).status == 422
+    for how in (once("k2"), {}):
+        there = await api.post("/api/domains", order, **how)
+        assert (there.status, there.is_problem) == (409, True)
+        assert there.json["fix"] == "`PATCH /api/domains/a.example` changes it."
 
 
 async def test_another_request_with_the_same_key_is_a_conflict(api: Api) -> None:
@@ -221,7 +277,7 @@ async def test_racing_crawls_are_one_crawl(keyed: Keyed, database: Database) -> 
 async def test_what_failed_may_be_tried_again(api: Api) -> None:
     order = {"host": "a.example"}
     await api.post("/api/domains", order)
-    assert (await api.post("/api/domains", order, **once("k"))).status == 422
+    assert (await api.post("/api/domains", order, **once("k"))).status == 409
     assert (await api.post("/api/domains", {"host": "b.example"}, **once("k"))).status == 201
 
 

@@ -239,7 +239,7 @@ async def test_domains_and_proxies(api: Api) -> None:
     assert (tried.json["ok"], tried.json["error"] is None) == (False, False)
     assert (await api.send("DELETE", proxy)).json == {"id": added.json["id"]}
     assert (await api.post(f"{proxy}/test")).status == 404
-    assert (await api.get("/api/workers")).json == {"items": []}
+    assert (await api.get("/api/workers")).json == {"items": [], "next_cursor": None}
 
 
 async def test_examples_of_the_description_can_be_sent_as_they_are(keyed: Keyed) -> None:

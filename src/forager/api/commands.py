@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "products image": ("GET /products/{product_id}/images/{position}",),
     "products export": ("GET /products/export",),
     "products stats": ("GET /products/stats",),
-    "products audit": ("GET /products/audit", "POST /products/audit"),
+    "products audit": ("POST /products/audit", "GET /products/audit"),
     "tasks list": ("GET /tasks",),
     "tasks show": ("GET /tasks/{task_id}", "GET /tasks/by-url"),
     "tasks stats": ("GET /tasks/stats", "GET /scheduler"),

@@ -23,7 +23,7 @@ class BodyLimit:
             return
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > self._max_bytes:
-            raise _too_large()
+            raise _too_large(self._max_bytes)
         read = 0
 
         async def receive_some() -> Message:
@@ -31,12 +31,12 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > self._max_bytes:
-                raise _too_large()
+                raise _too_large(self._max_bytes)
             return message
 
         await self._app(scope, receive_some, send)
 
 
-def _too_large() -> HTTPException:
+def _too_large(max_bytes: int) -> HTTPException:
     # the line stays open: closed with a body still on its way, it would take the answer with it
-    return HTTPException(413)
+    return HTTPException(413, f"the body is larger than the {max_bytes:,} bytes that are read")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query
@@ -30,6 +30,23 @@ Cursor = Annotated[
     PlainText | None,
     Query(max_length=MAX_CURSOR, description="The `next_cursor` of the part before."),
 ]
+
+
+Offset = Annotated[
+    int,
+    Query(
+        alias="cursor",
+        ge=0,
+        le=1_000_000,
+        description="The `next_cursor` of the part before.",
+    ),
+]
+
+
+def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:
+    """A part of a short list that is read as a whole; the cursor is how many came before."""
+    more = len(found) > offset + limit
+    return Page(list(found[offset : offset + limit]), str(offset + limit) if more else None)
 
 
 def listed(page: Page[Row], view: Callable[[Row], Item]) -> Listed[Item]:

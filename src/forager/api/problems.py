@@ -126,7 +126,7 @@ HTTP_WORDS = {
     404: ("There is no such thing", "nothing is at this path", "See /api/docs for the paths."),
     405: ("This path does not take that method", "the method is not allowed here",
           "The header Allow names the methods that are."),
-    413: ("The request is too large", "the body is larger than this server reads",
+    413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
 }  # fmt: skip
 

@@ -85,10 +85,6 @@ class DeadLetterGroup(View):
     example_url: str
 
 
-class DeadLetterGroups(View):
-    items: list[DeadLetterGroup] = Field(description="The most frequent first; at most `limit`.")
-
-
 class LetterChoice(Order):
     """Which dead letters are meant: all of what is named must fit."""
 

@@ -188,10 +188,6 @@ class Worker(View):
     note: str | None
 
 
-class Workers(View):
-    items: list[Worker]
-
-
 def _values(job: rows.Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in job.__slots__}
     values["status"] = job.shown_status

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query
 from forager.api.models.errors import (
     DeadLetter,
     DeadLetterGroup,
-    DeadLetterGroups,
     DroppedLetters,
     LetterChoice,
     RetriedLetters,
@@ -18,7 +17,7 @@ from forager.api.models.errors import (
     TaskErrorGroup,
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Here, Operator, Reader
 from forager.catalog import dead_letters as letters
 from forager.catalog import errors
@@ -103,12 +102,17 @@ async def list_letters(
 
 @router.get("/dead-letters/groups", tags=["dead letters"])
 async def group_letters(
-    here: Here, caller: Reader, cause: Cause = None, domain: Domain = None, limit: Limit = 50
-) -> DeadLetterGroups:
-    """The same by cause and domain."""
+    here: Here,
+    caller: Reader,
+    cause: Cause = None,
+    domain: Domain = None,
+    limit: Limit = 50,
+    cursor: Offset = 0,
+) -> Listed[DeadLetterGroup]:
+    """The same by cause and domain, the most frequent first."""
     wanted = letters.letter_filter(cause=cause, domain=domain)
-    found = await letters.group_letters(here.database, wanted, limit=limit)
-    return DeadLetterGroups(items=[DeadLetterGroup.model_validate(group) for group in found])
+    found = await letters.group_letters(here.database, wanted, limit=cursor + limit + 1)
+    return listed(cut(found, cursor, limit), DeadLetterGroup.model_validate)
 
 
 @router.post("/dead-letters/retry", tags=["dead letters"])

@@ -24,10 +24,9 @@ from forager.api.models.jobs import (
     PruneOrder,
     StateCount,
     Worker,
-    Workers,
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import told_to_programs
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.archive.options import archive_options
@@ -201,10 +200,14 @@ async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | N
 
 
 @router.get("/workers", tags=["workers"])
-async def workers(here: Here, caller: Operator) -> Workers:  # noqa: ARG001 - the scope
+async def workers(
+    here: Here,
+    caller: Operator,  # noqa: ARG001 - the scope
+    limit: Limit = 100,
+    cursor: Offset = 0,
+) -> Listed[Worker]:
     """Workers that are, or lately were, there."""
-    found = await list_workers(here.database)
-    return Workers(items=[Worker.model_validate(worker) for worker in found])
+    return listed(cut(await list_workers(here.database), cursor, limit), Worker.model_validate)
 
 
 async def _moved_job(
