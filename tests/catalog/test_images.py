@@ -25,8 +25,11 @@ from forager.catalog.images.fetcher import ImageFetcher
 from forager.catalog.images.files import LocalImageFiles, image_path, open_image_files
 from forager.catalog.images.inspection import Inspection
 from forager.catalog.images.inspector import Refused, inspect
+from forager.catalog.images.showing import find_image
 from forager.catalog.images.upkeep import ImageUpkeep
+from forager.catalog.products import show_product
 from forager.catalog.store import images as store
+from forager.catalog.writer import touch_unchanged
 from forager.db.database import Database
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
@@ -189,11 +192,14 @@ class Shop:
     async def show(self, number: int, *paths: str) -> int:
         """A product that shows these images; its id."""
         product = await add_product(self.database, number, domain=self.domain)
+        await self.show_again(product, *paths)
+        return product
+
+    async def show_again(self, product: int, *paths: str) -> None:
         images = tuple(ProductImage(f"http://{self.domain}{path}") for path in paths)
         async with self.database.transaction() as connection:
             await connection.execute("UPDATE domains SET allow_private = true")
             await record_images(connection, [SeenImages(product, images)], limit=100)
-        return product
 
     async def fetch(self, **changes: Any) -> int:
         settings = self.settings.model_copy(update=changes)
@@ -293,6 +299,73 @@ async def test_an_address_is_asked_again_when_its_file_is_not_recent(shop: Shop)
 
     assert shop.site.hits["/a.jpg"] == 2
     assert len(shop.stored) == 2
+
+
+async def test_a_file_does_not_cross_to_a_domain_with_other_terms(shop: Shop) -> None:
+    """What was fetched where private addresses are allowed tells nobody else what is there."""
+    shop.site.pages["/a.jpg"] = Page(picture())
+    await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    product = await add_product(shop.database, 2, domain="other.example")
+    image = ProductImage(f"http://{shop.domain}/a.jpg")
+    async with shop.database.transaction() as connection:
+        await record_images(connection, [SeenImages(product, (image,))], limit=100)
+    await shop.fetch()
+
+    first, second = await shop.rows()
+    assert (first["status"], second["status"]) == ("stored", "refused")
+    assert second["image_path"] is None
+    assert "loopback" in second["problem"]
+
+
+LONG_AGO = "UPDATE images SET fetched_at = now() - interval '31 days'"
+
+
+async def test_a_picture_that_changed_where_it_is_replaces_the_old_one(shop: Shop) -> None:
+    shop.site.pages["/a.jpg"] = Page(picture())
+    product = await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    before = await shop.row()
+    await shop.show_again(product, "/a.jpg")
+    assert await shop.fetch() == 0
+    await shop.execute(LONG_AGO)
+    shop.site.pages["/a.jpg"] = Page(picture(size=(30, 20)))
+    await shop.show_again(product, "/a.jpg")
+    # until it is there, the old one is shown
+    assert (await find_image(shop.database, product, 0)).path == before["image_path"]
+    assert (await show_product(shop.database, str(product))).images[0].status == "stored"
+    assert await shop.fetch() == 1
+    after = await shop.row()
+    assert (after["status"], after["width"], after["height"]) == ("stored", 30, 20)
+    assert after["image_path"] != before["image_path"]
+
+
+async def test_a_picture_that_is_gone_is_kept(shop: Shop) -> None:
+    shop.site.pages["/a.jpg"] = Page(picture())
+    product = await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    before = await shop.row()
+    await shop.execute(LONG_AGO)
+    shop.site.pages["/a.jpg"] = Page(b"", "404 Not Found")
+    await shop.show_again(product, "/a.jpg")
+    assert await shop.fetch() == 1
+    after = await shop.row()
+    assert (after["status"], after["image_path"]) == ("stored", before["image_path"])
+    assert "404" in after["problem"]
+    await shop.show_again(product, "/a.jpg")
+    assert await shop.fetch() == 0
+
+
+async def test_pictures_of_a_page_that_did_not_change_are_renewed_too(shop: Shop) -> None:
+    shop.site.pages["/a.jpg"] = Page(picture())
+    await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    await shop.execute(LONG_AGO)
+    async with shop.database.transaction() as connection:
+        cursor = await connection.execute("SELECT crawl_task_id FROM products")
+        await touch_unchanged(connection, [row[0] for row in await cursor.fetchall()])
+    assert await shop.fetch() == 1
+    assert shop.site.hits["/a.jpg"] == 2
 
 
 HOSTILE = {

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.images import SeenImages, record_images
+from forager.catalog.images import SeenImages, record_images, renew_images
 from forager.catalog.plausibility import Offer
 from forager.catalog.price_history import percent
 from forager.catalog.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
@@ -124,7 +124,7 @@ async def write_pages(
 async def touch_unchanged(connection: Connection, task_ids: Sequence[int]) -> None:
     """A page that has not changed, by what its server says: it was seen, and nothing more."""
     if task_ids:
-        await store.touch_products(connection, task_ids)
+        await renew_images(connection, await store.touch_products(connection, task_ids))
 
 
 # --- products ------------------------------------------------------------------------------------

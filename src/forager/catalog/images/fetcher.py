@@ -105,17 +105,16 @@ class ImageFetcher:
         """See to images that are due; how many there were."""
         async with self._database.connection() as connection:
             claimed = await store.claim_images(connection, limit=PER_CLAIM, lease_seconds=LEASE)
-            known = await store.select_known_files(
-                connection, [image.url_hash for image in claimed], seconds=REUSED_FOR
-            )
+            known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
         wanted = [each for each in _by_url(claimed) if not await self._reuse(each, known)]
         async with asyncio.TaskGroup() as group:
             for of_host in _by_host(wanted):
                 group.create_task(self._fetch_host(of_host))
         return len(claimed)
 
-    async def _reuse(self, wanted: _Wanted, known: dict[bytes, FileKey]) -> bool:
-        key = known.get(wanted.images[0].url_hash)
+    async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], FileKey]) -> bool:
+        first = wanted.images[0]
+        key = known.get((first.url_hash, first.domain))
         if key is None:
             return False
         async with self._database.connection() as connection:

@@ -14,6 +14,7 @@ from forager.extract.text import storable
 from forager.extract.urls import Refusal, normalise
 
 MAX_ALT = 1000
+RENEWED_AFTER = 30 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,14 @@ async def record_images(connection: Connection, seen: Sequence[SeenImages], *, l
     """
     if seen:
         shown = [image for product in seen for image in _shown(product, limit)]
-        await store.replace_images(connection, [product.product_id for product in seen], shown)
+        ids = [product.product_id for product in seen]
+        await store.replace_images(connection, ids, shown)
+        await renew_images(connection, ids)
+
+
+async def renew_images(connection: Connection, product_ids: Sequence[int]) -> None:
+    """A picture may change where it is: one that was fetched long ago is fetched again."""
+    await store.renew_old(connection, product_ids, seconds=RENEWED_AFTER)
 
 
 def _shown(seen: SeenImages, limit: int) -> Iterator[ShownImage]:

@@ -66,6 +66,22 @@ async def replace_images(
     )
 
 
+async def renew_old(connection: Connection, product_ids: Sequence[int], *, seconds: float) -> None:
+    """Let images of products be fetched again that were settled so long ago.
+
+    A file that is there stays, and is shown, until there is another.
+    """
+    await connection.execute(
+        """
+        UPDATE images
+           SET status = 'pending', attempts = 0, next_attempt_at = now()
+         WHERE product_id = ANY(%s::bigint[]) AND status <> 'pending'
+           AND coalesce(fetched_at, created_at) < now() - make_interval(secs => %s)
+        """,
+        (sorted(product_ids), seconds),
+    )
+
+
 # --- fetching --------------------------------------------------------------------------------
 
 
@@ -129,20 +145,28 @@ async def claim_images(
 
 
 async def select_known_files(
-    connection: Connection, url_hashes: Sequence[bytes], *, seconds: float
-) -> dict[bytes, FileKey]:
-    """By URL: the file that was found there not long ago."""
+    connection: Connection, wanted: Sequence[PendingImage], *, seconds: float
+) -> dict[tuple[bytes, str], FileKey]:
+    """By URL and domain: the file that was found there not long ago, on the terms of that domain.
+
+    What one domain may be asked for, another's terms may not allow.
+    """
     cursor = await connection.execute(
         """
-        SELECT DISTINCT ON (i.url_hash) i.url_hash, f.content_hash, f.created_at
-          FROM images i JOIN image_files f USING (content_hash)
-         WHERE i.url_hash = ANY(%s::bytea[]) AND i.status = 'stored' AND f.going_at IS NULL
+        SELECT DISTINCT ON (i.url_hash, d.domain_name)
+               i.url_hash, d.domain_name, f.content_hash, f.created_at
+          FROM unnest(%s::bytea[], %s::text[]) AS w (url_hash, domain)
+          JOIN images i ON i.url_hash = w.url_hash
+          JOIN products p ON p.id = i.product_id
+          JOIN domains d ON d.id = p.domain_id AND d.domain_name = w.domain
+          JOIN image_files f ON f.content_hash = i.content_hash
+         WHERE i.status = 'stored' AND f.going_at IS NULL
            AND i.fetched_at > now() - make_interval(secs => %s)
-         ORDER BY i.url_hash, i.fetched_at DESC
+         ORDER BY i.url_hash, d.domain_name, i.fetched_at DESC
         """,
-        (list(url_hashes), seconds),
+        ([image.url_hash for image in wanted], [image.domain for image in wanted], seconds),
     )
-    return {row[0]: FileKey(row[1], row[2]) for row in await cursor.fetchall()}
+    return {(row[0], row[1]): FileKey(row[2], row[3]) for row in await cursor.fetchall()}
 
 
 async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
@@ -206,10 +230,12 @@ async def refer(
 async def settle_image(
     connection: Connection, image_ids: Sequence[int], *, status: str, problem: str
 ) -> None:
-    """Say that images are refused or have failed, and why."""
+    """Say that images are refused or have failed, and why; one that has a file keeps it."""
     await connection.execute(
         """
-        UPDATE images SET status = %s, problem = %s, attempts = attempts + 1, fetched_at = now()
+        UPDATE images
+           SET status = CASE WHEN content_hash IS NULL THEN %s ELSE 'stored' END,
+               problem = %s, attempts = attempts + 1, fetched_at = now()
          WHERE id = ANY(%s::bigint[]) AND status = 'pending'
         """,
         (status, problem, sorted(image_ids)),
@@ -308,7 +334,7 @@ async def select_stored(
         """
         SELECT f.path, f.media_type, f.content_hash
           FROM images i JOIN image_files f USING (content_hash)
-         WHERE i.product_id = %s AND i.position = %s AND i.status = 'stored'
+         WHERE i.product_id = %s AND i.position = %s
          ORDER BY i.id
          LIMIT 1
         """,

@@ -113,8 +113,10 @@ async def select_images(connection: Connection, product_id: int) -> list[ImageRe
     cursor = connection.cursor(row_factory=class_row(ImageRecord))
     await cursor.execute(
         """
-        SELECT image_url AS url, image_type AS type, position, alt_text, status, problem, width,
-               height, file_size, image_path AS path
+        SELECT image_url AS url, image_type AS type, position, alt_text,
+               -- one that is fetched again is shown as it was
+               CASE WHEN content_hash IS NULL THEN status ELSE 'stored' END AS status,
+               problem, width, height, file_size, image_path AS path
           FROM images
          WHERE product_id = %s
          ORDER BY position, id

@@ -189,9 +189,9 @@ async def update_problems(connection: Connection, problems: Mapping[int, str]) -
     )
 
 
-async def touch_products(connection: Connection, task_ids: Sequence[int]) -> None:
-    """The pages of these tasks are as they were."""
-    await connection.execute(
+async def touch_products(connection: Connection, task_ids: Sequence[int]) -> list[int]:
+    """The pages of these tasks are as they were; the ids of their products."""
+    cursor = await connection.execute(
         """
         WITH seen AS (
             SELECT id
@@ -201,9 +201,11 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> Non
                FOR NO KEY UPDATE
         )
         UPDATE products SET last_seen_at = now() WHERE id IN (SELECT id FROM seen)
+        RETURNING id
         """,
         (list(task_ids),),
     )
+    return [row[0] for row in await cursor.fetchall()]
 
 
 async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
