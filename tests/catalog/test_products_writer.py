@@ -8,14 +8,17 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.product_shop import LAMP, Shop, lamp
 from forager.catalog.content import ProductContent
+from forager.catalog.products import show_product
 from forager.catalog.writer import ReadPage, touch_unchanged, write_pages
 from forager.db.database import Database
+from forager.extract.product.page import open_page
 from forager.extract.product.record import (
     Availability,
     Evidence,
@@ -23,6 +26,7 @@ from forager.extract.product.record import (
     ProductImage,
     Variant,
 )
+from forager.parsers.registry import parse_product
 from forager.settings import Settings
 
 HISTORY = """
@@ -98,6 +102,62 @@ async def test_a_changed_price_is_told_everywhere(shop: Shop) -> None:
     assert {key: told[key] for key in ("old", "new", "currency", "percent")} == {
         "old": "49.90", "new": "39.92", "currency": "EUR", "percent": -20.0
     }  # fmt: skip
+
+
+def page_with(price: str, *, shown: str = "") -> Product:
+    """What is read of a page whose data say this price; `shown` is what people see."""
+    data = orjson.dumps(
+        {
+            "@context": "https://schema.org",
+            "@type": "Product",
+            "name": "Brass Desk Lamp",
+            "sku": "BL-100",
+            "offers": {"@type": "Offer", "price": price, "priceCurrency": "EUR"},
+        }
+    ).decode()
+    body = f"<script type='application/ld+json'>{data}</script><h1>Brass Desk Lamp</h1>{shown}"
+    page = open_page(body.encode(), "https://shop.example/lamp", "text/html")
+    return parse_product(page).product
+
+
+@pytest.mark.parametrize("price", ["10000000000", "99999999999.99", "1e20", "1" * 25])
+async def test_an_amount_that_no_column_holds_is_kept_and_marked(shop: Shop, price: str) -> None:
+    await shop.visit("lamp", page_with("49.90"))
+    written = await shop.visit("lamp", page_with(price))
+    assert (written.outcome, written.price_changed) == ("suspect", False)
+    [said] = await shop.rows("SELECT fields->>'price' FROM extractions ORDER BY id DESC LIMIT 1")
+    assert Decimal(said[0]) == Decimal(price)
+    assert written.product_id is not None
+    shown = (await show_product(shop.database, str(written.product_id))).product
+    [problem] = shown.problems
+    assert (problem["field"], problem["rule"]) == ("price", "size")
+    # the one that was known stays, in the history as well
+    assert shown.price == Decimal("49.9")
+    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
+    back = await shop.visit("lamp", page_with("45"))
+    assert (back.outcome, back.price_changed) == ("ok", True)
+
+
+async def test_a_first_price_that_no_column_holds_is_marked(shop: Shop) -> None:
+    written = await shop.visit("lamp", page_with("99999999999.99"))
+    assert (written.outcome, [p.rule for p in written.problems]) == ("suspect", ["size"])
+    assert [row[0] for row in await shop.rows(HISTORY)] == [None]
+    assert [kind for kind, _ in await shop.rows(EVENTS)] == ["product.added"]
+
+
+async def test_what_people_see_counts_before_an_amount_that_cannot_be(shop: Shop) -> None:
+    seen = "<p class='price'>€ 49.90</p><button>Add to cart</button>"
+    written = await shop.visit("lamp", page_with("4006381333931", shown=seen))
+    assert (written.outcome, written.problems) == ("ok", ())
+    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
+
+
+async def test_prices_of_variants_that_cannot_be_are_marked(shop: Shop) -> None:
+    dear = Variant(name="large", price=Decimal("1e12"), currency="EUR")
+    written = await shop.visit("lamp", replace(LAMP, variants=(dear,)))
+    [problem] = written.problems
+    assert (problem.field, problem.rule, problem.severity) == ("variants", "size", "warning")
+    assert "1000000000000" in problem.message.replace("E+12", "000000000000")
 
 
 async def test_every_part_of_the_offer_has_its_history(shop: Shop) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.gtin import gtin_of
-from forager.extract.product.record import Availability, Product, ProductImage
+from forager.extract.product.record import Availability, Product, ProductImage, Variant
 from forager.extract.softerror import soft_error
 from forager.extract.text import clip, collapse, readable
 
@@ -81,7 +81,7 @@ def check(product: Product) -> Checked:
             product = replace(product, **{field: kept})
     images, refused = _check_images(product.images)
     product, crossed = _check_list_price(replace(product, images=images))
-    problems += [*refused, *crossed]
+    problems += [*refused, *crossed, *_check_variants(product.variants)]
     incomplete, about_name = _check_name(product)
     return Checked(product, (*about_name, *problems), incomplete)
 
@@ -167,6 +167,19 @@ def _check_images(
     first = next(image.url for image in images if not _is_web_address(image.url))
     others = f" and {bad - 1} more" if bad > 1 else ""
     return good, [_warning("images", "address", f"{_quote(first)}{others}: not a web address")]
+
+
+def _check_variants(variants: tuple[Variant, ...]) -> list[Problem]:
+    """Prices that are left out of what is stored of variants."""
+    bad = [v.price for v in variants if v.price is not None and not _is_amount(v.price)]
+    if not bad:
+        return []
+    others = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+    return [_warning("variants", "size", f"{_quote(bad[0])}{others}: not an amount")]
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, Decimal) and value.is_finite() and _SMALLEST <= value <= MAX_AMOUNT
 
 
 _WEB_ADDRESS = re.compile(

@@ -11,12 +11,14 @@ from typing import Any
 from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
+from forager.extract.product.price import MAX_PRICE
 from forager.extract.product.record import Availability, Evidence, Product
 
 # how much of what is left to certainty each further place gives that says the same
 _AGREEMENT = 0.4
 _CERTAIN = 0.99
 _PARSER = "parser"
+_AMOUNTS = frozenset({FieldName.PRICE, FieldName.LIST_PRICE})
 # a site parser below this says itself that it is guessing
 _PARSER_SURE = 0.5
 
@@ -56,6 +58,9 @@ def _names(facts: list[Fact]) -> list[FieldName]:
 def choose(name: FieldName, facts: list[Fact]) -> Claim | None:
     """The best claim for a field."""
     claims = claims_for(name, facts)
+    if name in _AMOUNTS:
+        # what no price can be is said only where nothing better is
+        claims = [claim for claim in claims if claim.value < MAX_PRICE] or claims
     parsed = [c for c in claims if _PARSER in c.places and c.confidence >= _PARSER_SURE]
     return max(parsed or claims, key=lambda claim: claim.confidence, default=None)
 

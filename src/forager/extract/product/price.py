@@ -20,6 +20,8 @@ from forager.extract.product.currency import (
 
 # what the products' column can hold
 MAX_PRICE = Decimal(10) ** 10
+# what a machine-readable place may say all the same: it is kept, so that somebody sees it is wrong
+_MAX_SAID = Decimal(10) ** 30
 _BLANK = " \u00a0\u202f\u2009"
 _GROUPED = (
     rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)(?:[.,]\d{{1,2}}(?!\d))?"
@@ -42,7 +44,7 @@ _MONEY = re.compile(
 # as much as may stand between the start of a sign and its amount
 _MAX_BEFORE = MAX_SYMBOL + 3
 _DIGIT = re.compile(r"\d")
-_MACHINE = re.compile(r"[+]?\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d)?")
+_MACHINE = re.compile(r"[+]?\d{1,30}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +117,30 @@ def _is_grouping(text: str, whole: str, fraction: str, currency: str | None) -> 
     return currency not in THREE_DECIMALS or len(whole) > 3
 
 
-def _bounded(number: str) -> Decimal | None:
+def _bounded(number: str, limit: Decimal = MAX_PRICE) -> Decimal | None:
     try:
         value = Decimal(number)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and 0 <= value < MAX_PRICE else None
+    return value if value.is_finite() and 0 <= value < limit else None
 
 
 def machine_amount(value: Any, currency: str | None = None) -> Decimal | None:
-    """The amount of a machine-readable place: a dot is the decimal point, unless it cannot be."""
+    """The amount of a machine-readable place: a dot is the decimal point, unless it cannot be.
+
+    It may be more than a price can be.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return _bounded(str(value))
+        return _bounded(str(value), _MAX_SAID)
     if not isinstance(value, str):
         return None
     text = value.strip()
     if _MACHINE.fullmatch(text):
         if currency in WHOLE_CURRENCIES and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text):
             return _bounded(text.replace(".", ""))
-        return _bounded(text)
+        return _bounded(text, _MAX_SAID)
     first = next(money_in(text[:200]), None)
     return first.amount if first else None
 
