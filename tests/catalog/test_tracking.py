@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from datetime import timedelta
 
+import orjson
 import pytest
 
 from catalog.tasks_at_hand import execute, make_domain, value
@@ -107,6 +108,85 @@ def test_bad_lines_of_json() -> None:
     content = b'{"url": "https://a.example/1"}\n{"url": 3}\n[1]\n{\n{"url":"x","popularity":"NaN"}'
     assert len(good(content)) == 1
     assert [line for line, _ in bad(content)] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'["https://a.example/1", {"url": "https://a.example/2", "priority": 3}]',
+        b'\xef\xbb\xbf\n[\n "https://a.example/1",\n'
+        b' {"url": "https://a.example/2",\n  "priority": 3}\n]\n',
+        b'# two\n["https://a.example/1"\n,{"priority":3,"url":"https://a.example/2"}]  \n\n',
+    ],
+)
+def test_a_json_array_is_read_entry_by_entry(content: bytes) -> None:
+    expected = [("https://a.example/1", Terms()), ("https://a.example/2", Terms(3))]
+    assert good(content) == good(content, "list.json") == expected
+    assert bad(content) == []
+
+
+def test_a_long_array_in_one_line_is_read_in_pieces() -> None:
+    entries = [{"url": f"https://a.example/é{n}", "priority": 1 + n % 10} for n in range(20_000)]
+    for content in (orjson.dumps(entries), orjson.dumps(entries, option=orjson.OPT_INDENT_2)):
+        assert len(content) > MAX_LINE
+        largest, found = 0, 0
+        stream = io.BytesIO(content)
+        before = 0
+        for one in read_wishes(stream, "list.json"):
+            assert isinstance(one, Wish)
+            largest, before = max(largest, stream.tell() - before), stream.tell()
+            found += 1
+        assert (found, largest <= MAX_LINE) == (20_000, True)
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        (b"", "ends before its bracket"),
+        (b',{"url": "https://a.example/2"', "not JSON"),
+        (b", nonsense]", "not JSON"),
+        (b" 3]", "no comma"),
+        (b"] []", "after the end"),
+        (b',"\xff"]', "not UTF-8"),
+        (b"," + b"[" * 100_000, "too deeply"),
+        (b',"' + b"x" * (3 * MAX_LINE) + b'"]', "longer than"),
+        (b"," + b"9" * 5_000 + b"]", "digits"),
+    ],
+)
+def test_a_broken_array_keeps_what_came_before(rest: bytes, words: str) -> None:
+    content = b'["https://a.example/1"\n' + rest
+    assert good(content, "list.json") == [("https://a.example/1", Terms())]
+    (*_, (line, reason)) = bad(content, "list.json")
+    assert (line, words in reason) == (2, True), reason
+
+
+def test_entries_of_an_array_that_ask_for_nothing() -> None:
+    content = b'[1,\n null,\n {"url": "https://a.example/1"},\n {}, []]'
+    assert len(good(content)) == 1
+    assert [line for line, _ in bad(content)] == [1, 2, 4, 4]
+    assert read(b"[]") == read(b"[ ]\n") == []
+
+
+def test_comments_are_skipped() -> None:
+    assert good(b"# a shop\nurl,priority\n  # and its lamps\nhttps://a.example/1,2\n") == [
+        ("https://a.example/1", Terms(2))
+    ]
+    listed = b"#https://a.example/0\nhttps://a.example/1#top\n"
+    assert good(listed) == good(listed, "list.txt") == [("https://a.example/1#top", Terms())]
+    assert bad(listed) == []
+
+
+def test_names_that_are_nearly_known() -> None:
+    for header in (b"url,prority", b"ulr,priority", b"URL;Every;Popularty"):
+        with pytest.raises(InvalidInput, match="did you mean"):
+            read(header + b"\nhttps://a.example/1,2\n")
+    content = b'{"url": "https://a.example/1", "prioirty": 1}\n{"URL": "https://a.example/2"}\n'
+    assert [reason.partition(": ")[2] for _, reason in bad(content)] == [
+        "did you mean 'priority'?",
+        "did you mean 'url'?",
+    ]
+    others = b'{"url": "https://a.example/1", "urls": [], "stock": 3, "name": "x"}'
+    assert bad(others) == bad(b"url,urls,brand\nhttps://a.example/1,,x\n") == []
 
 
 def test_a_line_without_end_is_skipped() -> None:

@@ -1,19 +1,24 @@
-"""Files of URLs: CSV, JSON lines or one URL per line, read as a stream, however odd they are."""
+"""Files of URLs: CSV, JSON, or one URL per line, read as a stream, however odd they are."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import orjson
 
 from forager.catalog.intervals import parse_every
+from forager.catalog.json_array import Broken, read_array
 from forager.catalog.wish import BadLine, Terms, Wish
 from forager.errors import InvalidInput
 
@@ -21,6 +26,7 @@ from forager.errors import InvalidInput
 MAX_LINE = 512 * 1024
 SHOWN_LENGTH = 200
 COLUMNS = ("url", "priority", "every", "popularity")
+COMMENT = b"#"
 _DELIMITERS = (",", ";", "\t")
 _NUL = "\0"
 
@@ -45,37 +51,75 @@ _BY_SUFFIX = {
 
 
 def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
-    """What each line asks for. The format is told by the file's name, else by its first line."""
+    """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
+
+    The format is told by the file's name, else by its first line.
+    """
+    known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    rest = _raw_lines(stream)
+    first = next(rest, None)
+    if first is not None and known in (None, FileFormat.JSON_LINES) and first.raw.startswith(b"["):
+        yield from _read_array(stream, first)
+    elif first is not None:
+        yield from _read_lines(known, chain([first], rest), stream)
+
+
+def _read_lines(
+    known: FileFormat | None, lines: Iterable[_Line], stream: BinaryIO
+) -> Iterator[Wish | BadLine]:
     read: Read | None = None
-    for number, line in _lines(stream):
+    for number, line in _lines(lines, stream):
         if isinstance(line, BadLine):
             yield line
         elif read is None:
-            kind = _BY_SUFFIX.get(PurePath(name).suffix.lower()) or _guess(line)
-            read, is_header = _reader(kind, line)
+            read, is_header = _reader(known or _guess(line), line)
             if not is_header:
                 yield read(number, line)
         else:
             yield read(number, line)
 
 
+def _read_array(stream: BinaryIO, first: _Line) -> Iterator[Wish | BadLine]:
+    """The entries of an array, which may all stand in one line."""
+    for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
+        if isinstance(entry, Broken):
+            yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
+        else:
+            yield wish_of(entry.line, entry.value, entry.text)
+
+
 # --- lines ------------------------------------------------------------------------------------
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, str | BadLine]]:
-    """Lines that hold something, numbered from 1; what cannot be a line of text is bad."""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that holds more than a comment; one that is cut goes on in the stream."""
+
+    number: int
+    raw: bytes
+    is_cut: bool
+
+
+def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
+    """Numbered from 1, without the space before them."""
     number = 0
     while raw := stream.readline(MAX_LINE):
         number += 1
-        if number == 1:
-            raw = _without_mark(raw)
-        if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
+        is_cut = len(raw) == MAX_LINE and not raw.endswith(b"\n")
+        held = (_without_mark(raw) if number == 1 else raw).lstrip()
+        if held and (is_cut or not held.startswith(COMMENT)):
+            yield _Line(number, held, is_cut)
+
+
+def _lines(lines: Iterable[_Line], stream: BinaryIO) -> Iterator[tuple[int, str | BadLine]]:
+    """What cannot be a line of text is bad."""
+    for line in lines:
+        if line.is_cut:
             _skip_line(stream)
-            yield number, _bad(number, f"the line is longer than {MAX_LINE:,} bytes", raw[:999])
-            continue
-        text = _decoded(number, raw.strip())
-        if text:
-            yield number, text
+            words = f"the line is longer than {MAX_LINE:,} bytes"
+            yield line.number, _bad(line.number, words, line.raw[:999])
+        else:
+            yield line.number, _decoded(line.number, line.raw.rstrip())
 
 
 def _without_mark(raw: bytes) -> bytes:
@@ -144,9 +188,17 @@ def _header(first: str) -> tuple[str, list[str]] | None:
     """The delimiter and the names of the columns, if this line is made of names."""
     for delimiter in _DELIMITERS:
         names = [cell.strip().lower() for cell in _cells(first, delimiter) or []]
-        if "url" in names:
+        if "url" in names or _is_almost_header(names):
+            if words := _misspelt(names):
+                # nothing is done yet: better now than after a hundred thousand lines
+                raise InvalidInput(f"the first line has {words}")
             return delimiter, names
     return None
+
+
+def _is_almost_header(names: Collection[str]) -> bool:
+    """Whether a line can only have been meant to name the columns."""
+    return len(names) > 1 and not _NOT_NAMES.search("".join(names)) and _misspelt(names) is not None
 
 
 def _read_url(number: int, line: str) -> Wish | BadLine:
@@ -193,7 +245,25 @@ def wish_of(number: int, value: Any, text: str) -> Wish | BadLine:
     return _wish(number, value, text)
 
 
+def _misspelt(names: Collection[str]) -> str | None:
+    """The first name that stands for one of ours that is missing; others are somebody else's."""
+    unknown = (name for name in names if name not in _KNOWN)
+    for name in islice(unknown, MOST_NAMES):
+        near = _nearest(name)
+        if near is not None and near not in names:
+            return f"{name!r}: did you mean {near!r}?"
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _nearest(name: str) -> str | None:
+    near = get_close_matches(name.strip().lower(), COLUMNS, n=1) if len(name) <= 20 else []
+    return near[0] if near else None
+
+
 def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
+    if not _KNOWN.issuperset(values) and (words := _misspelt(values)):
+        return _bad(number, f"it has {words}", line)
     url = values.get("url")
     if not isinstance(url, str) or not url.strip():
         return _bad(number, "there is no URL in it", line)
@@ -203,7 +273,7 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
     try:
         terms = Terms(
             priority=_priority(_given(values, "priority")),
-            every=parse_every(str(every)) if (every := _given(values, "every")) else None,
+            every=_every(str(every)) if (every := _given(values, "every")) else None,
             popularity=_popularity(_given(values, "popularity")),
         )
     except InvalidInput as error:
@@ -217,8 +287,18 @@ def _given(values: Mapping[str, Any], name: str) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+_KNOWN = frozenset(COLUMNS)
+_NOT_NAMES = re.compile(r"[:/.0-9]")
+# of one line or entry; what nobody asks for is not looked at for ever
+MOST_NAMES = 50
 _BREAK = re.compile(r"[\t\r\n]")
 _WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")
+
+
+@lru_cache(maxsize=1000)
+def _every(text: str) -> timedelta:
+    """Files say the same few intervals again and again."""
+    return parse_every(text)
 
 
 def _priority(value: Any) -> int | None:

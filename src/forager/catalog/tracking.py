@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,6 +59,14 @@ class _Named:
     host: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Wishes that are tracked together, and what cannot be."""
+
+    named: list[_Named]
+    bad: list[BadLine]
+
+
 class Tracking:
     """One import: any number of wishes, in chunks that are committed one by one.
 
@@ -86,22 +95,20 @@ class Tracking:
         # one time for all of them, so that popularity decides between them
         async with self._database.connection() as connection:
             due = await store.select_now(connection)
-        for chunk in _chunks(wishes):
-            named = list(self._named(chunk))
-            async with self._database.transaction() as connection:
-                await self._track_chunk(connection, named, due)
+        chunks = _chunks(wishes)
+        following = asyncio.create_task(asyncio.to_thread(_next_chunk, chunks))
+        try:
+            while chunk := await following:
+                # while the database works on one chunk, the next is read
+                following = asyncio.create_task(asyncio.to_thread(_next_chunk, chunks))
+                for bad in chunk.bad:
+                    self._refuse(bad)
+                async with self._database.transaction() as connection:
+                    await self._track_chunk(connection, chunk.named, due)
+        finally:
+            # a thread cannot be cancelled, and whoever opened the file is about to close it
+            await asyncio.wait([following])
         return self._tracked
-
-    def _named(self, chunk: Sequence[Wish | BadLine]) -> Iterator[_Named]:
-        for wish in chunk:
-            if isinstance(wish, BadLine):
-                self._refuse(wish)
-                continue
-            url = normalise(wish.url.strip())
-            if isinstance(url, Refusal):
-                self._refuse(_bad(wish, url.value))
-            else:
-                yield _Named(wish, url, host_of(url))
 
     async def _track_chunk(
         self, connection: Connection, named: Sequence[_Named], due: datetime
@@ -232,7 +239,23 @@ def _bad(wish: Wish, reason: str) -> BadLine:
     return BadLine(wish.line, reason, wish.url[:SHOWN_LENGTH])
 
 
-def _chunks(wishes: Iterable[Wish | BadLine]) -> Iterator[list[Wish | BadLine]]:
+def _chunks(wishes: Iterable[Wish | BadLine]) -> Iterator[_Chunk]:
     rest = iter(wishes)
-    while chunk := list(islice(rest, CHUNK)):
+    while part := list(islice(rest, CHUNK)):
+        chunk = _Chunk([], [])
+        for wish in part:
+            _sort_into(chunk, wish)
         yield chunk
+
+
+def _sort_into(chunk: _Chunk, wish: Wish | BadLine) -> None:
+    if isinstance(wish, BadLine):
+        chunk.bad.append(wish)
+    elif isinstance(url := normalise(wish.url.strip()), Refusal):
+        chunk.bad.append(_bad(wish, url.value))
+    else:
+        chunk.named.append(_Named(wish, url, host_of(url)))
+
+
+def _next_chunk(chunks: Iterator[_Chunk]) -> _Chunk | None:
+    return next(chunks, None)

@@ -29,6 +29,8 @@ class Terms:
 
     def or_else(self, other: Terms) -> Terms:
         """These terms, and the other's where these say nothing."""
+        if other is ANY_TERMS:
+            return self
         return Terms(
             other.priority if self.priority is None else self.priority,
             other.every if self.every is None else self.every,

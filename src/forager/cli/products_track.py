@@ -48,8 +48,8 @@ def track(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A CSV file (url, priority, every, popularity), JSON lines with these keys, or a"
-            " list of URLs; - reads standard input.",
+            help="A CSV file (url, priority, every, popularity), JSON lines or a JSON array with"
+            " these keys, or a list of URLs; # begins a comment, - reads standard input.",
             show_default=False,
         ),
     ] = None,

@@ -1,0 +1,122 @@
+"""The entries of a JSON array, one by one: however long it is, a piece of it is in memory."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+PIECE = 64 * 1024
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value, the line that it begins in, and how it was written."""
+
+    line: int
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Why nothing after this line can be read: where the next entry begins is anybody's guess."""
+
+    line: int
+    reason: str
+    text: str
+
+
+def read_array(
+    begun: bytes, stream: BinaryIO, *, line: int = 1, longest: int
+) -> Iterator[Entry | Broken]:
+    """The entries of the array that begins with `begun` and goes on in the stream."""
+    return _Array(begun, stream, line, longest).entries()
+
+
+class _Array:
+    def __init__(self, begun: bytes, stream: BinaryIO, line: int, longest: int) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._begun = begun
+        self._text = ""
+        self._place = 0
+        self._line = line
+        self._longest = longest
+        self._is_over = False
+
+    def entries(self) -> Iterator[Entry | Broken]:
+        try:
+            self._text = self._decoder.decode(self._begun)
+            self._take("[")
+            while self._next_mark() not in ("]", ""):
+                yield self._entry()
+                if self._next_mark() == ",":
+                    self._take(",")
+                elif self._next_mark() not in ("]", ""):
+                    raise ValueError("there is no comma after the entry")
+            self._take("]")
+            if self._next_mark():
+                raise ValueError("there is something after the end of the array")
+        except UnicodeDecodeError:
+            yield self._broken("this is not UTF-8 text")
+        except RecursionError:
+            yield self._broken("it is nested too deeply")
+        except ValueError as error:
+            yield self._broken(str(error))
+
+    def _entry(self) -> Entry:
+        """The value at this place; a number at the end of what is read may go on beyond it."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._place)
+                if end < len(self._text) or not self._read_on():
+                    break
+            except json.JSONDecodeError as error:
+                if len(self._text) - self._place > self._longest:
+                    words = f"the entry is longer than {self._longest:,} characters"
+                    raise ValueError(words) from None
+                if not self._read_on():
+                    raise ValueError(f"it is not JSON: {error.msg}") from None
+        entry = Entry(self._line, value, self._text[self._place : end])
+        self._advance(end)
+        return entry
+
+    def _next_mark(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._place)
+            assert found is not None
+            self._advance(found.end())
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if not self._read_on():
+                return ""
+
+    def _take(self, mark: str) -> None:
+        if self._next_mark() != mark:
+            raise ValueError("the array ends before its bracket does")
+        self._advance(self._place + 1)
+
+    def _advance(self, place: int) -> None:
+        self._line += self._text.count("\n", self._place, place)
+        self._place = place
+
+    def _read_on(self) -> bool:
+        """Read another piece, and forget what is behind; False at the end."""
+        if self._is_over:
+            return False
+        piece = self._stream.read(PIECE)
+        self._is_over = not piece
+        self._text = self._text[self._place :] + self._decoder.decode(piece, final=self._is_over)
+        self._place = 0
+        return not self._is_over
+
+    def _broken(self, reason: str) -> Broken:
+        return Broken(self._line, reason, self._text[self._place : self._place + 1000])
