@@ -1,24 +1,31 @@
 """Takes every page of the dashboard in light and dark, for a desk and for a phone.
 
-Run by `make screenshots`. A server of its own crawls the bundled site twice and is given a
-catalogue, so that every page has something to show; the pictures are in build/screenshots.
+Run by `make screenshots`. A server of its own crawls the bundled site twice, and a site that
+changes, and is given a catalogue, so that every page has something to show; the pictures are in
+build/screenshots. With words after it, only pages whose names have one of them are taken.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import aiohttp
 from playwright.async_api import Browser, Page
 
+from catalog.archived_kiosk import Kiosk, item
 from demo_catalogue import fill_catalogue
+from forager import demo
 from forager.db.database import open_database
 from forager.settings import Settings
 from web.browser import DESKTOP, PHONE, open_browser
@@ -26,6 +33,7 @@ from web.browser import DESKTOP, PHONE, open_browser
 FOLDER = Path("build/screenshots")
 PORT = 8798
 ADDRESS = f"http://127.0.0.1:{PORT}"
+BUNDLED = f"http://127.0.0.1:{demo.PORT}"
 HEIGHT = 900
 PATIENCE = 120
 # one that comes in several versions
@@ -39,7 +47,12 @@ async def main() -> None:
         pages = await _demo_data(browser)
         async with open_database(settings) as database:
             pages |= await fill_catalogue(database, settings)
+            await Kiosk(database, settings).archive([(n, item(n, was="£9")) for n in range(1, 9)])
+        await _run_audit(browser)
         await _take(browser, pages)
+        await _take(browser, {"backtest": "/parsers"}, before=_compare)
+        await _take(browser, {"menu": "/"}, before=_open_menu, widths=(PHONE,))
+        await _take(browser, {"question": "/sources/demo"}, before=_ask)
     sys.stdout.write(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}\n")
 
 
@@ -80,6 +93,7 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
     job = page.url.removeprefix(ADDRESS)
     await page.goto(f"{ADDRESS}/search?q=ledger")
     hit = await page.locator(".hit a").first.get_attribute("href")
+    changed = await _crawl_changing_site(page)
     await page.close()
     return {
         "overview": "/",
@@ -91,7 +105,16 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
         "sources": "/sources",
         "source": "/sources/demo",
         "source-pages": "/sources/demo/pages",
-        "source-diff": "/sources/demo/diff?old=1&new=2",
+        "source-diff": f"{changed}/diff?old=1&new=2",
+        "source-same": "/sources/demo/diff?old=1&new=2",
+        "explain": f"/explain?url={BUNDLED}/guide/missing.html",
+        "explain-robots": f"/explain?url={BUNDLED}/private/notes.html",
+        "explain-nothing": "/explain",
+        "explain-refused": "/explain?url=ftp://example.org/",
+        "events": "/events",
+        "events-jobs": "/events/jobs",
+        "events-none": "/events?kind=parser.degraded",
+        "audit": "/audit",
         "search": "/search?q=ledger",
         "read": hit or "/search",
         "workers": "/workers",
@@ -104,24 +127,119 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
 async def _crawl(page: Page, button: str, path: str) -> None:
     await page.goto(ADDRESS + path)
     await page.get_by_role("button", name=button).click()
+    await _until_completed(page)
+
+
+async def _until_completed(page: Page) -> None:
     await page.wait_for_url("**/jobs/*")
     await page.locator("h1 .s-completed").wait_for()
 
 
-async def _take(browser: Browser, pages: dict[str, str]) -> None:
-    for scheme in ("light", "dark"):
-        for width in (DESKTOP, PHONE):
-            context = await browser.new_context(
-                viewport={"width": width, "height": HEIGHT},
-                color_scheme="light" if scheme == "light" else "dark",
-            )
-            page = await context.new_page()
-            for name, path in pages.items():
-                await page.goto(ADDRESS + path)
-                await page.wait_for_load_state("load")
-                picture = FOLDER / f"{name}-{scheme}-{width}.png"
-                await page.screenshot(path=picture, full_page=True)
-            await context.close()
+async def _crawl_changing_site(page: Page) -> str:
+    """Two generations of a site that was changed in between; the path of its source."""
+    with _site() as (folder, address):
+        _write(
+            folder, {"index": "", "install": "Version 1 needs Python 3.10.", "old": "Gone soon."}
+        )
+        await page.goto(f"{ADDRESS}/new-crawl")
+        await page.get_by_label("Addresses, one a line").fill(address)
+        await page.get_by_label("Name").fill("handbook")
+        await page.get_by_text("More settings").click()
+        await page.get_by_label("Seconds between requests").fill("0.1")
+        await page.get_by_label("Allow private").check()
+        await page.get_by_role("button", name="Start").click()
+        await _until_completed(page)
+        (folder / "old.html").unlink()
+        _write(folder, {"index": "", "install": "Version 2 needs Python 3.11.", "new": "Just in."})
+        await _crawl(page, "Refresh now", "/sources/handbook")
+        await page.goto(f"{ADDRESS}/sources/handbook")
+        if await page.get_by_role("button", name="Publish").count():
+            await page.get_by_role("button", name="Publish").first.click()
+    return "/sources/handbook"
+
+
+@contextmanager
+def _site() -> Iterator[tuple[Path, str]]:
+    """A folder that is served on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        handler = partial(_Quiet, directory=folder)
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            Thread(target=server.serve_forever, daemon=True).start()
+            yield Path(folder), f"http://127.0.0.1:{server.server_port}/index.html"
+            server.shutdown()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    links = "".join(f"<li><a href='{name}.html'>{name}</a></li>" for name in texts)
+    for name, text in texts.items():
+        title = name.capitalize()
+        body = f"<h1>{title}</h1><p>{text} All of it is explained here, step by step.</p>"
+        head = f"<!doctype html><html lang=en><title>{title}</title>"
+        html = f"{head}<main>{body}<ul>{links}</ul></main>"
+        (folder / f"{name}.html").write_text(html)
+
+
+async def _run_audit(browser: Browser) -> None:
+    page = await browser.new_page()
+    page.set_default_timeout(PATIENCE * 1000)
+    await page.goto(f"{ADDRESS}/audit")
+    await page.get_by_role("button", name="Run now").click()
+    await page.get_by_role("heading", name="Findings").wait_for()
+    await page.close()
+
+
+async def _compare(page: Page) -> None:
+    await page.locator("#f-name").select_option("kiosk")
+    await page.locator("#f-version").select_option("2")
+    await page.locator("#f-against").select_option("1")
+    await page.get_by_role("button", name="Compare").click()
+    await page.get_by_role("heading", name="kiosk: 2 against 1").wait_for()
+
+
+async def _open_menu(page: Page) -> None:
+    await page.get_by_text("Menu").click()
+
+
+async def _ask(page: Page) -> None:
+    await page.get_by_role("button", name="Delete this source").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+async def _nothing(_: Page) -> None:
+    return
+
+
+async def _take(
+    browser: Browser,
+    pages: dict[str, str],
+    *,
+    before: Callable[[Page], Awaitable[None]] = _nothing,
+    widths: tuple[int, ...] = (DESKTOP, PHONE),
+) -> None:
+    wanted = {name: path for name, path in pages.items() if _is_wanted(name)}
+    for scheme, width in itertools.product(("light", "dark"), widths):
+        context = await browser.new_context(
+            viewport={"width": width, "height": HEIGHT},
+            color_scheme="light" if scheme == "light" else "dark",
+        )
+        page = await context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        for name, path in wanted.items():
+            await page.goto(ADDRESS + path)
+            await page.wait_for_load_state("load")
+            await before(page)
+            picture = FOLDER / f"{name}-{scheme}-{width}.png"
+            await page.screenshot(path=picture, full_page=True)
+        await context.close()
+
+
+def _is_wanted(name: str) -> bool:
+    return len(sys.argv) == 1 or any(word in name for word in sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,11 @@ from forager.web.errors import error_page
 from forager.web.live import Streams
 from forager.web.rendering import STATIC
 from forager.web.routes import (
+    audit,
     domains,
     errors,
+    events,
+    explain,
     jobs,
     keys,
     new_crawl,
@@ -46,6 +49,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     sources.router,
     search.router,
+    explain.router,
     products.router,
     track.router,
     tasks.router,
@@ -53,6 +57,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     domains.router,
     proxies.router,
     parsers.router,
+    audit.router,
+    events.router,
     webhooks.router,
     workers.router,
     keys.router,

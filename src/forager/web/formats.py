@@ -109,6 +109,26 @@ def words(value: str) -> str:
     return value.replace("_", " ")
 
 
+def sentence(text: str) -> str:
+    """The beginning in upper case, unless it is an address or a name of a host."""
+    first = text.partition(" ")[0]
+    return text if "." in first or ":" in first else f"{text[:1].upper()}{text[1:]}"
+
+
+def actor(name: str) -> str:
+    """Who moved a job: of a worker's id the end tells it from others."""
+    who, _, rest = name.partition(" ")
+    try:
+        return f"{who} …{short_id(UUID(rest))}"
+    except ValueError:
+        return name[:60]
+
+
+def event_kind(kind: str) -> str:
+    """product.price_changed as price changed."""
+    return words(kind.partition(".")[2] or kind)
+
+
 def highlighted(text: str, ranges: tuple[tuple[int, int], ...]) -> Markup:
     """Text with what matched marked; all of it is escaped first."""
     parts, at = [], 0
@@ -135,5 +155,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "when": when,
     "short_id": short_id,
     "words": words,
+    "sentence": sentence,
+    "actor": actor,
+    "event_kind": event_kind,
     "counted": counted,
 }

@@ -22,18 +22,52 @@ class Entry:
         return path == self.path or path.startswith(f"{self.path}/")
 
 
-NAVIGATION: tuple[Entry, ...] = (
-    Entry("Overview", "/", "gauge"),
-    Entry("Jobs", "/jobs", "list"),
-    Entry("Sources", "/sources", "book"),
-    Entry("Search", "/search", "search"),
-    Entry("Products", "/products", "tag"),
-    Entry("Tasks", "/tasks", "clock"),
-    Entry("Errors", "/errors", "alert"),
-    Entry("Domains", "/domains", "globe", Scope.OPERATE),
-    Entry("Proxies", "/proxies", "shuffle", Scope.OPERATE),
-    Entry("Parsers", "/parsers", "code"),
-    Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
-    Entry("Workers", "/workers", "cpu", Scope.OPERATE),
-    Entry("Keys", "/keys", "key", Scope.ADMIN),
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pages about one thing; the first group needs no name."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+    def seen_by(self, scope: Scope) -> list[Entry]:
+        return [entry for entry in self.entries if scope.includes(entry.needs)]
+
+
+NAVIGATION: tuple[Group, ...] = (
+    Group("", (Entry("Overview", "/", "gauge"),)),
+    Group(
+        "Pages",
+        (
+            Entry("Jobs", "/jobs", "list"),
+            Entry("Sources", "/sources", "book"),
+            Entry("Search", "/search", "search"),
+            Entry("Explain", "/explain", "question"),
+        ),
+    ),
+    Group(
+        "Products",
+        (
+            Entry("Products", "/products", "tag"),
+            Entry("Tasks", "/tasks", "clock"),
+            Entry("Errors", "/errors", "alert"),
+            Entry("Parsers", "/parsers", "code"),
+            Entry("Audit", "/audit", "shield"),
+        ),
+    ),
+    Group(
+        "Hosts",
+        (
+            Entry("Domains", "/domains", "globe", Scope.OPERATE),
+            Entry("Proxies", "/proxies", "shuffle", Scope.OPERATE),
+        ),
+    ),
+    Group(
+        "This system",
+        (
+            Entry("Events", "/events", "pulse"),
+            Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
+            Entry("Workers", "/workers", "cpu", Scope.OPERATE),
+            Entry("Keys", "/keys", "key", Scope.ADMIN),
+        ),
+    ),
 )

@@ -152,8 +152,7 @@ function countTicked() {
   for (const form of document.querySelectorAll("form[data-bulk]")) {
     const boxes = [...form.querySelectorAll('tbody input[type="checkbox"]')];
     const ticked = boxes.filter((box) => box.checked).length;
-    const all = form.querySelector("[data-all]");
-    if (all) {
+    for (const all of form.querySelectorAll("[data-all]")) {
       all.checked = ticked > 0 && ticked === boxes.length;
       all.indeterminate = ticked > 0 && ticked < boxes.length;
     }

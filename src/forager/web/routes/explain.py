@@ -1,0 +1,70 @@
+"""Explain a URL: what became of it, why, and what would happen now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Query
+
+from forager.catalog.tasks import TaskReport
+from forager.crawl.explain import Explanation
+from forager.crawl.explain import explain as explain_url
+from forager.crawl.options import crawl_options
+from forager.crawl.outlook import Outlook, outlook
+from forager.crawl.url_history import url_history
+from forager.errors import InvalidInput, NotFound
+from forager.extract.urls import NormalisedUrl
+from forager.fetch.user_agent import agent_header
+from forager.jobs.job import Job
+from forager.web.page import Page, new_router, page
+from forager.web.visit import Reads, Visit
+
+router = new_router()
+
+Text = Annotated[str, Query(max_length=10_000)]
+JobName = Annotated[str, Query(max_length=100)]
+
+
+@page(router, "/explain")
+async def explain(visit: Reads, url: Text = "", job: JobName = "") -> Page:
+    values: dict[str, object] = {"url": url.strip(), "job": job.strip(), "trouble": None}
+    if not url.strip():
+        return Page("explain.html", {**values, "found": None})
+    try:
+        return Page("explain.html", {**values, **await _explained(visit, url.strip(), job.strip())})
+    except (InvalidInput, NotFound) as error:
+        return Page("explain.html", {**values, "found": None, "trouble": error})
+
+
+async def _explained(visit: Visit, url: str, job: str) -> dict[str, object]:
+    here, owner = visit.here, visit.caller.sees_only
+    chosen = await here.job_of(visit.caller, await here.queue.resolve(job)) if job else None
+    found = await explain_url(
+        here.database, here.queue, url, job_id=chosen.id if chosen else None, user_id=owner
+    )
+    address = NormalisedUrl(found.normalised)
+    crawl = chosen or (await here.queue.get(found.job_id) if found.job_id else None)
+    return {
+        "found": found,
+        "crawl": crawl,
+        "history": await url_history(here.database, address, user_id=owner),
+        "outlook": await _outlook(visit, address, crawl),
+        "task": await _task(visit, found),
+        "at": datetime.now(UTC),
+    }
+
+
+async def _outlook(visit: Visit, url: NormalisedUrl, crawl: Job | None) -> Outlook:
+    settings = visit.here.settings
+    options = crawl_options(crawl.payload) if crawl and crawl.kind == "crawl" else None
+    agent = agent_header(settings, options.user_agent if options else None)
+    return await outlook(visit.here.database, url, agent=agent, options=options)
+
+
+async def _task(visit: Visit, found: Explanation) -> TaskReport | None:
+    """What keeps it fresh, if it is tracked."""
+    try:
+        return await visit.here.tasks.report(found.normalised)
+    except NotFound:
+        return None

@@ -1,0 +1,258 @@
+"""Events, the audit and the explanation of a URL: what they show, to whom, and in which words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from catalog.rows import add_product, insert_domain
+from catalog.tasks_at_hand import make_domain, make_task
+from forager.access.keys import create_key
+from forager.access.scope import Scope
+from forager.catalog.audit import audit_catalog
+from forager.catalog.events import EventKind, NewEvent, record_events
+from forager.catalog.store.events import EventRow
+from forager.crawl.options import CrawlOptions
+from forager.crawl.outlook import Answer, outlook
+from forager.db.database import Database
+from forager.extract.urls import NormalisedUrl
+from forager.fetch.robots_cache import CachedRobots
+from forager.fetch.robots_store import upsert_robots
+from forager.jobs import timeline
+from forager.jobs.job import NewJob
+from forager.jobs.queue import Queue
+from forager.jobs.store.timeline import TimelineRow
+from forager.jobs.timeline import list_moves
+from forager.settings import Settings
+from forager.web.event_view import told_by
+from forager.web.formats import actor, event_kind, sentence
+from web.visitor import Visitor
+
+HOSTILE = '"><script>alert(1)</script>'
+OWNER = UUID("00000000-0000-7000-8000-0000000000aa")
+URL = "https://docs.example.org/guide"
+AGENT = "Forager/1.0"
+
+
+def event(kind: str, payload: dict[str, Any]) -> EventRow:
+    return EventRow(1, kind, None, None, None, payload, datetime.now(UTC))
+
+
+# --- events ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "words"),
+    [
+        ("product.added", {"price": "9.5", "currency": "EUR", "availability": "in_stock"},
+         "EUR\N{NO-BREAK SPACE}9.50, in stock"),
+        ("product.added", {}, ""),
+        ("product.price_changed", {"old": "10", "new": "9", "currency": "EUR", "percent": -10},
+         "EUR\N{NO-BREAK SPACE}10.00 → EUR\N{NO-BREAK SPACE}9.00 (-10 %)"),
+        ("product.price_changed",
+         {"old": "10", "old_currency": "USD", "new": None, "currency": "EUR", "percent": None},
+         "USD\N{NO-BREAK SPACE}10.00 → no price"),
+        ("product.price_changed", {"old": "much", "new": "9"}, "much → 9.00"),
+        ("product.availability_changed", {"old": None, "new": "out_of_stock"},
+         "not said → out of stock"),
+        ("parser.degraded", {"recent_pages": 100, "recent_rate": 0.4, "week_rate": 0.95},
+         "40 % of the newest 100 pages were read well, 95 % before"),
+        ("catalog.audit", {"checks": 12, "findings": [{}]}, "12 checks, 1 finding"),
+        ("of.the_future", {"what": "ever"}, ""),
+    ],
+)  # fmt: skip
+def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
+    assert told_by(event(kind, payload)) == words
+
+
+def test_names_are_made_readable() -> None:
+    assert event_kind("product.price_changed") == "price changed"
+    assert sentence("no rule matches") == "No rule matches"
+    assert sentence("shop.example is switched off") == "shop.example is switched off"
+    assert actor(f"worker {OWNER}") == "worker …0000000000aa"
+    assert actor("somebody else") == "somebody else"
+
+
+async def test_events_are_listed_and_filtered(visitor: Visitor, database: Database) -> None:
+    assert "Nothing happened yet" in (await visitor.get("/events")).text
+    product_id = await add_product(database, 1)
+    async with database.transaction() as connection:
+        domain_id = await insert_domain(connection)
+        await record_events(
+            connection,
+            [
+                NewEvent(EventKind.PRODUCT_ADDED, product_id, domain_id, {"name": HOSTILE}),
+                NewEvent(EventKind.PARSER_DEGRADED, None, domain_id, {"recent_pages": 100}),
+            ],
+        )
+    page = (await visitor.get("/events")).text
+    assert f'<a href="/products/{product_id}">' in page
+    assert "<script>alert" not in page
+    assert "2 events" in page
+    only = (await visitor.get("/events?kind=parser.degraded&domain=shop.example")).text
+    assert "1 event" in only
+    assert f"/products/{product_id}" not in only
+    for wrong in ("kind=nothing", "domain=no.example", f"kind={HOSTILE}", "product=x", "cursor=x"):
+        answer = await visitor.get(f"/events?{wrong}")
+        assert answer.status == 200
+        assert 'class="notice error"' in answer.text
+        assert "<script>alert" not in answer.text
+
+
+async def test_moves_of_jobs_are_listed_and_only_ones_own(
+    visitor: Visitor, database: Database, queue: Queue
+) -> None:
+    own = (await queue.enqueue(NewJob(kind="selftest", source_id="own", user_id=OWNER))).job
+    other = (await queue.enqueue(NewJob(kind="selftest", source_id=HOSTILE))).job
+    await queue.cancel(own.id, reason="no longer wanted")
+    page = (await visitor.get("/events/jobs")).text
+    assert str(other.id) in page
+    assert "no longer wanted" in page
+    assert "<script>alert" not in page
+    cancelled = (await visitor.get("/events/jobs?kind=cancel")).text
+    assert str(own.id) in cancelled
+    assert str(other.id) not in cancelled
+    key = await create_key(database, "reader", scope=Scope.READ, user_id=OWNER)
+    await visitor.sign_in(key.text)
+    seen = (await visitor.get("/events/jobs")).text
+    assert str(own.id) in seen
+    assert str(other.id) not in seen
+
+
+async def test_a_rare_move_is_looked_for_piece_by_piece(
+    database: Database, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline, "AMONG", 2)
+    first = (await queue.enqueue(NewJob(kind="selftest"))).job
+    await queue.cancel(first.id)
+    for _ in range(3):
+        await queue.enqueue(NewJob(kind="selftest"))
+    cursor: str | None = None
+    found: list[TimelineRow] = []
+    pages = 0
+    while pages == 0 or cursor is not None:
+        page = await list_moves(database, move="cancel", cursor=cursor)
+        cursor, found, pages = page.next_cursor, [*found, *page.items], pages + 1
+    assert [each.job_id for each in found] == [first.id]
+    assert pages == 3
+    newest = await list_moves(database, limit=1)
+    assert newest.next_cursor == str(newest.items[0].id)
+
+
+# --- the audit ---------------------------------------------------------------------------------
+
+
+async def test_an_audit_is_run_and_shown(
+    visitor: Visitor, database: Database, web_settings: Settings
+) -> None:
+    assert "There was no audit yet" in (await visitor.get("/audit")).text
+    await add_product(database, 1)
+    done = await visitor.act("/audit")
+    assert "Nothing contradicts itself" in done.text
+    task_id = await make_task(
+        database, await make_domain(database, "lost.example"), status="completed"
+    )
+    await audit_catalog(database, web_settings)
+    page = (await visitor.get("/audit")).text
+    assert "Completed tasks that never become due" in page
+    assert f'<a href="/tasks/{task_id}">{task_id}</a>' in page
+
+
+async def test_who_may_only_read_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
+    key = await create_key(database, "reader", scope=Scope.READ)
+    await visitor.sign_in(key.text)
+    assert "Run now" not in (await visitor.get("/audit")).text
+    assert (await visitor.act("/audit")).status == 403
+
+
+# --- explain -----------------------------------------------------------------------------------
+
+
+async def put_robots(database: Database, body: bytes, *, status: int = 200) -> None:
+    now = datetime.now(UTC)
+    kept = CachedRobots(body, now, now.replace(year=now.year + 1, day=1), status)
+    async with database.connection() as connection:
+        await upsert_robots(connection, "https://docs.example.org", kept)
+
+
+async def look(database: Database, url: str = URL, **options: Any) -> tuple[Answer, str]:
+    asked = CrawlOptions(urls=("https://docs.example.org/",), **options) if options else None
+    found = await outlook(database, NormalisedUrl(url), agent=AGENT, options=asked)
+    return found.answer, found.words
+
+
+async def test_what_would_happen_depends_on_robots(database: Database) -> None:
+    answer, words = await look(database)
+    assert answer is Answer.UNKNOWN
+    assert "not known yet" in words
+    await put_robots(database, b"User-agent: *\nDisallow: /guide\nCrawl-delay: 7\n")
+    assert await look(database) == (
+        Answer.NO,
+        "It would not be fetched: line 2 of robots.txt: Disallow: /guide.",
+    )
+    assert await look(database, ignore_robots=True) == (Answer.YES, "It would be fetched.")
+    assert await look(database, "https://docs.example.org/a") == (
+        Answer.YES,
+        "It would be fetched.",
+    )
+    found = await outlook(
+        database, NormalisedUrl("https://docs.example.org/a"), agent=AGENT, options=None
+    )
+    assert found.checks[-1].words == "one request in 7 s; 0 of 5 connections are in use"
+    await put_robots(database, b"", status=503)
+    answer, words = await look(database)
+    assert (answer, "robots.txt answered 503" in words) == (Answer.LATER, True)
+
+
+async def test_what_would_happen_depends_on_the_host_and_the_scope(database: Database) -> None:
+    await put_robots(database, b"")
+    answer, words = await look(database, exclude=("/guide*",))
+    assert answer is Answer.NO
+    assert "/guide*" in words
+    await make_domain(database, "docs.example.org", blocked_until=datetime(2999, 1, 1, tzinfo=UTC))
+    assert await look(database) == (
+        Answer.LATER,
+        "It would have to wait: docs.example.org asked to be left alone until"
+        " 2999-01-01 00:00:00 UTC.",
+    )
+    async with database.connection() as connection:
+        await connection.execute("UPDATE domains SET is_active = false")
+    assert (await look(database))[0] is Answer.NO
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:80/", "http://[::1]/", "http://localhost/"])
+async def test_a_private_address_would_not_be_fetched(database: Database, url: str) -> None:
+    answer, words = await look(database, url)
+    assert answer is Answer.NO
+    assert "may not be crawled" in words
+
+
+async def test_a_url_is_explained_to_a_person(visitor: Visitor, queue: Queue) -> None:
+    assert "Which URL?" in (await visitor.get("/explain")).text
+    await queue.enqueue(
+        NewJob(kind="crawl", payload={"urls": ["https://docs.example.org/"], "exclude": ["/old/*"]})
+    )
+    page = (await visitor.get("/explain", params={"url": "DOCS.example.org/old/a#b"})).text
+    assert "never seen" in page
+    assert "https://docs.example.org/old/a" in page
+    assert "It is not tracked" in page
+    assert page.count("/old/*") >= 2
+    for wrong in ("ftp://x.example/", HOSTILE, "http://", "\0"):
+        refused = await visitor.get("/explain", params={"url": wrong})
+        assert refused.status == 200
+        assert "<script>alert" not in refused.text
+
+
+async def test_the_job_of_somebody_else_explains_nothing(
+    visitor: Visitor, database: Database, queue: Queue
+) -> None:
+    job = (await queue.enqueue(NewJob(kind="crawl", payload={"urls": [URL]}))).job
+    key = await create_key(database, "reader", scope=Scope.READ, user_id=OWNER)
+    await visitor.sign_in(key.text)
+    page = (await visitor.get("/explain", params={"url": URL, "job": str(job.id)})).text
+    assert f"there is no job {job.id}" in page.lower()
+    assert f'href="/jobs/{job.id}"' not in page
+    assert f'href="/jobs/{job.id}"' not in (await visitor.get("/explain", params={"url": URL})).text
