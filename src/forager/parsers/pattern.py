@@ -10,6 +10,8 @@ from forager.extract.hosts import host_name, host_of, registrable_domain
 from forager.extract.wildcard import Wildcard
 
 _HOST = re.compile(r"\*|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?:\.\*)?")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65_535
 ANY_HOST = "*"
 ANY_SUFFIX = ".*"
 
@@ -18,22 +20,26 @@ ANY_SUFFIX = ".*"
 class UrlPattern:
     """`shop.example/item/*` fits that host and those below it; `shop.*/item/*` in every country.
 
-    A pattern with a `?` is compared with the query as well. The first `/` ends the host.
+    A pattern with a `?` is compared with the query as well. The first `/` ends the host, which may
+    have a port: without one, `shop.example/item/*` fits that host on every port.
     """
 
     written: str
     host: str
     path: Wildcard
+    port: int | None = None
 
     @classmethod
     def compile(cls, pattern: str) -> UrlPattern:
-        host, slash, path = pattern.strip().partition("/")
-        if not slash or not _HOST.fullmatch(host.lower()):
+        place, slash, path = pattern.strip().partition("/")
+        host, colon, port = place.lower().partition(":")
+        if not slash or not _HOST.fullmatch(host) or (colon and not _is_port(port)):
             raise InvalidInput(
                 f"{pattern!r} is not a URL pattern",
                 hint="Write a host and a path without a scheme: shop.example/item/*",
             )
-        return cls(pattern, host.lower(), Wildcard.compile(f"/{path}", anchored=True))
+        compiled = Wildcard.compile(f"/{path}", anchored=True)
+        return cls(pattern, host, compiled, int(port) if colon else None)
 
     @property
     def weight(self) -> int:
@@ -42,6 +48,8 @@ class UrlPattern:
 
     def matches(self, url: str) -> bool:
         host = host_of(url)
+        if self.port is not None and self.port != _port_of(url, host):
+            return False
         return self._fits_host(host_name(host)) and self.path.matches(self._path_of(url, host))
 
     def _path_of(self, url: str, host: str) -> str:
@@ -56,6 +64,16 @@ class UrlPattern:
         # only a public suffix may stand for the star: shop.example.net is no shop.*
         suffix = registrable_domain(host).partition(".")[2]
         return bool(suffix) and _is_below(host, f"{self.host.removesuffix(ANY_SUFFIX)}.{suffix}")
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) <= _MAX_PORT
+
+
+def _port_of(url: str, host: str) -> int | None:
+    """The port that a URL names, or that its scheme stands for."""
+    written = host[len(host_name(host)) + 1 :]
+    return int(written) if written else _DEFAULT_PORTS.get(url.partition(":")[0])
 
 
 def _is_below(host: str, other: str) -> bool:
