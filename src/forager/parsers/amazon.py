@@ -17,6 +17,7 @@ from forager.extract.product.record import Availability, ProductImage, Variant
 from forager.parsers.parser import ABSENT, SiteParser, visible_text
 
 _MAX_VARIANTS = 200
+_MAX_VALUE = 1_000_000
 
 # where the price is said, newest layout first; what other sellers ask only where there is no own
 _OFFERS = (
@@ -51,15 +52,13 @@ _LIST_PRICES = (
     "#print-list-price",
     "#digital-list-price",
 )
-_BUYING = ", ".join(
-    (
-        "#add-to-cart-button",
-        "#buy-now-button",
-        "#one-click-button",
-        "#add-to-cart-button-ubb",
-        "#buybox-see-all-buying-choices",
-        "[id^=dmusic_digital_buy_button_buyBox]",
-    )
+_BUYING = (
+    "#add-to-cart-button",
+    "#buy-now-button",
+    "#one-click-button",
+    "#add-to-cart-button-ubb",
+    "#buybox-see-all-buying-choices",
+    "[id^=dmusic_digital_buy_button_buyBox]",
 )
 _DETAILS = ", ".join(
     (
@@ -108,8 +107,8 @@ _BYLINES = tuple(
 _ASIN = re.compile(r"[A-Z0-9]{10}")
 _ASIN_IN_URL = re.compile(r"/(?:dp|gp/product|gp/aw/d)/([A-Z0-9]{10})(?![A-Z0-9])")
 _NUMBERS = re.compile(r"\d(?:[.,]\d{1,2})?(?!\d)")
-_GALLERY = re.compile(r"colorImages['\"]\s*:\s*\{\s*['\"]initial['\"]\s*:\s*(?=\[)")
-_VARIANTS = re.compile(r"dimensionValuesDisplayData['\"]\s*:\s*(?=\{)")
+_GALLERY = re.compile(rb"colorImages['\"]\s*:\s*\{\s*['\"]initial['\"]\s*:\s*(?=\[)")
+_VARIANTS = re.compile(rb"dimensionValuesDisplayData['\"]\s*:\s*(?=\{)")
 _MARKS = re.compile(r"[\s:\uff1a\u200e\u200f]+$|^[\s\u200e\u200f]+")
 
 
@@ -144,7 +143,7 @@ class AmazonParser(SiteParser):
         said = words_of(
             self.text("#availability", "#outOfStock", "#exports_desktop_outOfStock") or ""
         )
-        if next(self.nodes(_BUYING), None) is None:
+        if next(self.nodes(*_BUYING), None) is None:
             return said
         if said is Availability.OUT_OF_STOCK:
             return Availability.BACKORDER  # not there, but it can be ordered
@@ -186,8 +185,9 @@ class AmazonParser(SiteParser):
         shown = self._script_value(_VARIANTS)
         if not isinstance(shown, dict) or len(shown) < 2:
             return None
+        prices = self._swatch_prices
         return tuple(
-            Variant(sku=asin, name=_joined(names), url=self.page.absolute(f"/dp/{asin}"))
+            self._variant(asin, _joined(names), prices.get(asin))
             for asin, names in list(shown.items())[:_MAX_VARIANTS]
             if _ASIN.fullmatch(asin)
         )
@@ -208,7 +208,7 @@ class AmazonParser(SiteParser):
 
     @cached_property
     def _is_known_layout(self) -> bool:
-        return self.page.tree.css_first("#productTitle, #ebooksProductTitle") is not None
+        return next(self.nodes("#productTitle", "#ebooksProductTitle"), None) is not None
 
     def _own(self, value: Any) -> Any:
         """Where the product's own place is empty, what is elsewhere belongs to other products."""
@@ -226,6 +226,27 @@ class AmazonParser(SiteParser):
             texts = (visible_text(hidden) if hidden else "", _whole_and_fraction(node))
             for text in texts:
                 yield from (money for money in money_in(text, self.currency_hints) if money.amount)
+
+    @cached_property
+    def _swatch_prices(self) -> dict[str, Money]:
+        """What the buttons of other forms say they cost, by the number of each."""
+        found: dict[str, Money] = {}
+        for swatch in self.nodes("li[data-defaultasin]"):
+            label = swatch.css_first(".twisterSwatchPrice")
+            text = visible_text(label) if label is not None else ""
+            money = next(money_in(text, self.currency_hints), None)
+            if money is not None and money.amount:
+                found.setdefault(swatch.attributes["data-defaultasin"] or "", money)
+        return found
+
+    def _variant(self, asin: str, name: str | None, money: Money | None) -> Variant:
+        return Variant(
+            sku=asin,
+            name=name,
+            price=money.amount if money else None,
+            currency=money.currency if money else None,
+            url=self.page.absolute(f"/dp/{asin}"),
+        )
 
     def _byline(self) -> str | None:
         text = self.text("#bylineInfo", "#brand") or ""
@@ -263,10 +284,14 @@ class AmazonParser(SiteParser):
             if url := url or given.get("src"):
                 yield ProductImage(url, given.get("alt"))
 
-    def _script_value(self, name: re.Pattern[str]) -> Any:
+    def _script_value(self, name: re.Pattern[bytes]) -> Any:
         """The JSON that stands behind a name in one of the page's scripts."""
-        found = name.search(self.page.html)
-        return json.JSONDecoder().raw_decode(self.page.html, found.end())[0] if found else None
+        source = self.page.source
+        found = name.search(source)
+        if found is None:
+            return None
+        following = source[found.end() : found.end() + _MAX_VALUE].decode("utf-8", "replace")
+        return json.JSONDecoder().raw_decode(following)[0]
 
 
 def _whole_and_fraction(node: Any) -> str:

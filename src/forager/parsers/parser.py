@@ -23,6 +23,8 @@ PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
+# "#price" and "#price .amount": one place of the page, or what stands in it
+_PLACE = re.compile(r"#([A-Za-z_][\w-]*)(?:\s+([^\s,>+~#][^,>+~]*))?")
 # a product's name is `product_name` here: `name` is the parser's own
 FIELD_METHODS = {
     "product_name" if field is FieldName.NAME else field.value: field for field in FieldName
@@ -126,7 +128,16 @@ class SiteParser:
     def nodes(self, *selectors: str) -> Iterator[LexborNode]:
         """The elements that fit the first selector, then the second, and so on."""
         for selector in selectors:
-            yield from self.page.tree.css(selector)
+            place = _PLACE.fullmatch(selector)
+            yield from self._inside(*place.groups()) if place else self.page.tree.css(selector)
+
+    def _inside(self, identifier: str, selector: str | None) -> Iterator[LexborNode]:
+        """What a query for an id finds, without a search through the whole page for each."""
+        for node in self.page.by_id.get(identifier, ()):
+            if selector is None:
+                yield node
+            else:
+                yield from (each for each in node.css(selector) if each.mem_id != node.mem_id)
 
     def texts(self, *selectors: str) -> Iterator[str]:
         """The texts of the elements, in one line each, without the empty ones."""

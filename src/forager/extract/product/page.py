@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from forager.errors import InvalidInput
 from forager.extract.decode import utf8_of
@@ -39,6 +39,15 @@ class ProductPage:
     def elements(self) -> Elements:
         """The elements that may speak of a product, found in one walk of the tree."""
         return collect_elements(self.tree)
+
+    @cached_property
+    def by_id(self) -> dict[str, list[LexborNode]]:
+        """The elements that have an id; some pages give one to several."""
+        found: dict[str, list[LexborNode]] = {}
+        for node in self.tree.css("[id]"):
+            if identifier := node.attributes.get("id"):
+                found.setdefault(identifier, []).append(node)
+        return found
 
     @cached_property
     def linked_data(self) -> list[dict[str, Any]]:
@@ -75,7 +84,8 @@ class ProductPage:
 
     @cached_property
     def title(self) -> str | None:
-        element = self.tree.css_first("head title")
+        head = self.tree.head
+        element = head.css_first("title") if head is not None else None
         return " ".join(element.text().split())[:1000] or None if element else None
 
     @cached_property
