@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,14 +57,16 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     """One walk for all readers: a name is known at once, where a query looks for it everywhere."""
     found = Elements()
     by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
+    by_tag[_COMMENT] = []
     order = -1
     # thousands of elements come by, and most say nothing: only cheap questions are asked here
     for node in tree.root.traverse() if tree.root is not None else ():
-        if (tag := node.tag_id) == _COMMENT:
-            continue
         order += 1
         attributes = node.attributes
-        if tag in by_tag:
+        if (tag := node.tag_id) in by_tag:
+            if tag == _COMMENT:
+                order -= 1
+                continue
             by_tag[tag].append(Element(order, node, attributes, ""))
         if not attributes:
             continue
@@ -141,24 +143,38 @@ _TEST_NAMES = (
     "data-qa",
     "data-auto",
 )
+_MICRODATA = frozenset(["itemprop", "itemscope"])
+_RDFA = frozenset(["typeof", "property"])
 _TELLING = frozenset(
-    ["itemprop", "itemscope", "typeof", "property", "role", *_SKU_ATTRIBUTES,
-     *_JSON_ATTRIBUTES, *_TEST_NAMES]
-)  # fmt: skip
+    ["role", *_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES]
+)
 
 
 def _collect_telling(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
     """An element with an attribute that says what it holds."""
     attributes = element.attributes
-    if "itemprop" in attributes or "itemscope" in attributes:
-        _keep(found.microdata, element)
-    if "typeof" in attributes or ("property" in attributes and element.node.tag != "meta"):
-        _keep(found.rdfa, element)
+    told = _TELLING.intersection(attributes)
     if attributes.get("role") == "button" and element.node.tag != "button":
         _keep(found.buttons, element)
-    if not _JSON_ATTRIBUTES.isdisjoint(attributes):
+    if not told.isdisjoint(_MICRODATA):
+        _keep(found.microdata, element)
+    if not told.isdisjoint(_RDFA) and ("typeof" in told or element.node.tag != "meta"):
+        _keep(found.rdfa, element)
+    if not told.isdisjoint(_JSON_ATTRIBUTES):
         _collect_json(found, attributes)
-    _collect_named(found, element, kinds)
+    if not told.isdisjoint(_SKU_ATTRIBUTES):
+        kinds = _united(kinds, ("skus",))
+    tests = () if told.isdisjoint(_TEST_NAMES) else tuple(_tests(attributes))
+    for value in tests:
+        kinds = _united(kinds, _KINDS_OF_CLASS[value])
+    if kinds:
+        order, node, _, _ = element
+        _file(found, Element(order, node, attributes, _names(attributes, tests)), kinds)
+
+
+def _tests(attributes: Attributes) -> Iterator[str]:
+    """The names that a shop gave an element for the tests of its pages."""
+    return (value for name in _TEST_NAMES if (value := attributes.get(name)))
 
 
 def _collect_json(found: Elements, attributes: Attributes) -> None:
@@ -168,21 +184,13 @@ def _collect_json(found: Elements, attributes: Attributes) -> None:
             found.json_attributes.append(value)
 
 
-def _collect_named(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
-    attributes = element.attributes
-    names = _names(attributes)
-    for name in _TEST_NAMES:
-        if value := attributes.get(name):
-            names = f"{names} {value.lower()}"[:400]
-            kinds = tuple(dict.fromkeys((*kinds, *_KINDS_OF_CLASS[value])))
-    if "skus" not in kinds and not _SKU_ATTRIBUTES.isdisjoint(attributes):
-        kinds = (*kinds, "skus")
-    if kinds:
-        _file(found, element._replace(names=names), kinds)
+def _united(kinds: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*kinds, *others))) if others else kinds
 
 
-def _names(attributes: Attributes) -> str:
-    return f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400].lower()
+def _names(attributes: Attributes, tests: tuple[str, ...] = ()) -> str:
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400].lower()
+    return " ".join((names, *tests))[:400].lower() if tests else names
 
 
 def _file(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:

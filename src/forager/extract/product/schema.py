@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from forager.extract.product.availability import term_of
@@ -28,6 +29,8 @@ from forager.extract.product.wording import (
 
 Item = dict[str, Any]
 _MAX_OFFERS = 500
+# a type that is remembered
+_MAX_TYPE = 200
 MAX_VARIANTS = 500
 
 PRODUCT_TYPES = frozenset(
@@ -42,10 +45,19 @@ SOLD_TYPES = frozenset(["book", "event", "movie", "softwareapplication", "mobile
 
 def types_of(item: Item) -> frozenset[str]:
     """The types without their vocabulary, in lower case."""
-    return frozenset(
-        str(each).rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1].lower()
-        for each in listed(item.get("@type") or item.get("type"))[:10]
-    )
+    written = item.get("@type") or item.get("type")
+    if isinstance(written, str) and len(written) < _MAX_TYPE:
+        return _single_type(written)
+    return frozenset(map(_type_name, listed(written)[:10]))
+
+
+def _type_name(written: Any) -> str:
+    return str(written).rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1].lower()
+
+
+@lru_cache(maxsize=1_024)
+def _single_type(written: str) -> frozenset[str]:
+    return frozenset([_type_name(written)])
 
 
 def listed(value: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import re
+from functools import lru_cache
 from typing import Any
 
 from forager.extract.text import collapse, storable
@@ -115,6 +116,7 @@ def category_of(value: Any) -> tuple[str, ...]:
 _WORD = re.compile(r"\w+")
 
 
+@lru_cache(maxsize=1_024)
 def words_in(text: str | None) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower())) if text else frozenset()
 

@@ -36,8 +36,9 @@ _CODE = r"(?P<code>[\w][\w\-./]{2,40})"
 _SKU_TEXT = re.compile(rf"(?<!\w){_SKU_LABEL}\s{{0,3}}[:#：.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}")
 # at the start of a line, the code behind it or in the next line
 _SKU_LINE = re.compile(rf"{_SKU_LABEL}\s{{0,3}}[.№]?\s{{0,3}}[:#：]?\s{{0,3}}{_CODE}?$")
+_GTIN_LABEL = r"(?:EAN|GTIN|UPC|ISBN|Barcode)"
 _GTIN_LINE = re.compile(
-    r"(?:EAN|GTIN|UPC|ISBN|Barcode)(?:-?1[0-4]|-?8)?(?:[ -]?(?:code|number"
+    rf"{_GTIN_LABEL}(?:-?1[0-4]|-?8)?(?:[ -]?(?:code|number"
     r"|kód))?\s{0,3}[:：]?\s{0,5}"
     r"(?P<code>\d[\d\- ]{6,16}[\dXx])?(?!\d)",
     re.IGNORECASE,
@@ -66,9 +67,10 @@ def _sku_facts(view: View) -> Iterator[Fact]:
         yield from _sku_of_element(element, view)
     for element in view.elements.inputs[:300]:
         name = (element.attributes.get("name") or element.attributes.get("id") or "").lower()
-        confidence = _ID_INPUTS.get(name)
+        if (confidence := _ID_INPUTS.get(name)) is None:
+            continue
         value = element.attributes.get("value") or ""
-        if confidence and _is_code(value) and not view.surroundings.of(element.node).elsewhere:
+        if _is_code(value) and not view.surroundings.of(element.node).elsewhere:
             yield Fact(
                 FieldName.SKU, value.strip(), confidence - _far(element, view), f"dom:input {name}"
             )
@@ -117,6 +119,8 @@ def line_facts(view: View) -> Iterator[Fact]:
     named_sku = named_gtin = named_brand = False
     lines = [text for _, _, text in view.texts if len(text) < 100]
     for line, following in zip(lines, (*lines[1:], ""), strict=False):
+        if not _ANY_LINE.match(line):
+            continue
         if not named_sku and (code := _labelled_sku(line, following)):
             named_sku = True
             yield Fact(FieldName.SKU, code, 0.58, "dom:label")
@@ -128,13 +132,19 @@ def line_facts(view: View) -> Iterator[Fact]:
             yield Fact(FieldName.BRAND, brand, 0.55, "dom:label")
 
 
-_BRAND_LINE = re.compile(
+_BRAND_LABEL = (
     r"(?:Brand|Marke|Marque|Marca|Značka|Merk|Märke|Varumärke|Manufacturer|Hersteller|Výrobce"
     r"|Výrobca|Márka"
     r"|Marka|Fabricant|Produttore|Fabricante|Producent|Бренд|Производитель|ブランド|メーカー|品牌"
     r"|브랜드|제조사)"
+)
+_BRAND_LINE = re.compile(
+    rf"{_BRAND_LABEL}"
     r"(?:\s(?:name|Name))?\s{0,3}(?P<mark>[:：]?)\s{0,3}(?P<value>.{0,60})"
 )
+
+# most lines begin with no label, and are asked only once
+_ANY_LINE = re.compile(rf"{_SKU_LABEL}|(?i:{_GTIN_LABEL})|{_BRAND_LABEL}")
 
 
 def _labelled_brand(line: str, following: str) -> str | None:

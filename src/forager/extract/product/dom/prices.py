@@ -237,9 +237,9 @@ _LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
 def _text_candidates(view: View) -> list[Candidate]:
     start = view.heading.order if view.heading else 0
     found: list[Candidate] = []
-    for order, parent, text in view.texts:
+    for order, node, text in view.texts:
         if start - _BEFORE <= order <= start + _AFTER and _DIGIT.search(text):
-            found.extend(_in_text(" ".join(text.split()), parent, order, view))
+            found.extend(_in_text(" ".join(text.split()), node.parent or node, order, view))
     return found
 
 

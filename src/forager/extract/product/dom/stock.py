@@ -42,9 +42,9 @@ def text_stock_facts(view: View) -> Iterator[Fact]:
     start = view.heading.order if view.heading else 0
     if _can_be_bought(view):
         return
-    for order, parent, text in view.texts:
+    for order, node, text in view.texts:
         if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in _GONE:
-            around = view.surroundings.of(parent)
+            around = view.surroundings.of(node.parent or node)
             if not (around.elsewhere or around.tile or around.hidden or around.linked):
                 yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.6, "dom:text")
                 return

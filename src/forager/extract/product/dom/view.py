@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -41,6 +42,14 @@ _TEXT = content_id("text")
 _SILENT_TAGS = frozenset(
     map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
 )
+
+
+class Text(NamedTuple):
+    """A short text, and how many elements of the body begin before it."""
+
+    order: int
+    node: LexborNode
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +104,25 @@ class View:
         )
 
     @cached_property
-    def texts(self) -> list[tuple[int, LexborNode, str]]:
-        """The short texts that stand in elements, with their parents, in the order of the page."""
+    def texts(self) -> list[Text]:
+        """The short texts that stand in elements, in the order of the page."""
         body = self.page.tree.body
-        found: list[tuple[int, LexborNode, str]] = []
-        order = 0
+        found: list[Text] = []
+        order = last = 0
         nodes = body.traverse(include_text=True, skip_empty=True) if body is not None else ()
         for node in nodes:
-            if node.tag_id != _TEXT:
+            if (tag := node.tag_id) != _TEXT:
                 order += 1
+                last = tag
+                continue
+            # what is not shown is the first thing in its element, and may be long
+            if last in _SILENT_TAGS and _is_silent(node.parent):
                 continue
             text = node.text_content or ""
             if len(text) < _MAX_TEXT and (text := text.strip()):
-                parent = node.parent
-                if parent is not None and parent.tag_id not in _SILENT_TAGS:
-                    found.append((order, parent, text))
-                    if len(found) > _MAX_TEXTS:
-                        break
+                found.append(Text(order, node, text))
+                if len(found) > _MAX_TEXTS:
+                    break
         return found
 
     @cached_property
@@ -131,6 +142,10 @@ class View:
             return element.order
         gap = element.order - self.heading.order
         return gap if gap >= 0 else -2 * gap
+
+
+def _is_silent(node: LexborNode | None) -> bool:
+    return node is not None and node.tag_id in _SILENT_TAGS
 
 
 def _likeness(node: LexborNode, title: str | None) -> float:

@@ -16,7 +16,7 @@ _MAX_SCRIPT = 2_000_000
 _MAX_STARTS = 60
 # looked for one by one: any of them is found faster than all of them together
 _MENTIONS = ("rice", "PRICE", '"sku', "'sku", "Sku", "prix")
-_STARTS = re.compile(r"(?:=|\bpush\(|\(|:)\s{0,20}(?=[{\[]\s{0,40}[\"{\[])")
+_STARTS = re.compile(r"[=(:]\s{0,20}(?=[{\[]\s{0,40}[\"{\[])")
 _PARSED = re.compile(r"JSON\.parse\(\s{0,5}(?=[\"'])")
 _DECODER = json.JSONDecoder(strict=False)
 # the innermost objects of JavaScript that is not JSON
