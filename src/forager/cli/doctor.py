@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forager.doctor import Check
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-COLUMN = 12
+COLUMN = 14
 
 
 def doctor(
@@ -27,7 +27,10 @@ def doctor(
     job: Annotated[bool, typer.Option("--job", help="Also run a real job, a small one.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check everything Forager stands on, and say what to do. Exit code 1 if something fails."""
+    """Check everything Forager stands on, and say what to do. Exit code 1 if something fails.
+
+    What is not well comes with why it matters and what to do next.
+    """
     checks = _examine(context, job=job, as_json=as_json)
     failed = any(check.level == "fail" for check in checks)
     if as_json:
@@ -63,7 +66,7 @@ def _where_from(context: typer.Context) -> str:
     from forager.settings import Origin, origins
 
     own = [
-        name
+        f"{name} ({origin})"
         for name, origin in origins(flags_of(context).given).items()
         if origin is not Origin.DEFAULT
     ]
@@ -78,7 +81,6 @@ def _show(check: Check) -> None:
         (f"{check.level:<6}", STYLES[check.level]), f"{check.name:<{COLUMN}}", clean(check.finding)
     )
     console.print(line, soft_wrap=True)
-    if check.advice:
-        console.print(
-            Text(f"{'':<6}{'':<{COLUMN}}{clean(check.advice)}", style="bold"), soft_wrap=True
-        )
+    for words, style in ((check.why, "dim"), (check.advice, "bold")):
+        if words:
+            console.print(Text(f"{'':<{6 + COLUMN}}{clean(words)}", style=style), soft_wrap=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from forager.db.database import Database, reach_server
 from forager.db.schema import SCHEMA_VERSION
-from forager.doctor import ground, products, work
+from forager.doctor import ground, installation, products, server, work
+from forager.doctor.archive import check_archive, check_archive_space
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.machine import check_machine
 from forager.doctor.storage import check_storage
@@ -29,11 +30,14 @@ async def examine(
     for check in check_machine(settings):
         note(check)
     note(await check_storage(settings))
+    note(check_archive_space(settings))
+    note(installation.check_exposure(settings))
+    note(installation.check_traces(settings))
     if note(ground.check_server(settings)) is not Level.FAIL:
         try:
             # held to the end, so that an embedded server is started once
-            with reach_server(settings) as server:
-                await _examine_database(server.url, settings, note)
+            with reach_server(settings) as reached:
+                await _examine_database(reached.url, settings, note)
                 if watch is not None and not any(c.level is Level.FAIL for c in checks):
                     note(await run_trial(settings, watch))
         except ForagerError as error:
@@ -49,6 +53,9 @@ async def _examine_database(url: str, settings: Settings, note: Callable[[Check]
         note(version)
         note(await ground.check_clock(database))
         note(await ground.check_notifications(database))
+        note(await server.check_connections(database))
+        note(await server.check_vacuum(database))
+        note(await server.check_transactions(database))
         if version.finding == SCHEMA_VERSION:
             await _examine_work(database, settings, note)
 
@@ -56,10 +63,15 @@ async def _examine_database(url: str, settings: Settings, note: Callable[[Check]
 async def _examine_work(
     database: Database, settings: Settings, note: Callable[[Check], Level]
 ) -> None:
+    note(await installation.check_versions(database))
     note(await work.check_workers(database, settings))
     note(await work.check_stale_jobs(database, settings))
+    note(await work.check_stuck_jobs(database, settings))
+    note(await work.check_waiting_jobs(database))
     note(await work.check_tasks(database, settings))
     note(await products.check_dead_letters(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))
     note(await products.check_parsers(database, settings))
+    note(await check_archive(database, settings))
+    note(await installation.check_keys(database))

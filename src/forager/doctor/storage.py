@@ -21,17 +21,18 @@ OTHER_PLACE = "Make it writable, or set archive_url to another place."
 
 async def check_storage(settings: Settings) -> Check:
     try:
-        place = archive_options(settings).place
-        folder = _folder(place)
+        folder = archive_folder(settings)
         if folder is not None:
             return _check_folders(folder)
-        return await _check_bucket(str(place), open_image_files(settings))
+        place = str(archive_options(settings).place)
+        return await _check_bucket(place, open_image_files(settings))
     except ForagerError as error:
         return failed_with("storage", error)
 
 
-def _folder(place: str | Path) -> Path | None:
+def archive_folder(settings: Settings) -> Path | None:
     """None for a bucket."""
+    place = archive_options(settings).place
     parts = urlsplit(str(place))
     if isinstance(place, Path) or not parts.scheme:
         return Path(place)

@@ -10,12 +10,14 @@ from forager.catalog.store.audit import TASKS_OVERDUE, find
 from forager.catalog.store.tasks import select_ticked_at
 from forager.catalog.waiting import SILENT_AFTER
 from forager.db.database import Database
+from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
 from forager.settings import Settings
 
+LONG_WAIT = 3600.0
 JOBS, TASKS = "jobs", "tasks"
 START_ONE = "Start one: forager worker, or forager up."
 
@@ -71,6 +73,33 @@ async def check_stale_jobs(database: Database, settings: Settings) -> Check:
             "Any worker takes them soon; at once: forager watchdog --once",
         )
     return ok("stale jobs", "none")
+
+
+async def check_stuck_jobs(database: Database, settings: Settings) -> Check:
+    """Jobs whose runner lives and does nothing; a supervisor kills it at the progress limit."""
+    async with database.connection() as connection:
+        stuck = await doctor_store.select_still_jobs(connection, still_for=settings.progress_limit)
+    if not stuck:
+        return ok("stuck jobs", "none")
+    worst = stuck[0]
+    return warn(
+        "stuck jobs",
+        f"{len(stuck)} have committed nothing for more than {settings.progress_limit:g} s,"
+        f" {worst.id} for {worst.seconds:.0f} s",
+        f"See forager jobs show {worst.id}; its worker should have ended it: restart that.",
+    )
+
+
+async def check_waiting_jobs(database: Database) -> Check:
+    async with database.connection() as connection:
+        oldest = await doctor_store.select_oldest_due(connection)
+    if oldest is None:
+        return ok("waiting jobs", "none")
+    finding = f"the oldest has waited for {oldest:.0f} s"
+    if oldest > LONG_WAIT:
+        advice = "Start more workers, or raise worker_capacity; forager jobs list shows the queue."
+        return warn("waiting jobs", finding, advice)
+    return ok("waiting jobs", finding)
 
 
 def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:

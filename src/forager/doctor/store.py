@@ -1,0 +1,153 @@
+"""What the doctor asks the database. SQL only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    used: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Litter:
+    """A table with many dead rows."""
+
+    name: str
+    live: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    who: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StillJob:
+    """A job and for how long nothing has happened to it."""
+
+    id: UUID
+    seconds: float
+
+
+async def select_connections(connection: Connection) -> Connections:
+    cursor = connection.cursor(row_factory=class_row(Connections))
+    await cursor.execute(
+        """
+        SELECT (SELECT count(*)::int FROM pg_stat_activity
+                 WHERE backend_type = 'client backend') AS used,
+               (current_setting('max_connections')::int
+                - current_setting('superuser_reserved_connections')::int) AS limit
+        """
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row
+
+
+async def select_autovacuum(connection: Connection) -> bool:
+    cursor = await connection.execute(
+        """
+        SELECT current_setting('autovacuum')::boolean
+           AND current_setting('track_counts')::boolean
+        """
+    )
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
+
+
+async def select_litter(connection: Connection, *, dead: int, share: float) -> list[Litter]:
+    """Tables of which much is dead, the worst first."""
+    cursor = connection.cursor(row_factory=class_row(Litter))
+    await cursor.execute(
+        """
+        SELECT relname AS name, n_live_tup AS live, n_dead_tup AS dead
+          FROM pg_stat_user_tables
+         WHERE n_dead_tup > %s AND n_dead_tup > %s * n_live_tup
+         ORDER BY n_dead_tup DESC
+        """,
+        (dead, share),
+    )
+    return await cursor.fetchall()
+
+
+async def select_open_transaction(connection: Connection) -> OpenTransaction | None:
+    """The oldest one in this database beside this one."""
+    cursor = connection.cursor(row_factory=class_row(OpenTransaction))
+    await cursor.execute(
+        """
+        SELECT coalesce(nullif(application_name, ''), 'somebody') || ', pid ' || pid AS who,
+               extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
+          FROM pg_stat_activity
+         WHERE datname = current_database() AND xact_start IS NOT NULL
+           AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+         ORDER BY xact_start LIMIT 1
+        """
+    )
+    return await cursor.fetchone()
+
+
+async def select_still_jobs(connection: Connection, *, still_for: float) -> list[StillJob]:
+    """Jobs whose lease is renewed while they commit nothing."""
+    cursor = connection.cursor(row_factory=class_row(StillJob))
+    await cursor.execute(
+        """
+        SELECT j.id,
+               extract(epoch FROM now()
+                       - greatest(s.updated_at, claimed.at, j.started_at))::float8 AS seconds
+          FROM crawl_jobs j
+          LEFT JOIN crawl_states s ON s.job_id = j.id
+          LEFT JOIN LATERAL (
+               SELECT e.at FROM job_events e WHERE e.job_id = j.id ORDER BY e.id DESC LIMIT 1
+          ) AS claimed ON true
+         WHERE j.worker_id IS NOT NULL AND j.status = 'processing'
+           AND greatest(s.updated_at, claimed.at, j.started_at)
+               < now() - %s * interval '1 second'
+         ORDER BY seconds DESC
+         LIMIT 100
+        """,
+        (still_for,),
+    )
+    return await cursor.fetchall()
+
+
+async def select_oldest_due(connection: Connection) -> float | None:
+    """Seconds for which the oldest pending job could have been running."""
+    cursor = await connection.execute(
+        """
+        SELECT extract(epoch FROM now() - min(run_after))::float8
+          FROM crawl_jobs WHERE status = 'pending' AND run_after <= now()
+        """
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def select_segment_sample(connection: Connection, limit: int) -> list[str]:
+    """Segments that hold something, of all ages."""
+    cursor = await connection.execute(
+        """
+        SELECT name FROM archive_segments
+         WHERE records > 0 AND going_at IS NULL
+         ORDER BY random() LIMIT %s
+        """,
+        (limit,),
+    )
+    return [name for (name,) in await cursor.fetchall()]
+
+
+async def count_segments(connection: Connection) -> int:
+    cursor = await connection.execute(
+        "SELECT count(*) FROM archive_segments WHERE records > 0 AND going_at IS NULL"
+    )
+    row = await cursor.fetchone()
+    return 0 if row is None else int(row[0])

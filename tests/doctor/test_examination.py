@@ -1,0 +1,178 @@
+"""What the doctor finds of the server, the archive, the keys and the work that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import forager.doctor
+from forager.access.keys import create_key
+from forager.access.scope import Scope
+from forager.archive.options import archive_options
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.doctor import Check, Level, examine, installation, server, work
+from forager.doctor import archive as archive_checks
+from forager.doctor.reasons import REASONS
+from forager.jobs.registration import Registration
+from forager.settings import Settings
+
+NAMED = re.compile(r'\b(?:warn|fail|failed_with|ok)\(\s*"([^"]+)"')
+SEGMENT = "2026/03/01/job-1-0001.warc.zst"
+
+
+async def execute(database: Database, statement: Any, *values: object) -> None:
+    async with database.connection() as connection:
+        await connection.execute(statement, values)
+
+
+def assert_warns(check: Check, *words: str) -> None:
+    assert check.level is Level.WARN, check
+    assert check.why
+    for word in words:
+        assert word in f"{check.finding} {check.advice}"
+
+
+def test_every_check_says_why_it_matters() -> None:
+    folder = Path(forager.doctor.__file__).parent
+    sources = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
+    named = {name for source in sources for name in NAMED.findall(source)}
+    assert named <= REASONS.keys()
+    assert REASONS.keys() - named == {"settings"}, "said by the command itself"
+
+
+async def test_a_new_installation_is_well(settings: Settings) -> None:
+    told: list[Check] = []
+    checks = await examine(settings, told.append)
+    assert told == checks
+    # a process knows the parsers it was ever told of, those of other tests too
+    assert {check.name for check in checks if check.level is not Level.OK} <= {"parsers"}
+    names = {check.name for check in checks}
+    assert {"connections", "vacuum", "archive", "keys", "stuck jobs", "versions"} <= names
+
+
+async def test_few_connections_are_left(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert " in use" in (await server.check_connections(database)).finding
+    monkeypatch.setattr(server, "FEW_LEFT", 0.0)
+    assert_warns(await server.check_connections(database), "max_connections")
+
+
+async def test_dead_rows_that_nobody_cleans_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await server.check_vacuum(database)).level is Level.OK
+    monkeypatch.setattr(server, "MUCH_DEAD", 20)
+    async with database.connection() as connection:
+        for _ in range(40):  # fewer than what wakes the cleaner
+            await connection.execute(
+                "INSERT INTO metric_writers (id, addition) VALUES (%s, 1)", (new_id(),)
+            )
+        await connection.execute("DELETE FROM metric_writers")
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    async with asyncio.timeout(60):
+        while (check := await server.check_vacuum(database)).level is Level.OK:
+            await asyncio.sleep(0.1)
+    assert_warns(check, "metric_writers (40 dead", "VACUUM metric_writers")
+
+
+async def test_a_transaction_that_never_ends(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await server.check_transactions(database)).level is Level.OK
+    monkeypatch.setattr(server, "LONG_TRANSACTION", 0.0)
+    with psycopg.connect(database_url, application_name="forgotten") as forgotten:
+        forgotten.execute("SELECT 1")
+        assert_warns(await server.check_transactions(database), "forgotten, pid")
+
+
+async def test_workers_of_other_versions_are_named(database: Database) -> None:
+    await Registration(database, new_id(), capacity=1).renew()
+    assert (await installation.check_versions(database)).level is Level.OK
+    await execute(database, "UPDATE workers SET version = '0.0.1'")
+    assert_warns(await installation.check_versions(database), "workers of 0.0.1", "restart")
+
+
+async def test_jobs_that_stand_still(database: Database, settings: Settings) -> None:
+    assert (await work.check_stuck_jobs(database, settings)).finding == "none"
+    job = new_id()
+    await execute(
+        database,
+        """
+        INSERT INTO crawl_jobs (id, kind, payload, status, worker_id, last_heartbeat, started_at)
+        VALUES (%s, 'selftest', '{}', 'processing', %s, now(), now() - interval '2 hours')
+        """,
+        job,
+        new_id(),
+    )
+    assert_warns(await work.check_stuck_jobs(database, settings), str(job), "forager jobs show")
+    await execute(database, "INSERT INTO crawl_states (job_id) VALUES (%s)", job)
+    assert (await work.check_stuck_jobs(database, settings)).level is Level.OK
+
+
+async def test_jobs_that_wait_for_long(database: Database) -> None:
+    assert (await work.check_waiting_jobs(database)).finding == "none"
+    insert = "INSERT INTO crawl_jobs (id, kind, payload, run_after) VALUES (%s, 'selftest', '{}', "
+    await execute(database, f"{insert} now() + interval '1 hour')", new_id())
+    assert (await work.check_waiting_jobs(database)).finding == "none"
+    await execute(database, f"{insert} now() - interval '2 hours')", new_id())
+    assert_warns(await work.check_waiting_jobs(database), "72", "worker_capacity")
+
+
+async def test_segments_that_are_gone(database: Database, settings: Settings) -> None:
+    await execute(
+        database,
+        "INSERT INTO archive_segments (name, lease, bytes, records) VALUES (%s, 1, 10, 1)",
+        SEGMENT,
+    )
+    check = await archive_checks.check_archive(database, settings)
+    assert check.level is Level.FAIL
+    assert SEGMENT in check.finding
+    assert "backup" in (check.advice or "")
+    segment = Path(archive_options(settings).place) / SEGMENT
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"0123456789")
+    assert (await archive_checks.check_archive(database, settings)).level is Level.OK
+    segment.unlink()
+    await execute(database, "UPDATE archive_segments SET going_at = now()")
+    assert (await archive_checks.check_archive(database, settings)).level is Level.OK
+
+
+def test_a_full_disk_is_a_failure(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert archive_checks.check_archive_space(settings).level is Level.OK
+    monkeypatch.setattr(archive_checks, "LITTLE_SPACE", 1 << 62)
+    assert_warns(archive_checks.check_archive_space(settings), "archive_max_mb")
+    monkeypatch.setattr(archive_checks, "NO_SPACE", 1 << 62)
+    assert archive_checks.check_archive_space(settings).level is Level.FAIL
+    bucket = settings.model_copy(update={"archive_url": "s3://bucket/archive"})
+    assert archive_checks.check_archive_space(bucket).finding == "in a bucket"
+
+
+async def test_keys_that_end(database: Database) -> None:
+    assert (await installation.check_keys(database)).finding == "none"
+    await create_key(database, "lasting", scope=Scope.ADMIN)
+    assert (await installation.check_keys(database)).finding == "1 active, 1 of them admin"
+    made = await create_key(database, "passing", scope=Scope.READ, expires_in=3600)
+    assert_warns(await installation.check_keys(database), "passing", made.key.id)
+    await execute(database, "UPDATE api_keys SET revoked_at = now()")
+    assert_warns(await installation.check_keys(database), "all have expired", "keys create")
+
+
+def test_who_listens_to_others_is_told_of_tls(settings: Settings) -> None:
+    assert installation.check_exposure(settings).level is Level.OK
+    public = settings.model_copy(update={"api_host": "0.0.0.0", "metrics_open": True})
+    assert_warns(installation.check_exposure(public), "without TLS", "/metrics needs no key")
+
+
+def test_traces_need_what_sends_them(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installation.check_traces(settings).finding == "not asked for"
+    asked = settings.model_copy(update={"traces_url": "http://127.0.0.1:4318"})
+    assert "4318" in installation.check_traces(asked).finding
+    monkeypatch.setattr(installation, "find_spec", lambda _: None)
+    assert_warns(installation.check_traces(asked), "pip install")
