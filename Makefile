@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check screenshots bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance format lock clean
+.PHONY: help setup crawl test check screenshots bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -62,6 +62,9 @@ bench-api: $(READY) ## Measure the API and the dashboard over a large database (
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
+
+chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
+	@$(BIN)/forager-chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA)

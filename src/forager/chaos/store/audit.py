@@ -1,0 +1,87 @@
+"""The audit: triggers of the harness's own that note who wrote what under which lease.
+
+They stand in a schema of their own, and change nothing of what Forager does.
+"""
+
+from __future__ import annotations
+
+from forager.db.database import Connection
+
+_TABLES = """
+CREATE SCHEMA chaos;
+CREATE TABLE chaos.commits (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    job_id uuid,
+    what   text NOT NULL,
+    -- what the writer was started with, and what the row says at that moment
+    lease  bigint,
+    held   bigint
+);
+CREATE INDEX ON chaos.commits (at);
+CREATE INDEX ON chaos.commits (id) WHERE lease <> held;
+CREATE TABLE chaos.manifests (
+    source_id     text NOT NULL,
+    generation_id bigint NOT NULL,
+    documents     bigint[] NOT NULL,
+    PRIMARY KEY (generation_id)
+);
+"""
+
+# of a runner: each of its commits writes the state of its crawl
+_NOTE_COMMIT = """
+CREATE FUNCTION chaos.note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos.commits (job_id, what, lease, held)
+    SELECT NEW.job_id, 'batch', nullif(current_setting('chaos.lease', true), '')::bigint, j.lease
+      FROM crawl_jobs j WHERE j.id = NEW.job_id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_commit AFTER INSERT OR UPDATE ON crawl_states
+    FOR EACH ROW EXECUTE FUNCTION chaos.note_commit();
+"""
+
+_NOTE_MOVE = """
+CREATE FUNCTION chaos.note_move() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos.commits (job_id, what, lease, held)
+    VALUES (NEW.id, NEW.status, CASE WHEN NEW.status = 'completed'
+            THEN nullif(current_setting('chaos.lease', true), '')::bigint END, OLD.lease);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_move AFTER UPDATE ON crawl_jobs
+    FOR EACH ROW WHEN (OLD.status <> NEW.status AND NEW.status NOT IN ('pending', 'processing'))
+    EXECUTE FUNCTION chaos.note_move();
+"""
+
+# of a worker for tasks: an attempt names the lease that it was made under
+_NOTE_ATTEMPT = """
+CREATE FUNCTION chaos.note_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos.commits (what, lease, held)
+    SELECT 'task ' || t.id, NEW.lease, t.lease FROM crawl_tasks t WHERE t.id = NEW.task_id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_attempt AFTER INSERT ON task_attempts
+    FOR EACH ROW WHEN (NEW.outcome IN ('ok', 'unchanged', 'retry', 'failed', 'rested'))
+    EXECUTE FUNCTION chaos.note_attempt();
+"""
+
+_NOTE_MANIFEST = """
+CREATE FUNCTION chaos.note_manifest() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos.manifests (source_id, generation_id, documents)
+    SELECT NEW.source_id, NEW.id, array_agg(d.document_id ORDER BY d.document_id)
+      FROM generation_documents d WHERE d.generation_id = NEW.id
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_manifest AFTER UPDATE ON generations
+    FOR EACH ROW WHEN (NEW.state = 'published' AND OLD.state <> 'published')
+    EXECUTE FUNCTION chaos.note_manifest();
+"""
+
+
+async def install(connection: Connection) -> None:
+    for statement in (_TABLES, _NOTE_COMMIT, _NOTE_MOVE, _NOTE_ATTEMPT, _NOTE_MANIFEST):
+        await connection.execute(statement.encode())

@@ -1,0 +1,34 @@
+"""Statements that break a promise; only `broken` uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
+
+from forager.db.database import Connection
+from forager.jobs.lease import Lease
+
+
+async def hold_nothing(connection: Connection, lease: Lease) -> AsyncCursor[TupleRow]:
+    """The answer of the fence, without the fence."""
+    return await connection.execute("SELECT status FROM crawl_jobs WHERE id = %s", (lease.job_id,))
+
+
+async def insert_events_alone(
+    connection: Connection,
+    *,
+    kinds: Sequence[str],
+    product_ids: Sequence[int | None],
+    domain_ids: Sequence[int | None],
+    payloads: Sequence[str],
+) -> None:
+    """Events that nobody will be told of."""
+    await connection.execute(
+        """
+        INSERT INTO catalog_events (kind, product_id, domain_id, payload)
+        SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::jsonb[])
+        """,
+        (list(kinds), list(product_ids), list(domain_ids), list(payloads)),
+    )
