@@ -21,6 +21,7 @@ from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form
 from forager.web.live import stream
 from forager.web.notices import Notice, write_notice
+from forager.web.questions import unasked
 from forager.web.rendering import full_page
 from forager.web.visit import Visit
 
@@ -97,6 +98,8 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
             visit: Visit = parameters["visit"]
             form: Form = parameters["form"]
             check_token(visit.request, form, visit.session)
+            if (question := unasked(visit.request, form)) is not None:
+                return full_page(visit, "sure.html", question)
             done = await act(**parameters)
             if isinstance(done, Page):
                 return full_page(visit, done.template, done.values)
