@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 import pytest
 
 from api.client import Api
-from api.conftest import Keyed
 from built_site import SOURCE, Crawls, rows_of
-from forager.access.scope import Scope
 from forager.api.models.crawls import CrawlOrder
-from forager.api.reference import example_of
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.jobs.job import NewJob
@@ -240,35 +236,6 @@ async def test_domains_and_proxies(api: Api) -> None:
     assert (await api.send("DELETE", proxy)).json == {"id": added.json["id"]}
     assert (await api.post(f"{proxy}/test")).status == 404
     assert (await api.get("/api/workers")).json == {"items": [], "next_cursor": None}
-
-
-async def test_examples_of_the_description_can_be_sent_as_they_are(keyed: Keyed) -> None:
-    """To things that do not exist, where they need one: what counts is that they are read."""
-    admin = await keyed(Scope.ADMIN)
-    document = (await admin.get("/api/openapi.json")).json
-    tried = 0
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            example = example_of(document, operation)
-            if "requestBody" in operation:
-                assert example is not None, f"{method} {path} has no example"
-                answer = await admin.send(method.upper(), _filled(path, operation), example)
-                # an example before this one may have made the same thing
-                done = answer.status in (200, 201, 202, 404, 409) or b"already" in answer.body
-                assert done, (path, answer.body)
-                tried += 1
-    assert tried >= 12
-
-
-def _filled(path: str, operation: Any) -> str:
-    parameters = {p["name"]: p["schema"] for p in operation.get("parameters", [])}
-    return path.format_map({name: _nothing(schema) for name, schema in parameters.items()})
-
-
-def _nothing(schema: Any) -> str:
-    if schema.get("format") == "uuid":
-        return "0199a5c2-8a00-7000-8000-000000000000"
-    return "1000000" if schema.get("type") == "integer" else "nothing.example"
 
 
 @pytest.mark.parametrize("path", ["/api/docs"])

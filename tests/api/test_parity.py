@@ -66,6 +66,7 @@ def test_every_call_has_its_command(operations: set[str]) -> None:
         ("`forager parsers rollout NAME VERSION`", "`POST /api/parsers/{name}/rollout`"),
         ("`forager keys create NAME --scope admin`", "`POST /api/keys`"),
         ("Give --allow-private if so.", "Give `allow_private` if so."),
+        ("Give --allow-private (`allow_private`) then.", "Give `allow_private` then."),
         ("Run `forager doctor`.", "Run `forager doctor` on the server."),
         ("Wait a while.", "Wait a while."),
     ],

@@ -46,7 +46,8 @@ class Caller:
         if not self.scope.includes(scope):
             raise Forbidden(
                 f"this needs the scope {scope}; this key has {self.scope}",
-                hint=f"Use a key made with `forager keys create NAME --scope {scope}`.",
+                hint=f"Use a key of the scope {scope}; `forager keys create NAME --scope {scope}`"
+                " makes one.",
             )
 
 

@@ -67,7 +67,7 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
         title="Forager",
         version=__version__,
         description=DESCRIPTION,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # the reference has it, made beside the requests of others
         docs_url=None,
         redoc_url=None,
         middleware=_middleware(settings, database),

@@ -110,13 +110,15 @@ LOCAL = frozenset({
 
 _COMMAND = re.compile(r"`forager ([^`]+)`|(?<=: )forager (.+)$")
 _OPTION = re.compile(r"(?<![\w`-])--([a-z][a-z-]+)")
+_TWICE = re.compile(r"(`[^`]+`) \(\1\)")
 _PARAMETER = re.compile(r"\{\w+\}")
 
 
 def in_calls(hint: str) -> str:
     """The same hint with calls for commands, and fields for options."""
     hint = _COMMAND.sub(lambda found: _call(found[1] or found[2]), hint)
-    return _OPTION.sub(lambda found: f"`{found[1].replace('-', '_')}`", hint)
+    hint = _OPTION.sub(lambda found: f"`{found[1].replace('-', '_')}`", hint)
+    return _TWICE.sub(r"\1", hint)
 
 
 def _call(command: str) -> str:

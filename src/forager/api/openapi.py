@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
@@ -28,10 +29,14 @@ IF_NONE_MATCH: dict[str, Any] = {
 }
 
 
+_making = Lock()
+
+
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, made once."""
-    if app.openapi_schema is None:
-        app.openapi_schema = _made(app)
+    """The OpenAPI document, made once, whichever threads ask for it."""
+    with _making:
+        if app.openapi_schema is None:
+            app.openapi_schema = _made(app)
     return app.openapi_schema
 
 

@@ -77,7 +77,10 @@ class InvalidFields(InvalidInput):
     """Parts of the request are not valid."""
 
     def __init__(self, fields: Sequence[FieldProblem]) -> None:
-        super().__init__("; ".join(f"{f.field}: {f.message}" for f in fields[:3]))
+        super().__init__(
+            "; ".join(f"{f.field}: {f.message}" for f in fields[:3]),
+            hint="Correct what `errors` names; /api/docs says what each call takes.",
+        )
         self.fields = list(fields[:MAX_FIELDS])
 
 
@@ -153,7 +156,15 @@ def problem_of(error: Exception) -> Problem:
 def told_to_programs(error: Exception) -> Problem:
     """The same, with calls of the API where people would be told what to type."""
     problem = problem_of(error)
-    return problem.model_copy(update={"fix": problem.fix and in_calls(problem.fix)})
+    told: dict[str, Any] = {"detail": in_calls(problem.detail)}
+    if problem.fix is not None:
+        told["fix"] = in_calls(problem.fix)
+    if problem.errors is not None:
+        told["errors"] = [
+            FieldProblem(field=each.field, message=in_calls(each.message))
+            for each in problem.errors
+        ]
+    return problem.model_copy(update=told)
 
 
 def problem_response(error: Exception) -> Response:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, JSONResponse
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,11 +25,21 @@ nav a { margin-right: 1rem } td:first-child { font-family: monospace }
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
+@router.get("/openapi.json")
+async def openapi(request: Request) -> JSONResponse:
+    return JSONResponse(await _document(request))
+
+
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    document = request.app.openapi()
-    page = _page(document, str(request.base_url).rstrip("/"))
+    page = _page(await _document(request), str(request.base_url).rstrip("/"))
     return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
+
+
+async def _document(request: Request) -> dict[str, Any]:
+    """The description. It takes a second to make, in which others must not wait."""
+    document: dict[str, Any] = await asyncio.to_thread(request.app.openapi)
+    return document
 
 
 def _page(document: dict[str, Any], base: str) -> str:

@@ -159,7 +159,7 @@ class RefusedItem(View):
 
     @classmethod
     def of(cls, bad: BadLine) -> RefusedItem:
-        return cls(item=bad.line, reason=bad.reason, text=storable(bad.text))
+        return cls(item=bad.line, reason=in_calls(bad.reason), text=storable(bad.text))
 
 
 class TrackedTask(View):
