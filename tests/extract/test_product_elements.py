@@ -62,7 +62,7 @@ def test_texts_are_those_that_are_shown() -> None:
         "<script>var a</script>one<style>b</style><p>two<select><option>c</option></select>"
         "<script src=x></script>three<textarea>d</textarea><noscript>e</noscript>" + "x" * 400
     )
-    assert [text.text for text in View(page).texts] == ["one", "two", "three"]
+    assert [text for _, _, text in View(page).texts] == ["one", "two", "three"]
 
 
 def test_the_title_is_that_of_the_head() -> None:

@@ -44,6 +44,7 @@ _MONEY = re.compile(
 # as much as may stand between the start of a sign and its amount
 _MAX_BEFORE = MAX_SYMBOL + 3
 _DIGIT = re.compile(r"\d")
+_SPACE = re.compile(r"[\s\u00a0\u202f\u2009]")
 _MACHINE = re.compile(r"[+]?\d{1,30}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
 
 
@@ -89,9 +90,10 @@ def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str 
 def amount_of(written: str, currency: str | None = None) -> Decimal | None:
     """A number with the separators of any country; None for nothing, and for too much."""
     text = "".join(written.replace("’", "'").split())
-    parts = re.split(r"[\s\u00a0\u202f\u2009]", written.strip())
-    if len(parts) == 2 and len(parts[1]) == 2 and all(map(str.isdecimal, parts)):
-        text = f"{parts[0]}.{parts[1]}"  # the cents were in small type
+    if len(text) != len(written):
+        parts = _SPACE.split(written.strip())
+        if len(parts) == 2 and len(parts[1]) == 2 and all(map(str.isdecimal, parts)):
+            text = f"{parts[0]}.{parts[1]}"  # the cents were in small type
     return _bounded(_plain_number(text.replace("'", ""), currency))
 
 

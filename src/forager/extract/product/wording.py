@@ -16,6 +16,8 @@ MAX_SKU = 100
 MAX_DESCRIPTION = 65_536
 MAX_CATEGORY = 255
 MAX_CATEGORIES = 16
+# of a text that may be a name
+_MAX_COMPARED = 4_000
 
 # what a template left behind where nobody filled it in
 _TEMPLATE = re.compile(r"\{\{|\}\}|<%|\$\{|^\$[A-Za-z]|\[\[|%%")
@@ -116,9 +118,14 @@ def category_of(value: Any) -> tuple[str, ...]:
 _WORD = re.compile(r"\w+")
 
 
-@lru_cache(maxsize=1_024)
 def words_in(text: str | None) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower())) if text else frozenset()
+    return _words_in(text[:_MAX_COMPARED]) if text else frozenset()
+
+
+# the titles of a page are compared with many names
+@lru_cache(maxsize=64)
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def alike(one: str | None, other: str | None) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import TypeAlias
 
 from selectolax.lexbor import LexborNode
 
@@ -44,12 +44,8 @@ _SILENT_TAGS = frozenset(
 )
 
 
-class Text(NamedTuple):
-    """A short text, and how many elements of the body begin before it."""
-
-    order: int
-    node: LexborNode
-    text: str
+# how many elements of the body begin before a text, its node, and what it says
+Text: TypeAlias = tuple[int, LexborNode, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +116,7 @@ class View:
                 continue
             text = node.text_content or ""
             if len(text) < _MAX_TEXT and (text := text.strip()):
-                found.append(Text(order, node, text))
+                found.append((order, node, text))
                 if len(found) > _MAX_TEXTS:
                     break
         return found

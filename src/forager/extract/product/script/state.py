@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from forager.extract.product.availability import term_of
@@ -20,6 +22,7 @@ from forager.extract.product.wording import alike, brand_of, name_of, sku_of
 
 _MAX_VISITED = 12_000
 _MAX_CHILDREN = 400
+_MAX_KEY = 200
 _MAX_VARIANTS = 200
 _ACCEPTED = 2.5
 
@@ -82,6 +85,17 @@ def _marks(page: ProductPage, skus: frozenset[str]) -> set[str]:
     return {*longest, *(sku for sku in skus if len(sku) > 3)} or {""}
 
 
+def _lowered(item: Mapping[Any, Any], limit: int) -> dict[str, Any]:
+    return {_plain_key(str(key)[:_MAX_KEY]): value for key, value in islice(item.items(), limit)}
+
+
+# the same few names stand in thousands of objects
+@lru_cache(maxsize=4_096)
+def _plain_key(written: str) -> str:
+    """`sale_price` and `salePrice` are one name."""
+    return _NOT_KEY.sub("", written).lower()
+
+
 def _objects(blob: Any) -> Iterator[Lowered]:
     waiting = [blob]
     for visited, value in enumerate(waiting):
@@ -89,9 +103,7 @@ def _objects(blob: Any) -> Iterator[Lowered]:
             return
         if isinstance(value, dict):
             children = list(value.values())[:_MAX_CHILDREN]
-            keys = {
-                _NOT_KEY.sub("", str(k)).lower(): v for k, v in list(value.items())[:_MAX_CHILDREN]
-            }
+            keys = _lowered(value, _MAX_CHILDREN)
             if not _INTERESTING.isdisjoint(keys):
                 yield keys
         elif isinstance(value, list):
@@ -163,7 +175,7 @@ def _currency(keys: Lowered, page: ProductPage) -> str | None:
     waiting: list[tuple[Any, int]] = [(keys, 0)]
     for source, depth in waiting:
         for name, value in list(source.items())[:_MAX_CHILDREN]:
-            key = _NOT_KEY.sub("", str(name)).lower()
+            key = _plain_key(str(name)[:_MAX_KEY])
             if key in _CURRENCIES and isinstance(value, str):
                 return currency_of(value, page.currency_hints)
             inner = _first(value)
@@ -192,7 +204,7 @@ def _price_pair(keys: Lowered, currency: str | None) -> tuple[Decimal | None, De
 def _amount(value: Any, currency: str | None, depth: int = 0) -> Decimal | None:
     value = _first(value)
     if isinstance(value, dict) and depth < 3:
-        lowered = {_NOT_KEY.sub("", str(k)).lower(): v for k, v in list(value.items())[:60]}
+        lowered = _lowered(value, 60)
         for part in (*_PRICES, *_PARTS):
             if part in lowered and (amount := _amount(lowered[part], currency, depth + 1)):
                 return amount / 100 if part == "centamount" else amount
@@ -217,7 +229,7 @@ def _variants(keys: Lowered) -> tuple[Variant, ...]:
 
 
 def _variant(item: dict[str, Any]) -> Variant:
-    keys = {_NOT_KEY.sub("", str(k)).lower(): v for k, v in list(item.items())[:60]}
+    keys = _lowered(item, 60)
     price, _ = _price_pair({**keys, "variants": None}, None)
     return Variant(
         sku=next((c for key, _ in _SKUS if (c := sku_of(keys.get(key)))), None),
