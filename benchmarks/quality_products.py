@@ -25,6 +25,7 @@ from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Availability, Product
 from forager.parsers.generic import VERSION
 from forager.parsers.registry import parse_product
+from forager.sandbox.serving import look_for_cycles_seldom
 
 Reader = Callable[[ProductPage], Product]
 Values = dict[str, str | None]
@@ -221,6 +222,7 @@ def _fields_table(report: Report, title: str, tallies: dict[str, Tally]) -> None
 
 def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:
     report.heading("Speed")
+    look_for_cycles_seldom()
     small = [page for page in pages if len(page.html) < _COMMON_SIZE]
     rows = [_rates(name, part) for name, part in (("all", pages), ("under 200 KB", small))]
     report.table(["pages", "n", "KB on average", "opened only", "read", "with site parsers"], rows)
@@ -228,6 +230,7 @@ def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:
         "Pages in a second of one core's time, everything from the bytes on included: each page in"
         f" the best of {_ROUNDS} rounds, so that names of classes were met before, as on the other"
         " pages of a shop. `opened only` is decoding and parsing, which no reader can do without."
+        " The collector of garbage is set as in the processes that parse."
     )
     waiting = f"{os.getloadavg()[0]:.1f} processes wanted {os.cpu_count()} cores then"
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
@@ -248,6 +251,7 @@ def _rates(name: str, pages: Sequence[MarkedPage]) -> list[str]:
 
 def _rate_beside_another(folder: Path) -> float:
     pages = load_pages(folder)
+    look_for_cycles_seldom()
     return len(pages) / _best_time(pages, extract_product, time.perf_counter)
 
 

@@ -21,11 +21,15 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def serve(answer: Answering) -> None:
-    """Answer until there are no more questions."""
-    # what was imported stays; a page leaves hardly any cycles behind
+def look_for_cycles_seldom() -> None:
+    """What was imported stays, and a page leaves hardly any cycles behind."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+def serve(answer: Answering) -> None:
+    """Answer until there are no more questions."""
+    look_for_cycles_seldom()
     try:
         _serve(answer, sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
