@@ -20,6 +20,20 @@ async def record(database: Database, *events: NewEvent) -> None:
         await record_events(connection, events)
 
 
+async def test_a_domain_means_its_subdomains_for_lists_and_webhooks(database: Database) -> None:
+    async with database.transaction() as connection:
+        top = await insert_domain(connection, "shop.example")
+        below = await insert_domain(connection, "www.shop.example")
+        other = await insert_domain(connection, "myshop.example")
+    of_top = await add_webhook(database, "https://a.example/", domain_id=top)
+    of_below = await add_webhook(database, "https://b.example/", domain_id=below)
+    kind = EventKind.PRODUCT_ADDED
+    await record(database, *(event(kind, domain) for domain in (top, below, other)))
+    assert await messages(database) == [(of_top, kind), (of_top, kind), (of_below, kind)]
+    for host, count in (("shop.example", 2), ("www.shop.example", 1), ("m.shop.example", 1)):
+        assert len((await list_events(database, domain=host)).items) == count, host
+
+
 async def add_webhook(
     database: Database,
     url: str,

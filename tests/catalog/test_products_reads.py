@@ -98,6 +98,18 @@ FILTERED: list[tuple[Filters, set[str]]] = [
 ]
 
 
+async def test_a_domain_means_its_subdomains(database: Database, settings: Settings) -> None:
+    for host in ("www.shop.example", "m.shop.example", "myshop.example"):
+        await (await Shop(database, settings, host).open()).visit("lamp", LAMP)
+    found = await list_products(database, Filters(domain="shop.example"), order=Order.CHEAPEST)
+    assert {product.domain for product in found.items} == {"www.shop.example", "m.shop.example"}
+    page = await list_products(database, Filters(domain="shop.example"), limit=1)
+    # a host that turns up meanwhile does not end the list
+    await (await Shop(database, settings, "new.shop.example").open()).visit("lamp", LAMP)
+    rest = await list_products(database, Filters(domain="shop.example"), cursor=page.next_cursor)
+    assert len(rest.items) == 1
+
+
 async def test_filters(shop: Shop) -> None:
     await shop.stock(CATALOGUE)
     for filters, expected in FILTERED:

@@ -101,7 +101,7 @@ def show_report(report: TaskReport) -> None:
         "url": task.url,
         "domain": task.domain,
         "status": (task.shown_status, STYLES.get(task.shown_status, "")),
-        "held": (task.held_by, "yellow") if task.held_by else None,
+        "held": (task.held_by, "yellow") if _is_unsaid(report) else None,
         "now": report.why,
         "next": long_time(report.next_at) or "when that is done",
         "every": duration(report.every.total_seconds()),
@@ -117,6 +117,12 @@ def show_report(report: TaskReport) -> None:
     if report.attempts:
         say("\nLast attempts", style="bold")
         _show_attempts(report.attempts)
+
+
+def _is_unsaid(report: TaskReport) -> bool:
+    """Whether something holds the task that the reason why it does not run leaves out."""
+    held_by = report.task.held_by
+    return held_by is not None and not report.why.startswith(held_by)
 
 
 def _show_attempts(attempts: Sequence[Attempt]) -> None:
