@@ -1,0 +1,95 @@
+"""Saving and restoring, in the order that keeps the promise: no reference without its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from forager.archive.options import archive_options
+from forager.backup.files import PART, copy_file, copy_tree, put_in_place
+from forager.backup.tools import run_tool
+from forager.db.database import reach_server, translated_errors
+from forager.db.schema import current_version
+from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.secrets import KEY_FILE
+from forager.settings import Settings
+
+DUMP = "database.dump"
+ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What was copied; no archive files where it lies in a bucket."""
+
+    schema: str
+    archive_files: int | None
+    secret_key: bool
+
+
+def save(settings: Settings, folder: Path) -> Copied:
+    """Copy everything into a folder, while work goes on. Again into the same one: what is new.
+
+    Archive, database, archive: what the dump refers to was written before it, so the second copy
+    has it; what a clean-up deletes meanwhile the first one has.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    source = archive_folder(settings)
+    files = None if source is None else copy_tree(source, folder / ARCHIVE)
+    schema = _dump(settings, folder / DUMP)
+    if source is not None and files is not None:
+        files += copy_tree(source, folder / ARCHIVE)
+    return Copied(schema, files, _copy_key(settings.home, folder))
+
+
+def restore(settings: Settings, folder: Path) -> Copied:
+    """Bring everything back, into a home and a database that are new.
+
+    The archive first, then the database: references come after their bytes here too.
+    """
+    if not (folder / DUMP).is_file():
+        raise NotFound(f"there is no backup in {folder}", hint=f"It would hold {DUMP}.")
+    with reach_server(settings) as server, translated_errors():
+        if current_version(server.url) is not None:
+            raise NotAllowed(
+                "the database is in use already, and would be overwritten",
+                hint="Set FORAGER_HOME to a new folder, or FORAGER_DATABASE_URL to an empty"
+                " database.",
+            )
+        target = archive_folder(settings)
+        files = None if target is None else copy_tree(folder / ARCHIVE, target)
+        key = _copy_key(folder, settings.home)
+        # an empty name is taken from the environment, like the rest
+        arguments = ("--no-owner", "--exit-on-error", "--single-transaction", "--dbname=")
+        run_tool(settings, server.url, "pg_restore", *arguments, str(folder / DUMP))
+        return Copied(current_version(server.url) or "", files, key)
+
+
+def archive_folder(settings: Settings) -> Path | None:
+    """None for a bucket, which keeps copies by its own means."""
+    place = archive_options(settings).place
+    if isinstance(place, Path):
+        return place
+    if place.startswith("file://"):
+        return Path(place.removeprefix("file://"))
+    return None if "://" in place else Path(place)
+
+
+def _dump(settings: Settings, target: Path) -> str:
+    part = target.with_name(target.name + PART)
+    with reach_server(settings) as server, translated_errors():
+        schema = current_version(server.url)
+        if schema is None:
+            raise InvalidInput("there is nothing to save: the database was never used")
+        run_tool(settings, server.url, "pg_dump", "--format=custom", f"--file={part}")
+    part.chmod(0o600)
+    put_in_place(part, target)
+    return schema
+
+
+def _copy_key(source: Path, target: Path) -> bool:
+    """Without it, stored secrets cannot be read; with it, whoever has the backup can."""
+    if not (source / KEY_FILE).is_file():
+        return False
+    copy_file(source / KEY_FILE, target / KEY_FILE, mode=0o600)
+    return True

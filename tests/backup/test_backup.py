@@ -1,0 +1,144 @@
+"""A backup that was made while a crawl waits, restored into a new home, goes on as if nothing was.
+
+With the embedded server and its own programs, and with everything that an operator would type.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import orjson
+import pytest
+
+from crawl.crawling import Crawls, eventually
+from forager.backup.copying import restore, save
+from forager.backup.files import copy_tree
+from forager.db.database import open_database
+from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.jobs.control import StopCause
+from forager.jobs.lifecycle import Status
+from forager.secrets import Vault
+from forager.settings import Settings
+from servers.site import Page, Site, html
+
+FORAGER = Path(sys.executable).parent / "forager"
+PATIENCE = 300.0
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    pages = {"/": html("Start", [*(f"/{n}" for n in range(5)), "/slow"])}
+    pages |= {f"/{n}": html(f"Zebra number {n}") for n in range(5)}
+    pages["/slow"] = Page(html("Slow").body, hangs=True)
+    site = Site(pages)
+    with site.served():
+        yield site
+
+
+def typed(home: Path, *command: str | Path) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        command,
+        env=os.environ | {"FORAGER_HOME": str(home)},
+        cwd=home.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def backup(home: Path, action: str, folder: Path) -> str:
+    return typed(home, sys.executable, "-m", "forager.backup", action, str(folder))
+
+
+async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
+    """A crawl that has fetched all but one page, and was paused then."""
+    job_id = await crawls.ask(f"{site.url}/", source="docs")
+    running = asyncio.create_task(crawls.go_on(job_id))
+
+    async def all_but_one() -> bool:
+        return len((await crawls.look(job_id)).pages()) == 6
+
+    await eventually(all_but_one)
+    await crawls.queue.pause(job_id)
+    assert crawls.context is not None
+    crawls.context.ask_to_stop(StopCause.PAUSE)
+    assert (await running).job.status is Status.PAUSED
+    return job_id
+
+
+@pytest.mark.timeout(1200)
+async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_path: Path) -> None:
+    old, new, kept = tmp_path / "old", tmp_path / "new", tmp_path / "kept"
+    settings = Settings(home=old, log_level="critical")
+    sealed = Vault(settings).seal("the secret of a webhook", "test")
+    async with open_database(settings) as database:
+        job_id = await paused_crawl(Crawls(database, settings), site)
+        # while the server runs, as it does in an installation that works
+        assert "with the key of secrets" in await asyncio.to_thread(backup, old, "save", kept)
+    assert sorted(path.name for path in kept.iterdir()) == [
+        "archive",
+        "database.dump",
+        "secret.key",
+    ]
+    assert (kept / "secret.key").stat().st_mode & 0o77 == 0
+
+    await asyncio.to_thread(backup, new, "restore", kept)
+    checked = orjson.loads(await asyncio.to_thread(typed, new, FORAGER, "doctor", "--json"))
+    assert checked["ok"]
+    well = {item["name"]: item["level"] for item in checked["items"]}
+    assert (well["archive"], well["schema"]) == ("ok", "ok")
+    before = site.hits
+    site.release()
+    await asyncio.to_thread(typed, new, FORAGER, "resume", str(job_id))
+    again = site.hits - before
+    assert again["/slow"] == 1
+    assert not any(again[f"/{n}"] for n in range(5)), "what was settled is not fetched again"
+    found = await asyncio.to_thread(typed, new, FORAGER, "search", "zebra", "--json")
+    assert {hit["url"] for hit in orjson.loads(found)["hits"]} == {
+        f"{site.url}/{n}" for n in range(5)
+    }
+    await asyncio.to_thread(typed, new, FORAGER, "archive", "verify")
+    moved = Settings(home=new, log_level="critical")
+    assert Vault(moved).open(sealed, "test") == "the secret of a webhook"
+
+
+@pytest.mark.timeout(300)
+def test_what_is_there_is_not_overwritten(settings: Settings, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with pytest.raises(NotFound, match="no backup"):
+        restore(settings, kept)
+    kept.mkdir()
+    (kept / "database.dump").write_bytes(b"")
+    with pytest.raises(NotAllowed, match="in use already"):
+        restore(settings, kept)
+
+
+@pytest.mark.timeout(300)
+def test_an_empty_home_has_nothing_to_save(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="nothing to save"):
+        save(Settings(home=tmp_path / "home"), tmp_path / "kept")
+
+
+def test_files_are_copied_once(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / "a").mkdir(parents=True)
+    (source / "a" / "grows").write_bytes(b"one")
+    (source / "goes").write_bytes(b"x")
+    assert copy_tree(source, target) == 2
+    assert copy_tree(source, target) == 0
+    (source / "a" / "grows").write_bytes(b"one two")
+    (source / "goes").unlink()
+    assert copy_tree(source, target) == 1
+    assert (target / "a" / "grows").read_bytes() == b"one two"
+    assert (target / "goes").exists(), "the dump may refer to what was deleted since"
+    assert not list(target.rglob("*.part"))
