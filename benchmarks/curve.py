@@ -152,7 +152,8 @@ def _document(title: str, description: str, parts: Sequence[str]) -> str:
 def _style() -> str:
     """A background of its own: a picture cannot know on which page it stands."""
     tones = "".join(
-        f".t{n}{{stroke:{light};stroke-dasharray:{DASHES[n] or 'none'}}}.dot.t{n}{{fill:{light}}}"
+        f".t{n}{{stroke:{light};stroke-dasharray:{DASHES[n] or 'none'}}}"
+        f".dot.t{n}{{fill:{light};stroke-dasharray:none}}"
         for n, (light, _) in enumerate(TONES)
     )
     dark = "".join(
@@ -161,7 +162,7 @@ def _style() -> str:
     return (
         "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}"
         ".tick{font-size:12px;fill:#59636e}.back{fill:#fff}.grid{stroke:#d1d9e0}"
-        ".line{fill:none;stroke-width:2.5;stroke-linejoin:round}.dot{stroke-dasharray:none}"
+        ".line{fill:none;stroke-width:2.5;stroke-linejoin:round}"
         f"{tones}"
         "@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.tick{fill:#b7bdc8}"
         f".back{{fill:#0d1117}}.grid{{stroke:#3d444d}}{dark}}}"

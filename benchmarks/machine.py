@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sysconfig
 import time
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,9 +30,16 @@ def describe_machine(folder: Path) -> list[tuple[str, str]]:
         ("load average at the start", f"{load:.1f}"),
         ("system", f"{platform.system()} {platform.release()}"),
         ("Forager", __version__),
-        ("Python", platform.python_version()),
+        ("Python", _python()),
         ("psycopg", version("psycopg")),
     ]
+
+
+def _python() -> str:
+    """With how it was built: the same version runs a tenth slower without optimisation."""
+    arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
+    optimised = "--enable-optimizations" in arguments
+    return platform.python_version() + ("" if optimised else ", built without PGO")
 
 
 def _processor() -> str:

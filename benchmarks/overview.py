@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.budget import budget_blocks
 from benchmarks.crawls import LOCK
 from benchmarks.curve import Curve, Line
 from benchmarks.measured import Measured, Table, number_in, read_measured
@@ -80,7 +81,7 @@ class Drawing:
 _PARTS = {"runner": "runner", "extraction": "extraction", "PostgreSQL": "PostgreSQL"}
 DRAWINGS = (
     Drawing("speed.svg", "sizes", "Pages per second",
-            {"archive and ledger": "Forager, archive and ledger", "full job": "full job",
+            {"archive and ledger": "Forager, archive and ledger", "full job": "Forager, full job",
              "Scrapy, JOBDIR": "Scrapy, JOBDIR"},
             "Speed against the size of the site", "pages of the site", "pages per second"),
     Drawing("memory.svg", "sizes", "Peak memory in MB, archive and ledger", _PARTS,
@@ -104,6 +105,7 @@ def write_overview(results: Path) -> Path:
     runs = _runs(data)
     blocks = ["# Results", _INTRODUCTION, *_machine(known)]
     blocks += [block for block in _crawl_blocks(known) if block]
+    blocks += budget_blocks(known)
     blocks += _headline_blocks(known)
     blocks += _curve_blocks(known, results)
     blocks += ["## When each part was measured", _dates(known, runs)]
@@ -125,9 +127,15 @@ def _machine(known: Mapping[str, Measured]) -> Iterator[str]:
     if not known:
         return
     newest = max(known.values(), key=lambda measured: measured.date)
-    rows = [[name, value] for name, value in newest.machine.items() if "load" not in name]
+    machine = {**newest.machine, "PostgreSQL": _postgresql(known)}
+    rows = [[name, value] for name, value in machine.items() if value and "load" not in name]
     rows += [[name, version] for name, version in _peer_versions().items()]
     yield as_table(("machine, at the latest part", ""), rows)
+
+
+def _postgresql(known: Mapping[str, Measured]) -> str:
+    """Only the queue asks its server."""
+    return known["queue"].machine.get("PostgreSQL", "") if "queue" in known else ""
 
 
 def _peer_versions() -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""Why the full job is not ten times as fast as Scrapy: the processor time of a page, by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.measured import Measured, Table, number_in
+from benchmarks.report import as_table
+
+AIM = 10
+SCRAPY = "Scrapy, JOBDIR, markdown"
+FULL = "Forager, full job"
+PARTS = ("runner", "extraction", "PostgreSQL")
+# what the largest parts are made of, measured by themselves: row, column
+INSIDE = {
+    "extraction": (
+        ("facts: decode, parse, links, metadata", "ms per page"),
+        ("tags and texts", "ms per page"),
+        ("markdown", "ms per page"),
+        ("identifiers", "ms per page"),
+    ),
+    "PostgreSQL": (("of which to_tsvector", "in PostgreSQL"),),
+}
+
+
+def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
+    """The aim as a budget of milliseconds, and what a page takes of it."""
+    crawl = known.get("crawl")
+    rates, parts = _site(crawl) if crawl else (None, None)
+    if crawl is None or rates is None or parts is None:
+        return []
+    scrapy = rates.number(SCRAPY, "pages/s")
+    spent = {part: parts.number(FULL, part) or 0.0 for part in PARTS}
+    if not scrapy or not all(spent.values()):
+        return []
+    cores = _cores(crawl)
+    budget, total = 1000 * cores / (AIM * scrapy), sum(spent.values())
+    text = (
+        f"Scrapy with `JOBDIR` and markdown makes {scrapy:,.0f} pages/s of {rates.heading}. "
+        f"{AIM} times that leaves {budget:.2f} ms of processor time for a page, all processes "
+        f"together, on {cores} cores that are never idle. A page of the full job takes "
+        f"{total:.2f} ms, so that {1000 * cores / total:,.0f} pages/s, "
+        f"{1000 * cores / total / scrapy:.1f} times Scrapy, are the most there can be. Every part "
+        "alone takes a large share of the budget:"
+    )
+    rows = _rows(spent, known.get("documents"), budget)
+    table = as_table(("part of a page", "ms", "share of the budget"), rows)
+    return [f"## Why not {AIM} times Scrapy", text, table, _NOTE]
+
+
+_NOTE = (
+    "The parts inside were measured one by one, each alone: beside each other on busy cores they "
+    "take longer. What was tried is in [crawl-profile.md](crawl-profile.md)."
+)
+
+
+def _site(crawl: Measured) -> tuple[Table | None, Table | None]:
+    """Rates and parts of the first site that has both."""
+    rates = crawl.table("pages/s")
+    return rates, crawl.table("runner", rates.heading) if rates else None
+
+
+def _cores(crawl: Measured) -> int:
+    return int(number_in(crawl.machine.get("processor", "").rpartition(",")[2]) or 1)
+
+
+def _rows(spent: Mapping[str, float], documents: Measured | None, budget: float) -> list[list[str]]:
+    rows = []
+    for part, ms in spent.items():
+        rows.append([part, f"{ms:.2f}", f"{ms / budget:.0%}"])
+        for row, column in INSIDE.get(part, ()):
+            inside = number_in(documents.cell(row, column)) if documents else None
+            if inside is not None:
+                name = row.removeprefix("of which ")
+                rows.append([f"· {name}", f"{inside:.2f}", f"{inside / budget:.0%}"])
+    return rows
