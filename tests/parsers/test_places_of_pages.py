@@ -43,3 +43,9 @@ def test_an_id_finds_what_a_query_finds(selector: str) -> None:
 def test_selectors_are_asked_in_their_order() -> None:
     texts = list(SiteParser(opened()).texts("#nowhere", "#other", "#price .small"))
     assert texts == ["3", "2"]
+
+
+def test_the_text_of_a_place_is_what_is_shown() -> None:
+    body = b"<p id=a>one<b>two</b> three</p><p id=b>four<script>x</script><i>five</i></p><p id=c>"
+    parser = SiteParser(open_page(body, "https://shop.example/item/1", "text/html"))
+    assert list(parser.texts("#a", "#b", "#c")) == ["one two three", "four five"]

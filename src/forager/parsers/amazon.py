@@ -167,7 +167,7 @@ class AmazonParser(SiteParser):
 
     def sku(self) -> Any:
         """The page's own number: the address may name a family of which it shows one member."""
-        shown = self.attribute("input#ASIN", "value") or self.attribute("input[name=ASIN]", "value")
+        shown = self.attribute("#ASIN", "value") or self.attribute("input[name=ASIN]", "value")
         if shown and _ASIN.fullmatch(shown):
             return shown
         found = _ASIN_IN_URL.search(self.page.url)

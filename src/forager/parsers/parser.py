@@ -23,6 +23,7 @@ PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
+_SILENT_SELECTOR = ", ".join(sorted(_SILENT))
 # "#price" and "#price .amount": one place of the page, or what stands in it
 _PLACE = re.compile(r"#([A-Za-z_][\w-]*)(?:\s+([^\s,>+~#][^,>+~]*))?")
 # a product's name is `product_name` here: `name` is the parser's own
@@ -169,6 +170,9 @@ class SiteParser:
 
 def visible_text(node: LexborNode) -> str:
     """The text of an element in one line, without its scripts and styles."""
+    # most have none, and then the parser puts their text together
+    if node.css_first(_SILENT_SELECTOR) is None:
+        return " ".join(node.text(separator=" ")[:_MAX_TEXT].split())
     pieces: list[str] = []
     length = 0
     for inner in node.traverse(include_text=True):
