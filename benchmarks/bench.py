@@ -112,7 +112,7 @@ def main() -> None:
         if run.failed:
             failures.append(part.name)
         _say(f"[{number}/{len(parts)}] {part.name}: {run.failed or 'done'}, {run.minutes} minutes")
-    _say(f"written: {write_overview(results)}")
+    _say(f"written: {write_overview(results, quick=options.quick)}")
     if failures:
         raise SystemExit(f"failed: {', '.join(failures)}; the page shows their older numbers")
 

@@ -63,6 +63,29 @@ def test_ratios_are_against_each_peer(results: Path) -> None:
     ]
 
 
+def test_the_aim_is_a_budget_of_processor_time(results: Path) -> None:
+    page = report.Report("Crawls")
+    page.table(("machine", ""), [*MACHINE, ("processor", "AMD EPYC, 2 cores")])
+    page.heading("a site")
+    rates = [["Forager, full job (all)", "300"], ["Scrapy, JOBDIR, markdown", "100"]]
+    page.table(["crawler", "pages/s"], rates)
+    parts = ["runner", "extraction", "PostgreSQL"]
+    page.table(["crawl", *parts], [["Forager, full job (all)", "1.00", "2.00", "1.00"]])
+    page.write("crawl.md")
+    inside = [["markdown", "0.60"], ["all", "2.00"]]
+    write_report("documents", "Reading a page", ["part", "ms per page"], inside)
+    text = write_overview(results).read_text(encoding="utf-8")
+    # ten times 100 pages/s on two cores
+    assert "leaves 2.00 ms of processor time" in text
+    assert "A page of the full job takes 4.00 ms, so that 500 pages/s, 5.0 times Scrapy" in text
+    [line] = [line for line in text.splitlines() if line.startswith("| · markdown")]
+    assert [cell.strip() for cell in line.split("|")[2:-1]] == ["0.60", "30%"]
+
+
+def test_a_quick_run_says_that_its_numbers_count_for_nothing(results: Path) -> None:
+    assert "say nothing" in write_overview(results, quick=True).read_text(encoding="utf-8")
+
+
 def test_curves_are_drawn_from_the_data(results: Path) -> None:
     rows = [["1,000", "0.75", "1.70"], ["1,000,000", "0.83", "1.75"]]
     head = ["pending jobs", "one job", "20 jobs"]
