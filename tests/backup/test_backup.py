@@ -16,7 +16,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from crawl.crawling import Crawls, eventually
+from crawl.crawling import Crawls
 from forager.backup.copying import restore, save
 from forager.backup.files import copy_tree
 from forager.db.database import open_database
@@ -65,10 +65,9 @@ async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
     job_id = await crawls.ask(f"{site.url}/", source="docs")
     running = asyncio.create_task(crawls.go_on(job_id))
 
-    async def all_but_one() -> bool:
-        return len((await crawls.look(job_id)).pages()) == 6
-
-    await eventually(all_but_one)
+    async with asyncio.timeout(PATIENCE):
+        while len((await crawls.look(job_id)).pages()) < 6:
+            await asyncio.sleep(0.1)
     await crawls.queue.pause(job_id)
     assert crawls.context is not None
     crawls.context.ask_to_stop(StopCause.PAUSE)

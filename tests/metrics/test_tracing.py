@@ -22,7 +22,7 @@ from servers.site import Site
 FORAGER = Path(sys.executable).parent / "forager"
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
-PATIENCE = 90.0
+PATIENCE = 300.0
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.timeout(900)
 async def test_a_url_is_followed_from_the_request_to_its_publication(
     traces: Collector, database_url: str, site: Site, tmp_path: Path
 ) -> None:
