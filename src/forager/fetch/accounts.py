@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 from forager.clock import local_time
 from forager.fetch.budget_store import PAIR_DELAY, Given, GivenToPair, Wanted
-from forager.fetch.lanes import Lane, Window
+from forager.fetch.lanes import LATENESS, Lane, Window
 from forager.fetch.server_clock import ServerClock
 from forager.fetch.slots import Slot
 
@@ -140,8 +140,21 @@ class DomainAccount:
         for proxy_id in counts:
             busy = self._sent if len(counts) == 1 else 0
             left = min(lane.slots_left() for lane in self._lanes(proxy_id))
-            counts[proxy_id] = max(0, max(counts[proxy_id], busy) - left)
+            missing = max(counts[proxy_id], busy) - left
+            counts[proxy_id] = missing + self.spare_slots if missing > 0 else 0
         return +counts
+
+    @property
+    def spare_slots(self) -> int:
+        """Slots that are over before they can be used: asked for in addition.
+
+        A window begins when the database reserves it, is known here one answer later, and is used
+        only where it surely holds by both clocks. A shorter one would be over each time anew.
+        """
+        lag = self._clock.lag
+        if not self.delay or lag <= min(LATENESS, LATENESS * self.delay) or lag == inf:
+            return 0
+        return ceil(lag / self.delay)
 
     def patience(self, now: float) -> float:
         """How far away a slot may be and still be of use to someone."""

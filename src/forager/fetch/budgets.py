@@ -248,7 +248,7 @@ class Budgets:
             busy=account.hold(),
             successes=account.successes,
             failures=account.failures,
-            horizon=RESERVE_AHEAD,
+            horizon=RESERVE_AHEAD + account.spare_slots * account.delay,
             permits_last=PERMITS_LAST,
         )
 

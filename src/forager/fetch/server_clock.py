@@ -14,12 +14,13 @@ class ServerClock:
     during which this process was frozen adds nothing wrong.
     """
 
-    __slots__ = ("_high", "_low", "_seen")
+    __slots__ = ("_high", "_low", "_round_trip", "_seen")
 
     def __init__(self) -> None:
         self._low = float("-inf")
         self._high = float("inf")
         self._seen = 0.0
+        self._round_trip = 0.0
 
     def observe(self, sent: float, received: float, said: float) -> None:
         low, high = sent - said, received - said
@@ -27,8 +28,15 @@ class ServerClock:
         self._low = max(self._low - slack, low)
         self._high = min(self._high + slack, high)
         self._seen = received
+        # the last one counts most, and a very slow one is remembered for a while
+        self._round_trip = max(received - sent, self._round_trip / 2)
         if self._low > self._high:  # one of the clocks was set
             self._low, self._high = low, high
+
+    @property
+    def lag(self) -> float:
+        """Seconds after which a moment of the server's is known here, and surely there."""
+        return self._round_trip + self._high - self._low
 
     def earliest(self, at: float) -> float:
         """The first local moment that may be the server's `at`."""

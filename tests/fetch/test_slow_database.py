@@ -1,0 +1,23 @@
+"""A database that answers slowly delays requests; it must not keep them from being sent at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from fetch.postgres import postgres  # noqa: F401 - a fixture
+from forager.chaos.line import Line
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.fetch.budgets import Budgets
+
+HOST = "slow-database.example"
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.2])
+async def test_an_answer_later_than_its_slot(database_url: str, delay: float) -> None:
+    """One who waits alone gets one slot, and it is over when the database's answer arrives."""
+    async with Line(database_url) as line, Database(line.url, max_size=4) as database:
+        line.delay = 0.03
+        async with Budgets(database, holder=new_id(), delay=delay, concurrency=2) as budgets:
+            for _ in range(3):
+                (await budgets.acquire(HOST, max_wait=50.0)).release()
