@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import zstandard
 
@@ -113,7 +112,6 @@ def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
         url=settled.entry.url,
         key=settled.entry.key,
         document=document,
-        fetched_at=datetime.now(UTC),
         etag=settled.etag,
         last_modified=settled.last_modified,
         outlinks=settled.outlinks,

@@ -57,7 +57,8 @@ class NewPage:
     url: str
     key: bytes
     document: ExtractedDocument | None
-    fetched_at: datetime
+    # None: now, by the database's clock; workers' clocks differ, and readers go by the order
+    fetched_at: datetime | None = None
     etag: str | None = None
     last_modified: str | None = None
     # in-scope links, newline-separated, zstd; a page that has not changed keeps those it had

@@ -284,11 +284,13 @@ _LINE: LiteralString = """
     segment_length, fetched_at
 """
 _LINES: LiteralString = """
-    unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
-           %(link_set)s::bytea[], %(segment)s::text[], %(offset)s::bigint[], %(length)s::int[],
-           %(fetched_at)s::timestamptz[])
-    AS p (url_hash, etag, last_modified, link_set, segment, segment_offset, segment_length,
-          fetched_at)
+    (SELECT l.url_hash, l.etag, l.last_modified, l.link_set, l.segment, l.segment_offset,
+            l.segment_length, coalesce(l.fetched_at, now()) AS fetched_at
+       FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
+                   %(link_set)s::bytea[], %(segment)s::text[], %(offset)s::bigint[],
+                   %(length)s::int[], %(fetched_at)s::timestamptz[])
+            AS l (url_hash, etag, last_modified, link_set, segment, segment_offset,
+                  segment_length, fetched_at)) AS p
 """
 
 
@@ -336,7 +338,7 @@ async def carry_pages(
         )
         SELECT %(generation)s, m.url_hash, m.document_id, coalesce(p.etag, m.etag),
                coalesce(p.last_modified, m.last_modified), m.link_set,
-               m.segment, m.segment_offset, m.segment_length, p.fetched_at
+               m.segment, m.segment_offset, m.segment_length, coalesce(p.fetched_at, now())
           FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
                       %(fetched_at)s::timestamptz[])
                AS p (url_hash, etag, last_modified, fetched_at)
