@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+from html import unescape
 from uuid import UUID
 
 import pytest
@@ -245,4 +249,12 @@ async def test_the_page_of_the_api(api: Api, path: str, settings: Settings) -> N
     assert page.headers["Content-Type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert b"<script" not in page.body
-    assert b"/api/knowledge-items/crawl" in page.body
+    commands = [unescape(c) for c in re.findall(r"<pre>(.*?)</pre>", page.body.decode(), re.S)]
+    assert len(commands) > 90
+    for words in map(shlex.split, commands):
+        assert words[0] == "curl"
+        [target] = [word for word in words if word.startswith(api.address)]
+        # a shell or curl would make something else of them
+        assert not set(target) & set("{}[]<> ")
+        if "-d" in words:
+            assert isinstance(json.loads(words[words.index("-d") + 1]), dict)

@@ -81,7 +81,10 @@ async def test_one_backtest_at_a_time_and_for_a_minute(
 
 async def test_rates(api: Api, database: Database) -> None:
     assert (await api.get("/api/parsers/rates")).json == {"items": [], "next_cursor": None}
-    assert (await api.get("/api/parsers/rates?domain=shop.example&limit=5")).status == 200
+    of_shop = "/api/parsers/rates?domain=shop.example&limit=5"
+    assert (await api.get(of_shop)).status == 404
+    await api.post("/api/domains", {"host": "shop.example"})
+    assert (await api.get(of_shop)).status == 200
     for cursor in ("AAAA", "WzFd", "é", "IiI="):
         answer = await api.get("/api/parsers/rates", params={"cursor": cursor})
         assert answer.status == 422, cursor

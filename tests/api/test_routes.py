@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -77,6 +78,11 @@ class Place:
 
     def path(self, path: str) -> str:
         return path.format_map(self.known)
+
+    def without(self, name: str) -> Place:
+        """The same, with an id that nothing has."""
+        nothing = "nobody.example" if name == "source_id" else str(UUID(int=0))
+        return Place({**self.known, name: nothing}, self.document)
 
     def query(self, operation: dict[str, Any], **values: str) -> dict[str, str]:
         """What must be given, and these."""
@@ -236,7 +242,11 @@ async def test_what_is_of_another_owner_is_not_there_whatever_is_called(
         params = place.query(operation, **{name: place.known[name] for name in asked})
         refused = await place.send(other, call, params=params)
         assert (refused.status, refused.is_problem) == (404, True), (method, path, refused.body)
-        # as if it had never been: the same words as for what is not there at all
+        for name in owned:
+            # as if it had never been: the same words as for what is not there at all
+            missing = await place.without(name).send(other, call, params=params)
+            there, not_there = place.known[name], place.without(name).known[name]
+            assert refused.json["detail"].replace(there, not_there) == missing.json["detail"]
         tried += 1
     assert tried > 15
     jobs = await rows_of(database, "SELECT status::text FROM crawl_jobs ORDER BY created_at")

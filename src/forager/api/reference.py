@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -22,6 +23,7 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886; border-radius:
 table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
 nav a { margin-right: 1rem } td:first-child { font-family: monospace }
 """
+_PARAMETER = re.compile(r"\{(\w+)\}")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
@@ -88,7 +90,8 @@ def _entry(
 def _command(
     base: str, path: str, method: str, operation: dict[str, Any], example: Any | None
 ) -> str:
-    """A call to be copied into a shell."""
+    """A call to be copied into a shell; what is in capitals is to be replaced."""
+    path = _PARAMETER.sub(lambda found: found[1].upper(), path)
     needed = [
         f"{p['name']}={_sample(p)}"
         for p in operation.get("parameters", [])
