@@ -27,7 +27,7 @@ MISSING = (
 )
 DESKTOP, PHONE = 1280, 390
 # patience with a machine that is busy, not a measure of anything
-LIMIT = 30_000
+LIMIT = 60_000
 
 
 def browser_path(playwright: Playwright) -> str:

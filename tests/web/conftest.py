@@ -32,7 +32,7 @@ async def address(web_settings: Settings, database: Database) -> AsyncIterator[s
     serving = asyncio.create_task(
         serve(web_settings, database, stopping, started=started.put_nowait, extend=dashboard)
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         where = await started.get()
     yield where
     stopping.set()

@@ -17,7 +17,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
@@ -141,7 +141,7 @@ async def test_a_hidden_tab_has_no_stream_and_a_lost_connection_is_shown(
             "Object.defineProperty(document, 'hidden', {value: true});"
             " document.dispatchEvent(new Event('visibilitychange'))"
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert (await ended.get()).endswith("/jobs")
 
 

@@ -16,7 +16,7 @@ from forager.settings import Settings
 from forager.web.app import dashboard
 from web.browser import LIMIT, Tab, open_browser, open_tab
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 PLACE = "id => document.getElementById(id).getBoundingClientRect().top"
 SELECT = """id => {

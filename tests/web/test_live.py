@@ -12,7 +12,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from web.visitor import Message, Visitor
 
-LIMIT = 30
+LIMIT = 60
 
 
 async def until_look(messages: AsyncIterator[Message]) -> list[Message]:
