@@ -25,6 +25,9 @@ _IDENTIFIER = re.compile(
 )
 # what every identifier has, and few other words
 _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|[a-z0-9][A-Z]|\(\)")
+# Words that are worth a look: runs of plain ones, as prose is made of, are passed over in one go.
+# Nothing here goes back over what it has read, so that no text can cost more than its length.
+_WORDS = re.compile(r"(?:[A-Za-z][a-z]*+[.,;:]?+\s++)*+(\S*+)\s*+")
 # a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
 # would otherwise be read again from each of them
 _LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")
@@ -40,7 +43,7 @@ def identifier_lexemes(markdown: str) -> list[str]:
     text = markdown[:_MAX_TEXT]
     if "](" in text or "://" in text:
         text = _LINK_TARGET.sub("]", text)
-    words = dict.fromkeys(text.replace("\\_", "_").split())
+    words = dict.fromkeys(_WORDS.findall(text.replace("\\_", "_")))
     found: dict[str, None] = {}
     for lexemes in filter(None, map(_known.__getitem__, words)):
         found.update(dict.fromkeys(lexemes))
