@@ -1,4 +1,4 @@
-"""Lists of URLs to track: every line is a wish or says why it is none."""
+"""Lists of URLs to track: every line or entry is a wish, or says why it is none."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def check(data: bytes) -> None:
 
 def _check_lines(read: list[Wish | BadLine], lines: int) -> None:
     numbers = [each.line for each in read]
-    assert numbers == sorted(set(numbers)), "a line is one wish"
-    assert len(read) <= lines
+    # entries of an array may all stand in one line
+    assert numbers == sorted(numbers), "wishes come in the order of their lines"
+    assert all(1 <= number <= lines for number in numbers)
     for each in read:
         if isinstance(each, BadLine):
             assert len(each.text) <= SHOWN_LENGTH
@@ -45,7 +46,7 @@ TARGET = Target(
         b"https://h/a\t1\t30m\n\xff\n\0\n",
         b"\xef\xbb\xbfEvery;URL\n1w;https://h/x\n",
     ],
-    [b"url", b",", b";", b"\t", b'"', b"\n", b"\r", b"{", b"}", b'"url":', b'"priority":',
-     b"1e400", b"NaN", b"\\ud800", b"\\u0000", b"\\n", b"\xef\xbb\xbf", b"\xff\xfe", b"6h",
-     b"99999999999999d", b"\xe2\x80\xa8"],
+    [b"url", b"[", b"]", b"#", b",", b";", b"\t", b'"', b"\n", b"\r", b"{", b"}", b'"url":',
+     b'"priority":', b"1e400", b"NaN", b"\\ud800", b"\\u0000", b"\\n", b"\xef\xbb\xbf",
+     b"\xff\xfe", b"6h", b"99999999999999d", b"\xe2\x80\xa8"],
 )  # fmt: skip

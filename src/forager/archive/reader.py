@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +23,7 @@ _RESPONSES = ("response", "revisit")
 # one request to an object store, and what is fed to a decoder at once
 _FETCH_BYTES = 4 * 1024 * 1024
 _FEED_BYTES = 64 * 1024
+_COUNT = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ def parse_record(data: bytes) -> ArchivedRecord:
         raise DamagedRecord("what is stored there is not a WARC record")
     fields = {name.lower(): value for name, value in map(_header, lines)}
     length = fields.get("content-length", "")
-    if not length.isdecimal() or len(rest) != int(length) + 4 or not rest.endswith(b"\r\n\r\n"):
+    if len(rest) != _count(length) + 4 or not rest.endswith(b"\r\n\r\n"):
         raise DamagedRecord("a WARC record is not as long as it says")
     return ArchivedRecord(fields.get("warc-type", ""), fields, rest[:-4])
 
@@ -197,13 +199,13 @@ def parse_response(record: ArchivedRecord) -> ArchivedResponse:
     head, _, body = record.block.partition(b"\r\n\r\n")
     status_line, *lines = head.split(b"\r\n")
     _, status, reason = [*_decode(status_line).split(" ", 2), "", ""][:3]
-    if not status.isdecimal():
+    if _count(status) < 0:
         raise DamagedRecord("a stored response has no status")
     fields, revisited = record.fields, record.fields.get("warc-refers-to-date")
     return ArchivedResponse(
         url=record.url,
         date=record.date,
-        status=int(status),
+        status=_count(status),
         reason=reason,
         headers=tuple(map(_header, lines)),
         body=body,
@@ -214,6 +216,12 @@ def parse_response(record: ArchivedRecord) -> ArchivedResponse:
         revisits_url=fields.get("warc-refers-to-target-uri"),
         revisits_date=_date(revisited) if revisited else None,
     )
+
+
+def _count(text: str) -> int:
+    """The number that a field says, or -1 where it says none."""
+    # Python refuses to read a number of thousands of digits, and reads those of other alphabets
+    return int(text) if _COUNT.fullmatch(text) else -1
 
 
 def _header(line: bytes) -> tuple[str, str]:

@@ -1,18 +1,21 @@
 """Keeps markup away from the parser that would cost it minutes.
 
-The parser's time grows with the square of the depth of nesting and of the attributes of one
-element. This catches the plain attacks cheaply; what slips through meets the time limit of the
-process that extracts.
+The parser's time grows with the square of the attributes of one element, and with the elements
+that are open times the tags that come while they are. This catches the plain attacks cheaply; what
+slips through meets the time limit of the process that extracts.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 MAX_NESTING = 5_000
 MAX_TAG_LENGTH = 65_536
 MAX_ATTRIBUTES = 2_000
+# elements open at each tag, summed up: this many take the parser a second or two
+MAX_LOOKS = 500_000_000
 # that many cost a tenth of a second, were each in the one before: not worth a second count
 _FEW_TAGS = 10_000
 
@@ -39,6 +42,8 @@ def cut_hostile_source(source: bytes) -> tuple[bytes, str | None]:
     end, reason = len(source), None
     if _may_be_deep(source) and (deep := _too_deep(source)):
         end, reason = deep, f"elements nested deeper than {MAX_NESTING}"
+    if (costly := _too_many_looks(source, end)) is not None:
+        end, reason = costly, "too many tags inside of too many open elements"
     if (crowded := _too_many_attributes(source, end)) is not None:
         end, reason = crowded, f"an element with more than {MAX_ATTRIBUTES} attributes"
     return source[:end], reason
@@ -59,6 +64,42 @@ def _too_deep(source: bytes) -> int | None:
         if depth > MAX_NESTING:
             return tag.start()
     return None
+
+
+_ANY_TAG = re.compile(rb"<(/?)([a-z][^\s/<>]*+)[^<>]*+>", re.IGNORECASE)
+# elements that nobody has to close: they are closed by the next one, or have no content at all
+_CLOSED_BY_ITSELF = frozenset(
+    b"area base body br caption col colgroup dd dt embed head hr html img input li link meta"
+    b" optgroup option p param rp rt source tbody td tfoot th thead tr track wbr".split()
+)
+
+
+def _too_many_looks(source: bytes, end: int) -> int | None:
+    """Where the parser, at many a tag, would have looked up through too many open elements."""
+    tags = source.count(b"<", 0, end)
+    if tags * (tags - source.count(b"</", 0, end)) <= MAX_LOOKS:
+        return None
+    opened: Counter[bytes] = Counter()
+    depth = looks = 0
+    for tag in _ANY_TAG.finditer(source, 0, end):
+        looks += depth
+        if looks > MAX_LOOKS:
+            return tag.start()
+        change = _change(tag, opened)
+        opened[tag[2].lower()] += change
+        depth += change
+    return None
+
+
+def _change(tag: re.Match[bytes], opened: Counter[bytes]) -> int:
+    """How many more elements are open after a tag; what closes nothing changes nothing."""
+    name = tag[2].lower()
+    if name in _CLOSED_BY_ITSELF:
+        return 0
+    if tag[1]:
+        return -1 if opened[name] else 0
+    in_drawing = opened[b"svg"] or opened[b"math"]
+    return 0 if in_drawing and tag[0].endswith(b"/>") else 1
 
 
 def _too_many_attributes(source: bytes, end: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
 from forager.extract.appshell import needs_javascript
@@ -124,7 +124,7 @@ def _read_html(
     facts: PageFacts, decoded: Decoded, agent: str
 ) -> tuple[PageFacts, LexborHTMLParser]:
     text, cut_markup = cut_hostile_markup(decoded.text)
-    tree = LexborHTMLParser(close_self_closed(text) if facts.kind is ContentKind.XHTML else text)
+    tree = _parsed(close_self_closed(text) if facts.kind is ContentKind.XHTML else text)
     elements = collect_elements(tree)
     resolver = _resolver(facts.url, elements)
     title, cut_title = title_of(elements)
@@ -156,6 +156,14 @@ def _read_html(
         truncated=_truncated(cut_title, outlinks, cut_markup),
     )
     return page, tree
+
+
+def _parsed(text: str) -> LexborHTMLParser:
+    try:
+        return LexborHTMLParser(text)
+    except SelectolaxError as error:
+        # every text is HTML: there is nothing but memory that the parser can be short of
+        raise MemoryError("the parser got no more memory") from error
 
 
 def _resolver(page: NormalisedUrl, elements: Elements) -> Resolver:

@@ -73,7 +73,8 @@ def _add_cell(tokens: Tokens, table: Table, index: int) -> int:
 
 
 def _span(value: str | None) -> int:
-    return min(max(1, int(value)), MAX_COLUMNS) if value and value.isdecimal() else 1
+    # Python refuses to read a number of thousands of digits
+    return min(max(1, int(value[:9])), MAX_COLUMNS) if value and value.isdecimal() else 1
 
 
 def is_layout(tokens: Tokens, table: Table, start: int, end: int) -> bool:
