@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check screenshots bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
+.PHONY: help setup crawl test check screenshots fuzz bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -40,6 +40,13 @@ screenshots: $(READY) ## Take every page of the dashboard into build/screenshots
 
 bench: $(READY) ## Measure everything (about 35 minutes; PARTS=queue,crawl for some, QUICK=1 to try it)
 	@$(BIN)/python -m benchmarks.bench --parts "$(PARTS)" $(if $(QUICK),--quick)
+
+fuzz: $(READY) ## Look for input that breaks a promise (TARGET=name, MINUTES=1; by default each target)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris==3.0.0'
+	@for target in $(or $(TARGET),$$(PYTHONPATH=tests $(BIN)/python -c 'from fuzz.targets import PLACES; print(*PLACES)')); do \
+		echo "$$target ..." >&2; \
+		PYTHONPATH=tests $(BIN)/python -m tests.fuzz $$target $(or $(MINUTES),1) || exit 1; \
+	done
 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue
