@@ -20,7 +20,19 @@ from forager.chaos import broken, clock, control, disk, family, impatience, lies
 
 Patch = Callable[[ModuleType], None]
 
-SITECUSTOMIZE = "from forager.chaos import bootstrap\n\nbootstrap.install()\n"
+# Python only mentions that its first module failed, and goes on without it: that must not be
+SITECUSTOMIZE = """\
+try:
+    from forager.chaos import bootstrap
+
+    bootstrap.install()
+except BaseException:
+    import os
+    import traceback
+
+    traceback.print_exc()
+    os._exit(70)
+"""
 
 
 def write_sitecustomize(folder: Path) -> None:
@@ -41,13 +53,15 @@ def install() -> None:
         impatience.patches(),
         lies.patches(here),
         disk.patches(here),
-        clock.patches(here),
+        clock.patches(),
         family.patches(),
         broken.patches(os.environ.get(control.BREAK, "")),
     )
     for some in everything:
         for module, patch in some.items():
             patches[module].append(patch)
+    too_late = sorted(patches.keys() & sys.modules.keys())
+    assert not too_late, f"imported before they could be changed: {too_late}"
     sys.meta_path.insert(0, _Finder(patches))
 
 

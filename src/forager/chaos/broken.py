@@ -8,7 +8,6 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
-from forager.chaos.store import broken as store
 from forager.errors import InvalidInput
 
 Patch = Callable[[ModuleType], None]
@@ -43,6 +42,8 @@ def checked_switch(name: str | None) -> Switch | None:
 
 
 def _hold_nothing(module: ModuleType) -> None:
+    from forager.chaos.store import broken as store
+
     module.hold_lease = store.hold_nothing  # type: ignore[attr-defined]
 
 
@@ -88,6 +89,8 @@ def _write_state_later(module: ModuleType) -> None:
 
 
 def _events_alone(module: ModuleType) -> None:
+    from forager.chaos.store import broken as store
+
     module.insert_events = store.insert_events_alone  # type: ignore[attr-defined]
 
 

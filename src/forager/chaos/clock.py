@@ -15,7 +15,6 @@ ASKED_IN = (
     "forager.archive.writer",
     "forager.catalog.deposit",
     "forager.crawl.discovery",
-    "forager.crawl.pages",
     "forager.fetch.response",
 )
 
@@ -29,7 +28,7 @@ def install(control: Control) -> None:
     time.time = stepped
 
 
-def patches(control: Control) -> dict[str, Callable[[ModuleType], None]]:  # noqa: ARG001
+def patches() -> dict[str, Callable[[ModuleType], None]]:
     class SteppedTime(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> Self:

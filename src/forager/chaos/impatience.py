@@ -47,7 +47,7 @@ SETTINGS = {
     "log_format": "json",
 }
 # how long a process must be frozen to lose what it holds
-PAST_THE_LEASE = 20.0
+PAST_THE_LEASE = 25.0
 
 
 def patches() -> dict[str, Callable[[ModuleType], None]]:

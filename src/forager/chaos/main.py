@@ -54,6 +54,7 @@ def chaos(
         workers=workers,
         pages=pages,
         switch=checked_switch(switch) or "",
+        until_violation=switch is not None,
         keep=keep,
     )
     with RunProgress(plan) as progress:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from forager.chaos.chance import seeded
-from forager.chaos.faults import FAULTS, Fault
+from forager.chaos.faults import Fault
 from forager.chaos.world import Hit, World
 
 # nothing to break, for instance nobody to resume: another one is picked at once
@@ -35,15 +35,15 @@ class Monkey:
         world: World,
         seed: int,
         *,
-        faults: Sequence[Fault] = FAULTS,
-        on_done: Callable[[Done], None] = lambda _: None,
+        faults: Sequence[Fault],
+        progress: Callable[[], Awaitable[None]],
     ) -> None:
         self.done: list[Done] = []
         self.begun = 0
         self._world = world
         self._seed = seed
         self._faults = faults
-        self._on_done = on_done
+        self._progress = progress
         self._running: set[asyncio.Task[None]] = set()
 
     async def rage(self, count: int, *, every: float) -> None:
@@ -53,6 +53,8 @@ class Monkey:
                 # a chance of its own for each: how long others take must not change what it does
                 chance = seeded(self._seed, number)
                 await asyncio.sleep(chance.expovariate(1 / every) if every else 0)
+                # a machine that is still starting what was killed has nothing to lose
+                await self._progress()
                 self._start(replace(self._world, chance=chance))
             if self._running:
                 await asyncio.wait(self._running, timeout=LAST_WAIT)
@@ -84,6 +86,4 @@ class Monkey:
                 return
 
     def _note(self, fault: Fault, hit: Hit) -> None:
-        done = Done(fault.kind, hit.what, datetime.now(UTC), hit.jobs)
-        self.done.append(done)
-        self._on_done(done)
+        self.done.append(Done(fault.kind, hit.what, datetime.now(UTC), hit.jobs))

@@ -59,6 +59,9 @@ class Promises:
             await self._check_products(connection)
             await self._check_messages(connection)
             misdated = await looks.count_misdated(connection, begun)
+            nameless = await looks.count_nameless_writes(connection)
+        if nameless:
+            self.violations.add(Promise.ONE_WRITER, f"{nameless} commits of nobody known")
         if misdated:
             self.violations.add(Promise.DATABASE_TIME, f"{misdated} rows have a time of no clock")
         for host in self._site.hosts:

@@ -33,7 +33,8 @@ from forager.errors import DatabaseUnavailable
 LOOK_INTERVAL = 1.0
 POLL_INTERVAL = 0.2
 FIRST_PAGES = 50
-START_LIMIT = 180.0
+PROGRESS_LIMIT = 10.0
+START_LIMIT = 300.0
 BUDGET = Budget(delay=0.02, concurrency=6)
 
 
@@ -49,11 +50,13 @@ class Plan:
     pages: int = 3000
     products: int = 60
     budget: Budget = BUDGET
-    lies: float = 0.002
+    lies: float = 0.005
     switch: str = ""
     kinds: Sequence[Fault] = FAULTS
     # how long everything may take to come to its end when nothing is broken any more
     patience: float = 300.0
+    # a promise that is broken on purpose needs to be found only once
+    until_violation: bool = False
     keep: bool = False
 
 
@@ -101,7 +104,8 @@ class _Run:
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
         world = World(site, cluster, self._control, self._user, seeded(plan.seed, "world"))
-        self._monkey = Monkey(world, plan.seed, faults=plan.kinds)
+        self._monkey = Monkey(world, plan.seed, faults=plan.kinds, progress=self._progress)
+        self._last_commit = 0
         self._phase = "starting"
 
     async def go(self) -> Result:
@@ -116,11 +120,31 @@ class _Run:
                 self._keep_telling(),
             )
             async with _beside(*beside):
-                await self._break_everything()
-                await self._come_to_rest()
+                await self._unless_found(self._live_through())
             self._phase = "judging"
-            await self._promises.look_at_the_end(self._user.rounds, begun)
+            if not self._is_found:
+                await self._promises.look_at_the_end(self._user.rounds, begun)
         return await self._result(time.monotonic() - started)
+
+    @property
+    def _is_found(self) -> bool:
+        return self._plan.until_violation and len(self._promises.violations) > 0
+
+    async def _unless_found(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on, unless what the run is to find was found."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done() and not self._is_found:
+                await asyncio.wait({task}, timeout=POLL_INTERVAL)
+            if task.done():
+                task.result()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _live_through(self) -> None:
+        await self._break_everything()
+        await self._come_to_rest()
 
     async def _break_everything(self) -> None:
         """Faults from the first commits on, over the time that there is."""
@@ -185,6 +209,17 @@ class _Run:
             }
             self._tell(self._phase, numbers)
             await asyncio.sleep(POLL_INTERVAL)
+
+    async def _progress(self) -> None:
+        """Wait for a commit that was not there at the last fault, but not for ever."""
+
+        async def has_progressed() -> bool:
+            async with self._cluster.database.connection() as connection:
+                last = await looks.select_last_commit(connection)
+            has_grown, self._last_commit = last > self._last_commit, last
+            return has_grown
+
+        await self._until(has_progressed, PROGRESS_LIMIT)
 
     async def _has_begun(self) -> bool:
         return all(len(host.log) >= FIRST_PAGES for host in self._site.docs)
@@ -256,6 +291,6 @@ def scratch_folder(*, keep: bool) -> Iterator[Path]:
         yield folder
     finally:
         reaper.kill()
-        reaper.wait()
+        reaper.communicate()
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)

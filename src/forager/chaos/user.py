@@ -13,11 +13,12 @@ import aiohttp
 
 from forager.chaos.requests import Budget
 from forager.chaos.site import Host, Site
+from forager.db.ids import new_id
 
-LIMIT = 5.0
+LIMIT = 10.0
 LOOK_INTERVAL = 0.5
 RESUME_AFTER = 2.0
-START_LIMIT = 120.0
+START_LIMIT = 300.0
 RETRIES = 4
 TASKS_EVERY = "4s"
 ACTIVE = ("pending", "processing", "paused")
@@ -67,23 +68,24 @@ class User:
     async def settle_in(self) -> None:
         """Say how each host may be treated, track the products, and ask to be told of them."""
         async with asyncio.timeout(START_LIMIT):
-            await self._until_there()
-        terms = {"delay": self._budget.delay, "concurrency": self._budget.concurrency}
-        for host in self.site.hosts:
-            await self.ask("POST", "/domains", {"host": host.address, **terms})
-        hook = {"url": self.site.hook_host.url, "allow_private": True}
-        self.site.receiver.secret = (await self.ask("POST", "/webhooks", hook))["secret"]
-        urls = [self.site.shop_host.url + name for name in self.site.shop.versions]
-        order = {"items": urls, "every": TASKS_EVERY, "allow_private": True}
-        await self.ask("POST", "/tasks", order)
+            terms = {"delay": self._budget.delay, "concurrency": self._budget.concurrency}
+            for host in self.site.hosts:
+                await self._insist("/domains", {"host": host.address, **terms})
+            hook = {"url": self.site.hook_host.url, "allow_private": True}
+            self.site.receiver.secret = (await self._insist("/webhooks", hook))["secret"]
+            urls = [self.site.shop_host.url + name for name in self.site.shop.versions]
+            order = {"items": urls, "every": TASKS_EVERY, "allow_private": True}
+            await self._insist("/tasks", order)
 
-    async def _until_there(self) -> None:
+    async def _insist(self, path: str, body: Any) -> Any:
+        """Ask until there is an answer; it is done once all the same."""
+        key = {"Idempotency-Key": str(new_id())}
         while True:
-            try:
-                await self.ask("GET", "/jobs")
-                return
-            except ApiAway:
-                await asyncio.sleep(LOOK_INTERVAL)
+            with suppress(ApiAway):
+                answer = await self.ask("POST", path, body, **key)
+                assert answer is not None, f"the API refuses {body}"
+                return answer
+            await asyncio.sleep(LOOK_INTERVAL)
 
     # --- while it runs ---------------------------------------------------------------------------
 

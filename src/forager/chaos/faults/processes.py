@@ -57,11 +57,15 @@ async def freeze_runner(world: World) -> Hit | None:
 
 async def freeze_supervisor(world: World) -> Hit | None:
     """A supervisor for longer than the leases of its jobs last."""
-    return await _freeze(world, victims.supervisors, LONG)
+    return await _freeze(world, _busy_supervisors, LONG)
 
 
 async def freeze_task_worker(world: World) -> Hit | None:
     return await _freeze(world, victims.task_workers, LONG)
+
+
+def _busy_supervisors(cluster: Cluster) -> list[Victim]:
+    return [victim for victim in victims.supervisors(cluster) if victim.jobs]
 
 
 def _anybody(cluster: Cluster) -> list[Victim]:

@@ -109,6 +109,15 @@ async def select_old_writes(connection: Connection, after: int) -> list[tuple[in
     return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
+async def count_nameless_writes(connection: Connection) -> int:
+    """Commits of runners that did not say which lease they had: nobody could have found them."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT count(*) FROM chaos.commits WHERE what = 'batch' AND lease IS NULL"
+    )
+    return await cursor.fetchone() or 0
+
+
 async def select_attempt_trouble(connection: Connection) -> list[str]:
     """Attempts that were settled twice, or wrote something else than one extraction each."""
     cursor = connection.cursor(row_factory=scalar_row)
@@ -206,7 +215,6 @@ async def count_unsettled(connection: Connection) -> int:
     await cursor.execute(
         """
         SELECT (SELECT count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL)
-             + (SELECT count(*) FROM crawl_tasks WHERE status = 'downloaded')
              + (SELECT count(*) FROM outbox WHERE sent_at IS NULL)
         """
     )
@@ -228,6 +236,12 @@ async def select_commits(
         "SELECT id, at, job_id, what FROM chaos.commits WHERE id > %s ORDER BY at", (after,)
     )
     return [(row[0], row[1], row[2], row[3]) for row in await cursor.fetchall()]
+
+
+async def select_last_commit(connection: Connection) -> int:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT max(id) FROM chaos.commits")
+    return await cursor.fetchone() or 0
 
 
 async def select_manifests(connection: Connection, source_id: str) -> list[list[int]]:

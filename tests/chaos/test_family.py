@@ -1,0 +1,53 @@
+"""Nothing outlives a run: not even if the harness is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from forager.chaos.family import members
+from forager.db.embedded import server_status
+
+LIMIT = 100.0
+HARNESS = """
+import asyncio, sys
+from pathlib import Path
+from forager.chaos.cluster import running_cluster
+from forager.chaos.reaper import start_reaper
+
+async def main(folder: Path) -> None:
+    start_reaper(folder)
+    async with running_cluster(folder, workers=1) as cluster:
+        await asyncio.sleep(1)
+        print(cluster.server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_harness_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    harness = subprocess.Popen(
+        [sys.executable, "-c", HARNESS, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert harness.stdout is not None
+    with harness.stdout as said:
+        postmaster = int(said.readline())
+        left = members(folder)
+        assert len(left) >= 3
+        assert server_status(folder / "server").pid == postmaster
+        harness.kill()
+        harness.wait(LIMIT)
+    deadline = time.monotonic() + LIMIT
+    while folder.exists() or psutil.pid_exists(postmaster) or members(folder):
+        assert time.monotonic() < deadline, "something is left"
+        time.sleep(0.1)
+    assert not any(process.is_running() for process in left)

@@ -1,0 +1,101 @@
+"""The harness is proven: it finds each promise that is broken on purpose, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from forager.chaos.broken import Switch
+from forager.chaos.faults import FAULTS, Fault
+from forager.chaos.requests import Budget
+from forager.chaos.run import Plan, Result, run
+from forager.chaos.violation import Promise
+
+# large enough for a machine that is ten times slower; nothing waits for it to pass
+PATIENCE = 500.0
+SMALL = Plan(
+    seed=7,
+    faults=0,
+    seconds=0.0,
+    workers=1,
+    hosts=1,
+    pages=60,
+    products=12,
+    lies=0.0,
+    patience=PATIENCE,
+)
+pytestmark = pytest.mark.timeout(900)
+
+
+def faults(*kinds: str) -> list[Fault]:
+    chosen = [fault for fault in FAULTS if fault.kind in kinds]
+    assert len(chosen) == len(kinds)
+    return chosen
+
+
+def broken(result: Result) -> set[Promise]:
+    return {violation.promise for violation in result.violations}
+
+
+async def test_a_run_in_which_all_promises_are_kept() -> None:
+    plan = replace(
+        SMALL,
+        workers=2,
+        hosts=2,
+        pages=160,
+        faults=8,
+        seconds=8.0,
+        lies=0.005,
+        kinds=faults(
+            "kill runner",
+            "kill supervisor",
+            "kill task worker",
+            "kill API",
+            "restart PostgreSQL",
+            "terminate sessions",
+            "cut line",
+            "disk full",
+            "step clock",
+            "pause",
+            "roll back",
+        ),
+    )
+    result = await run(plan)
+    assert result.violations == []
+    assert len(result.done) == plan.faults
+    assert result.pages >= plan.pages
+    assert result.messages >= plan.products
+    assert result.looks
+
+
+@pytest.mark.parametrize(
+    ("switch", "promise"),
+    [
+        (Switch.CHECKPOINT_OUTSIDE, Promise.LEDGER),
+        (Switch.DOUBLE_COUNT, Promise.LEDGER),
+        (Switch.NO_OUTBOX, Promise.MESSAGES),
+        (Switch.NO_BUDGET, Promise.BUDGET),
+    ],
+)
+async def test_a_promise_that_is_broken_without_any_fault(switch: Switch, promise: Promise) -> None:
+    result = await run(replace(SMALL, switch=switch, until_violation=True))
+    assert promise in broken(result)
+
+
+async def test_a_frozen_supervisor_whose_runner_goes_on_without_a_lease() -> None:
+    """Slow enough that the job is still there when others take it over."""
+    plan = replace(
+        SMALL,
+        workers=2,
+        pages=1000,
+        products=1,
+        budget=Budget(delay=0.2, concurrency=2),
+        faults=4,
+        seconds=160.0,
+        kinds=faults("freeze supervisor past lease"),
+        switch=Switch.NO_LEASE_CHECK,
+        until_violation=True,
+    )
+    result = await run(plan)
+    assert Promise.ONE_WRITER in broken(result)
