@@ -47,7 +47,11 @@ class Runner:
     async def run(self) -> None:
         job = self.context.job
         asked_in = await patiently(lambda: self._queue.trace_of(job.id)) if is_traced() else None
-        about: dict[str, Value] = {"job.id": str(job.id), "job.kind": job.kind, "job.lease": job.lease}
+        about: dict[str, Value] = {
+            "job.id": str(job.id),
+            "job.kind": job.kind,
+            "job.lease": job.lease,
+        }
         with span("run", parent=asked_in, attributes=about):
             while not await self._run_once():
                 pass
