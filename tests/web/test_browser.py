@@ -37,6 +37,9 @@ async def pages_of(queue: Queue, crawls: Crawls) -> list[str]:
         f"/jobs/{job.id}/events", "/sources", f"/sources/{SOURCE}", f"/sources/{SOURCE}/pages",
         f"/sources/{SOURCE}/diff", "/search", "/search?q=alpha",
         f"/read?url=https://{SOURCE}/a", "/new-crawl", "/workers", "/keys", "/sign-in",
+        "/explain", f"/explain?url=https://{SOURCE}/{'long/' * 60}", "/explain?url=ftp://x",
+        "/events", "/events?kind=parser.degraded", "/events/jobs", "/events/jobs?kind=retry",
+        "/audit",
     ]  # fmt: skip
 
 
