@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
 
 from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
 from forager.extract.content.names import names
@@ -29,7 +29,11 @@ class Shape(Enum):
     END = auto()
 
 
-class Tag(NamedTuple):
+@dataclass(slots=True)
+class Tag:
+    """Shared by all places where it stands, so nobody changes it; to freeze it would cost more
+    than all the rest of reading it, and the fields of a tuple are read four times as slowly."""
+
     name: str  # "/p" for an end tag
     attributes: Attributes
     verdict: Verdict
