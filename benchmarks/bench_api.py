@@ -201,8 +201,12 @@ async def post_crawls(session: aiohttp.ClientSession, seconds: float) -> Answers
             number += 1
             name = f"new-{client}-{number}-{int(began)}.example"
             order = {"urls": [f"https://{name}/"], "max_pages": 500}
-            async with session.post("/api/knowledge-items/crawl", json=order) as answer:
-                body = await answer.read()
+            try:
+                async with session.post("/api/knowledge-items/crawl", json=order) as answer:
+                    body = await answer.read()
+            except (aiohttp.ClientError, TimeoutError) as error:
+                answers.refused.append(f"{type(error).__name__}: {error}")
+                continue
             answers.seconds.append(time.perf_counter() - began)
             if answer.status != 202:
                 answers.refused.append(f"{answer.status} {body[:300]!r}")

@@ -35,6 +35,9 @@ def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
         return []
     cores = _cores(crawl)
     budget, total = 1000 * cores / (AIM * scrapy), sum(spent.values())
+    if total <= budget:
+        # reached, or the machine was so busy that rates say nothing beside processor time
+        return []
     text = (
         f"Scrapy with `JOBDIR` and markdown makes {scrapy:,.0f} pages/s of {rates.heading}. "
         f"{AIM} times that leaves {budget:.2f} ms of processor time for a page, all processes "

@@ -82,6 +82,17 @@ def test_the_aim_is_a_budget_of_processor_time(results: Path) -> None:
     assert [cell.strip() for cell in line.split("|")[2:-1]] == ["0.60", "30%"]
 
 
+def test_there_is_nothing_to_explain_once_the_aim_is_reached(results: Path) -> None:
+    page = report.Report("Crawls")
+    page.table(("machine", ""), [*MACHINE, ("processor", "AMD EPYC, 2 cores")])
+    page.heading("a site")
+    page.table(["crawler", "pages/s"], [["Scrapy, JOBDIR, markdown", "10"]])
+    parts = ["runner", "extraction", "PostgreSQL"]
+    page.table(["crawl", *parts], [["Forager, full job (all)", "1.00", "2.00", "1.00"]])
+    page.write("crawl.md")
+    assert "Why not" not in write_overview(results).read_text(encoding="utf-8")
+
+
 def test_a_quick_run_says_that_its_numbers_count_for_nothing(results: Path) -> None:
     assert "say nothing" in write_overview(results, quick=True).read_text(encoding="utf-8")
 
