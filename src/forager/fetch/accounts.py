@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 
 from forager.clock import local_time
 from forager.fetch.budget_store import PAIR_DELAY, Given, GivenToPair, Wanted
@@ -140,21 +140,18 @@ class DomainAccount:
         for proxy_id in counts:
             busy = self._sent if len(counts) == 1 else 0
             left = min(lane.slots_left() for lane in self._lanes(proxy_id))
-            missing = max(counts[proxy_id], busy) - left
-            counts[proxy_id] = missing + self.spare_slots if missing > 0 else 0
+            counts[proxy_id] = max(0, max(counts[proxy_id], busy) - left)
         return +counts
 
     @property
-    def spare_slots(self) -> int:
-        """Slots that are over before they can be used: asked for in addition.
+    def slack(self) -> float:
+        """Seconds of a window that are over before they can be used: reserved in addition.
 
         A window begins when the database reserves it, is known here one answer later, and is used
         only where it surely holds by both clocks. A shorter one would be over each time anew.
         """
-        lag = self._clock.lag
-        if not self.delay or lag <= min(LATENESS, LATENESS * self.delay) or lag == inf:
-            return 0
-        return ceil(lag / self.delay)
+        lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
+        return max(0.0, self._clock.lag - lateness)
 
     def patience(self, now: float) -> float:
         """How far away a slot may be and still be of use to someone."""
@@ -249,7 +246,8 @@ class DomainAccount:
         self.rests_until = 0.0
         self._lane.drop(faster_than=given.delay)
         if given.slots:
-            self._lane.add(_window(self._clock, given.starts_at, given.slots, given.delay))
+            window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
+            self._lane.add(window)
         elif asked and given.delay > 0:
             self.rests_until = self._clock.latest(given.starts_at)
 
@@ -262,7 +260,7 @@ class DomainAccount:
             if not pair.slots:
                 self.pairs_rest_until[pair.proxy_id] = self._clock.latest(pair.starts_at)
             elif lane in self._lanes(pair.proxy_id):
-                lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay))
+                lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay, wanted.slack))
 
     def state(self) -> HostState:
         return HostState(
@@ -276,7 +274,7 @@ class DomainAccount:
         )
 
 
-def _window(clock: ServerClock, starts_at: float, slots: int, delay: float) -> Window:
+def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float) -> Window:
     """Late at its beginning and early at its end, where the clocks may differ."""
-    last = clock.earliest(starts_at + (slots - 1) * delay)
+    last = clock.earliest(starts_at + (slots - 1) * delay + slack)
     return Window(due=clock.latest(starts_at), last=last, delay=delay)

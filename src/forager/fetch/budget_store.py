@@ -50,6 +50,8 @@ class Wanted:
     failures: int
     horizon: float
     permits_last: float
+    # seconds in addition, for what is over before the answer arrives
+    slack: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ async def exchange(
             if wanted.proxied:
                 await pairs.execute(_RESERVE_PAIRS, values)
         clock = connection.cursor(row_factory=scalar_row)
-        await clock.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        await clock.execute(_CLOCK)
         found = await given.fetchone()
         return (
             found,
@@ -131,6 +133,14 @@ async def exchange(
             await clock.fetchone() or 0.0,
         )
 
+
+async def select_clock(connection: Connection) -> float:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(_CLOCK)
+    return await cursor.fetchone() or 0.0
+
+
+_CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 _LOCK: LiteralString = "SELECT FROM domains WHERE id = %(domain_id)s FOR NO KEY UPDATE"
 
@@ -165,7 +175,7 @@ WITH was AS MATERIALIZED (
     UPDATE domains d
        SET next_slot_at = CASE
                WHEN slots = 0 THEN d.next_slot_at
-               ELSE start + slots * pace * interval '1 second'
+               ELSE start + (slots * pace + %(slack)s) * interval '1 second'
            END,
            slow_delay = slow,
            successes = CASE WHEN slow = 0 OR streak >= {RECOVERY_STEP} THEN 0 ELSE streak END
@@ -251,7 +261,7 @@ WITH planned AS MATERIALIZED (
       FROM planned
 ), reserved AS (
     INSERT INTO proxy_slots (domain_id, proxy_id, next_slot_at)
-    SELECT domain_id, proxy_id, start + slots * delay * interval '1 second'
+    SELECT domain_id, proxy_id, start + (slots * delay + %(slack)s) * interval '1 second'
       FROM near
      WHERE slots > 0
     ON CONFLICT (domain_id, proxy_id) DO UPDATE SET next_slot_at = excluded.next_slot_at
@@ -276,6 +286,7 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "successes": wanted.successes,
         "failures": wanted.failures,
         "horizon": wanted.horizon,
+        "slack": wanted.slack,
         "permits_last": wanted.permits_last,
     }
 

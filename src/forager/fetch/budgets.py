@@ -222,8 +222,10 @@ class Budgets:
 
     async def _exchange(self, account: DomainAccount) -> None:
         """Report, renew, reserve."""
-        wanted = self._wanted(account)
         async with self._connection() as connection:
+            if not self._clock.is_known:
+                await self._look_at_the_clock(connection)
+            wanted = self._wanted(account)
             await self._write_slow_downs(connection, account, wanted.terms)
             sent_at = local_time()
             given, pairs, clock = await store.exchange(connection, wanted)
@@ -234,6 +236,12 @@ class Budgets:
             self._forget(account)
             raise Retry(f"the domain {account.name} was deleted", kind=ErrorKind.NOT_ALLOWED)
         account.learn(wanted, given, pairs, sent_at)
+
+    async def _look_at_the_clock(self, connection: Connection) -> None:
+        """Before anything is reserved: how late answers are decides how much is asked for."""
+        sent_at = local_time()
+        said = await store.select_clock(connection)
+        self._clock.observe(sent_at, local_time(), said)
 
     def _wanted(self, account: DomainAccount) -> store.Wanted:
         slots = account.slots_wanted()
@@ -248,7 +256,8 @@ class Budgets:
             busy=account.hold(),
             successes=account.successes,
             failures=account.failures,
-            horizon=RESERVE_AHEAD + account.spare_slots * account.delay,
+            horizon=RESERVE_AHEAD,
+            slack=account.slack,
             permits_last=PERMITS_LAST,
         )
 

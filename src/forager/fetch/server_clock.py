@@ -34,6 +34,10 @@ class ServerClock:
             self._low, self._high = low, high
 
     @property
+    def is_known(self) -> bool:
+        return self._seen > 0
+
+    @property
     def lag(self) -> float:
         """Seconds after which a moment of the server's is known here, and surely there."""
         return self._round_trip + self._high - self._low
