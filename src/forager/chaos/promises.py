@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 
 from forager.chaos.requests import Budget, excess, most_at_once
 from forager.chaos.site import Host, Site
@@ -22,12 +23,13 @@ HELD_UP = 1.0
 class Promises:
     """Looks while it runs, and once more at the end."""
 
-    def __init__(self, database: Database, site: Site, budget: Budget) -> None:
+    def __init__(self, database: Database, site: Site, budget: Budget, archive: Path) -> None:
         self.violations = Violations()
         self.looks = 0
         self._database = database
         self._site = site
         self._budget = budget
+        self._archive = archive
         self._seen_write = 0
 
     # --- at any moment ---------------------------------------------------------------------------
@@ -58,6 +60,7 @@ class Promises:
             self._check_orders(jobs, rounds)
             await self._check_products(connection)
             await self._check_messages(connection)
+            self._check_archive(await looks.select_archive_ends(connection))
             misdated = await looks.count_misdated(connection, begun)
             nameless = await looks.count_nameless_writes(connection)
         if nameless:
@@ -131,6 +134,15 @@ class Promises:
             words = f"{len(lost)} events were never told, among them {sorted(lost)[:SHOWN]}"
             self.violations.add(Promise.MESSAGES, words)
         self.violations.add(Promise.MESSAGES, *receiver.forged[:SHOWN])
+
+    def _check_archive(self, ends: list[tuple[str, int]]) -> None:
+        """What rows refer to is there, whatever happened to those who wrote it."""
+        for segment, end in ends:
+            path = self._archive / segment
+            size = path.stat().st_size if path.exists() else 0
+            if size < end:
+                words = f"archive segment {segment} has {size} bytes, and rows refer to {end}"
+                self.violations.add(Promise.NOTHING_LOST, words)
 
     def _check_budget(self, host: Host) -> None:
         requests, budget = list(host.log), self._budget

@@ -100,7 +100,9 @@ class _Run:
         self._cluster = cluster
         self._tell = tell
         self._control = Control(cluster.folder)
-        self._promises = Promises(cluster.database, site, plan.budget)
+        self._promises = Promises(
+            cluster.database, site, plan.budget, cluster.folder / "home" / "archive"
+        )
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
         world = World(site, cluster, self._control, self._user, seeded(plan.seed, "world"))

@@ -238,6 +238,21 @@ async def select_commits(
     return [(row[0], row[1], row[2], row[3]) for row in await cursor.fetchall()]
 
 
+async def select_archive_ends(connection: Connection) -> list[tuple[str, int]]:
+    """Each segment that anything refers to, and where the last of it must end."""
+    cursor = await connection.execute(
+        """
+        SELECT segment, max(segment_offset + segment_length)
+          FROM (SELECT segment, segment_offset, segment_length FROM crawl_visited
+                UNION ALL SELECT segment, segment_offset, segment_length FROM generation_documents
+                UNION ALL SELECT segment, segment_offset, segment_length FROM crawl_tasks
+                UNION ALL SELECT segment, segment_offset, segment_length FROM extractions) AS refs
+         WHERE segment IS NOT NULL GROUP BY segment
+        """
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
 async def select_last_commit(connection: Connection) -> int:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute("SELECT max(id) FROM chaos.commits")
