@@ -253,8 +253,8 @@ class Settings(BaseSettings):
     api_requests_per_minute: int | None = Field(
         default=60_000,
         ge=1,
-        description="Requests of one owner that one API process answers in a minute, unless the"
-        " owner's quota says otherwise.",
+        description="Requests of one owner that all API processes together answer in a minute,"
+        " unless the owner's quota says otherwise.",
     )
     api_connections: int = Field(
         default=16, ge=2, le=1000, description="Database connections one API process may open."

@@ -136,7 +136,7 @@ def set_quota(
         int | None, typer.Option(min=0, help="Pages of all crawls begun on a day, in UTC.")
     ] = None,
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests to one API process.")
+        int | None, typer.Option(min=1, help="Requests to all API processes together.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,7 @@ MAX_TAG_LENGTH = 65_536
 MAX_ATTRIBUTES = 2_000
 # elements open at each tag, summed up: this many take the parser a second or two
 MAX_LOOKS = 500_000_000
-# that many cost a tenth of a second, were each in the one before: not worth a second count
+# that many cost a tenth of a second, were each in the one before: not worth a second look
 _FEW_TAGS = 10_000
 
 # At each of these the parser looks up through all open elements for a `<p>` to close. Other
@@ -40,21 +40,16 @@ def cut_hostile_markup(text: str) -> tuple[str, str | None]:
 def cut_hostile_source(source: bytes) -> tuple[bytes, str | None]:
     """The same for UTF-8, in which a page is searched much faster than as text."""
     end, reason = len(source), None
-    if _may_be_deep(source) and (deep := _too_deep(source)):
-        end, reason = deep, f"elements nested deeper than {MAX_NESTING}"
-    if (costly := _too_many_looks(source, end)) is not None:
-        end, reason = costly, "too many tags inside of too many open elements"
+    # counting is most of what this costs on a harmless page, so it is done once
+    if (tags := source.count(b"<")) > _FEW_TAGS:
+        opening = tags - source.count(b"</")
+        if 2 * opening - tags > MAX_NESTING and (deep := _too_deep(source)):
+            end, reason = deep, f"elements nested deeper than {MAX_NESTING}"
+        if tags * opening > MAX_LOOKS and (costly := _too_many_looks(source, end)) is not None:
+            end, reason = costly, "too many tags inside of too many open elements"
     if (crowded := _too_many_attributes(source, end)) is not None:
         end, reason = crowded, f"an element with more than {MAX_ATTRIBUTES} attributes"
     return source[:end], reason
-
-
-def _may_be_deep(source: bytes) -> bool:
-    """A cheap sum that nearly every page passes; only for the others every tag is looked at."""
-    if len(source) < MAX_NESTING * len("<ul>"):
-        return False
-    tags = source.count(b"<")
-    return tags > _FEW_TAGS and tags - 2 * source.count(b"</") > MAX_NESTING
 
 
 def _too_deep(source: bytes) -> int | None:
@@ -76,9 +71,6 @@ _CLOSED_BY_ITSELF = frozenset(
 
 def _too_many_looks(source: bytes, end: int) -> int | None:
     """Where the parser, at many a tag, would have looked up through too many open elements."""
-    tags = source.count(b"<", 0, end)
-    if tags * (tags - source.count(b"</", 0, end)) <= MAX_LOOKS:
-        return None
     opened: Counter[bytes] = Counter()
     depth = looks = 0
     for tag in _ANY_TAG.finditer(source, 0, end):
