@@ -30,8 +30,8 @@ from forager.settings import Settings
         (
             "wait for ever",
             {},
-            {"stall_limit": 2.0, "progress_limit": 2.0},
-            "stuck: no progress for 2 s (progress_limit)",
+            {"stall_limit": 8.0, "progress_limit": 8.0},
+            "stuck: no progress for 8 s (progress_limit)",
         ),
         ("wait for ever", {}, {"job_time_limit": 1.5}, "longer than 1.5 s (job_time_limit)"),
         ("swell", {}, {"job_memory_limit_mb": 200}, "more than 200 MB (job_memory_limit_mb)"),
