@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test check screenshots fuzz bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -28,6 +28,12 @@ crawl: $(READY) ## Crawl the bundled site, or URL=https://... instead
 
 test: $(READY) ## Run the tests
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
+	@scripts/services build
+
+test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer
+	@$(BIN)/pytest tests/services $(ARGS)
 
 check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff format --check .
