@@ -305,7 +305,7 @@ def _priority(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, str) and _WHOLE.fullmatch(value):
-        return int(value)
+        return int(value.strip())
     raise InvalidInput(f"the priority must be 1 (highest) to 10, not {str(value)[:40]!r}")
 
 

@@ -8,7 +8,12 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import (
+    LexborDocumentOptions,
+    LexborHTMLParser,
+    LexborNode,
+    SelectolaxError,
+)
 
 from forager.errors import InvalidInput
 from forager.extract.decode import utf8_of
@@ -128,5 +133,9 @@ def open_page(
     if kind_of(body, content_type, address) is ContentKind.XHTML:
         source = close_self_closed(source.decode("utf-8", "replace")).encode()
     # events keep copies of chosen options up to date, which nobody reads here
-    tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
+    try:
+        tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
+    except SelectolaxError as error:
+        # the parser takes everything else; the process's limit is what it met
+        raise MemoryError("the parser got no more memory") from error
     return ProductPage(address, source, tree)
