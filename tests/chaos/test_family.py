@@ -18,12 +18,16 @@ HARNESS = """
 import asyncio, sys
 from pathlib import Path
 from forager.chaos.cluster import running_cluster
+from forager.chaos.family import members
 from forager.chaos.reaper import start_reaper
+from forager.logs import configure_logs
 
 async def main(folder: Path) -> None:
+    configure_logs("critical")
     start_reaper(folder)
     async with running_cluster(folder, workers=1) as cluster:
-        await asyncio.sleep(1)
+        while len(members(folder)) < 3:
+            await asyncio.sleep(0.1)
         print(cluster.server.pid, flush=True)
         await asyncio.Event().wait()
 
