@@ -17,6 +17,13 @@ class StorageFull(ArchiveError, DiskFull):
     """The archive's storage is full; work waits until it is not."""
 
 
+class StorageAway(DiskFull):
+    """The archive's storage does not answer, or does not let us in; work waits until it does.
+
+    Not an ArchiveError: nothing is wrong with the record that was asked for.
+    """
+
+
 class SegmentExists(ArchiveError):
     """A segment of this name exists already; segments are never reopened."""
 

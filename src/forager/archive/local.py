@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
 
 from forager.archive.errors import ArchiveError, DamagedRecord, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
@@ -36,6 +38,20 @@ class LocalStorage:
         path = self._path(segment)
         with disk_errors(segment):
             return (await in_thread(path.stat)).st_size
+
+    async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        path = self._path(segment)
+        part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
+        with disk_errors(segment):
+            try:
+                # a buffered file: its lock keeps a write that was cancelled from a closed one
+                with await in_thread(_new_file, part) as file:
+                    async for piece in parts:
+                        await in_thread(file.write, piece)
+                    await in_thread(_flush, file)
+                await in_thread(_put_in_place, part, path, self._root)
+            finally:
+                part.unlink(missing_ok=True)
 
     async def delete(self, segment: str) -> None:
         await in_thread(_delete, self._path(segment), segment)
@@ -105,21 +121,11 @@ class LocalSegment:
         try:
             _sync_file(fd)
             if not self.size:
-                self._sync_folders()
+                _sync_folders(self._path, self._root)
         except OSError:
             # the kernel may have dropped the pages and call the file clean: a second sync would lie
             self.sealed = True
             raise
-
-    def _sync_folders(self) -> None:
-        # every level: another process may have made one and not have synced it yet
-        for folder in self._path.parents:
-            if folder == self._root.parent:
-                break
-            _sync_folder(folder)
-        # the folder above may be someone else's, and not ours to open
-        with suppress(PermissionError):
-            _sync_folder(self._root.parent)
 
     @contextmanager
     def _undone_on_failure(self, fd: int) -> Iterator[None]:
@@ -155,6 +161,32 @@ def _sync_file(fd: int) -> None:
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(fd)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("xb")
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    _sync_file(file.fileno())
+
+
+def _put_in_place(part: Path, path: Path, root: Path) -> None:
+    part.replace(path)
+    _sync_folders(path, root)
+
+
+def _sync_folders(path: Path, root: Path) -> None:
+    # every level: another process may have made one and not have synced it yet
+    for folder in path.parents:
+        if folder == root.parent:
+            break
+        _sync_folder(folder)
+    # the folder above may be someone else's, and not ours to open
+    with suppress(PermissionError):
+        _sync_folder(root.parent)
 
 
 def _sync_folder(folder: Path) -> None:

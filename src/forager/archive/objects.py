@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, suppress
 
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
-from obstore.store import ObjectStore, from_url
+from obstore.store import ObjectStore
 
+from forager.archive.bucket import (
+    PART_BYTES,
+    PARTS_AT_ONCE,
+    BucketLimits,
+    bucket_errors,
+    open_bucket_store,
+    require_bucket,
+)
 from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment
 from forager.errors import InvalidInput, NotFound
 
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig
-
-CONNECT_TIMEOUT = timedelta(seconds=10)
-REQUEST_TIMEOUT = timedelta(seconds=60)
-RETRY_TIMEOUT = timedelta(seconds=60)
+# what is longer goes up in parts, each of which is tried again on its own
+IN_ONE_REQUEST = 2 * PART_BYTES
 
 
-def open_bucket(url: str) -> ObjectStorage:
-    """A bucket by URL; region, endpoint and keys come from the usual `AWS_…` environment."""
-    options: ClientConfig = {
-        "connect_timeout": CONNECT_TIMEOUT,
-        "timeout": REQUEST_TIMEOUT,
-        # only an endpoint that the environment names as http:// is spoken to in the clear
-        "allow_http": True,
-    }
-    try:
-        store = from_url(
-            url,
-            client_options=options,
-            retry_config={"max_retries": 5, "retry_timeout": RETRY_TIMEOUT},
-        )
-    except BaseError as error:
-        raise InvalidInput(f"{url!r} is no place for an archive: {error}") from error
-    return ObjectStorage(store)
+def open_bucket(url: str, limits: BucketLimits | None = None) -> ObjectStorage:
+    return ObjectStorage(open_bucket_store(url, limits))
 
 
 class ObjectStorage:
@@ -54,7 +40,7 @@ class ObjectStorage:
 
     async def read(self, ref: ArchiveRef) -> bytes:
         parse_segment_name(ref.segment)
-        with _store_errors(ref.segment):
+        with _errors(ref.segment):
             data = await self._store.get_range_async(
                 ref.segment, start=ref.offset, length=ref.length
             )
@@ -64,19 +50,22 @@ class ObjectStorage:
 
     async def size(self, segment: str) -> int:
         parse_segment_name(segment)
-        with _store_errors(segment):
-            return (await self._store.head_async(segment))["size"]
+        return await _size(self._store, segment)
+
+    async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        parse_segment_name(segment)
+        await _put_parts(self._store, segment, parts)
 
     async def delete(self, segment: str) -> None:
         parse_segment_name(segment)
-        with suppress(NotFound), _store_errors(segment):
+        with suppress(NotFound), _errors(segment):
             await self._store.delete_async(segment)
 
     async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
         # stores list whole folders only, so the rest of the prefix is compared here
         folder = prefix.rpartition("/")[0]
         found = []
-        with _store_errors(prefix):
+        with _errors(prefix):
             async for chunk in self._store.list(folder or None):
                 for item in chunk:
                     with suppress(InvalidInput):
@@ -102,24 +91,62 @@ class ObjectSegment:
         # before the request: one that fails or is cancelled may still have made the object
         self.sealed = True
         data = b"".join(frames)
-        with _store_errors(self.name):
-            await self._store.put_async(self.name, data, mode="create")
+        await self._create(data)
         self.size = len(data)
         return refs_of(self.name, 0, frames)
 
     async def close(self) -> None:
         self.sealed = True
 
+    async def _create(self, data: bytes) -> None:
+        try:
+            if len(data) > IN_ONE_REQUEST:
+                await self._create_in_parts(data)
+            else:
+                with _errors(self.name):
+                    await self._store.put_async(self.name, data, mode="create")
+        except SegmentExists:
+            # a request whose answer got lost is sent again, and then meets what it made itself
+            if not await self._holds(data):
+                raise
 
-@contextmanager
-def _store_errors(segment: str) -> Iterator[None]:
+    async def _create_in_parts(self, data: bytes) -> None:
+        """Parts know no "fail if it exists": a look before has to do, as no name is used twice."""
+        with suppress(NotFound):
+            await _size(self._store, self.name)
+            raise SegmentExists(f"archive segment {self.name} exists already")
+        await _put_parts(self._store, self.name, _pieces(data))
+
+    async def _holds(self, data: bytes) -> bool:
+        with _errors(self.name):
+            found = await (await self._store.get_async(self.name)).bytes_async()
+        return bytes(found) == data
+
+
+async def _size(store: ObjectStore, segment: str) -> int:
     try:
-        yield
-    except (NotFoundError, FileNotFoundError) as error:
-        raise NotFound(f"there is no archive segment {segment}") from error
-    except AlreadyExistsError as error:
-        raise SegmentExists(f"archive segment {segment} exists already") from error
-    except BaseError as error:
-        # the library's message goes on for pages of debug output
-        reason = str(error).partition("\n")[0]
-        raise ArchiveError(f"archive segment {segment}: {reason}") from error
+        with _errors(segment):
+            return (await store.head_async(segment))["size"]
+    except NotFound:
+        await require_bucket(store, segment)
+        raise
+
+
+async def _put_parts(store: ObjectStore, segment: str, parts: AsyncIterator[bytes]) -> None:
+    with _errors(segment):
+        await store.put_async(
+            segment,
+            parts,
+            use_multipart=True,
+            chunk_size=PART_BYTES,
+            max_concurrency=PARTS_AT_ONCE,
+        )
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), PART_BYTES):
+        yield data[start : start + PART_BYTES]
+
+
+def _errors(segment: str) -> AbstractContextManager[None]:
+    return bucket_errors(f"archive segment {segment}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -57,6 +57,13 @@ class Storage(Protocol):
         ...
 
     async def size(self, segment: str) -> int: ...
+
+    async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        """Write a whole segment, which appears only when it is complete.
+
+        What is there of that name is replaced: a copy that was cut short is made again.
+        """
+        ...
 
     async def delete(self, segment: str) -> None:
         """Deleting what is gone already is no error: a clean-up may have died half-way."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = get_logger("db")
 
 # a constant, so that a start need not import Alembic to learn that there is nothing to do
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0007"
 
 # one number for all of Forager: whoever holds this advisory lock changes the schema
 SCHEMA_LOCK = 0x464F5241

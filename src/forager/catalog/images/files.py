@@ -15,11 +15,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import ObjectStore, from_url
-
 from forager.archive.errors import FULL, ArchiveError, StorageFull
-from forager.archive.objects import CONNECT_TIMEOUT, REQUEST_TIMEOUT, RETRY_TIMEOUT
 from forager.archive.options import archive_options
 from forager.archive.threads import in_thread
 from forager.errors import InvalidInput, NotFound
@@ -60,6 +56,8 @@ def open_image_files(settings: Settings) -> ImageFiles:
         return LocalImageFiles(Path(place))
     if parts.scheme == "file":
         return LocalImageFiles(Path(unquote(parts.path)))
+    from forager.catalog.images.bucket_files import BucketImageFiles
+
     return BucketImageFiles(str(place))
 
 
@@ -87,47 +85,10 @@ class LocalImageFiles:
         await in_thread(_delete, self._place(path))
 
     def _place(self, path: str) -> Path:
-        return self._root / _checked(path)
+        return self._root / checked_path(path)
 
 
-class BucketImageFiles:
-    """Objects in a bucket; region, endpoint and keys come from the usual environment."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            self._store: ObjectStore = from_url(
-                url,
-                client_options={
-                    "connect_timeout": CONNECT_TIMEOUT,
-                    "timeout": REQUEST_TIMEOUT,
-                    "allow_http": True,
-                },
-                retry_config={"max_retries": 5, "retry_timeout": RETRY_TIMEOUT},
-            )
-        except BaseError as error:
-            raise InvalidInput(f"{url!r} is no place for images: {error}") from error
-
-    async def write(self, path: str, data: bytes) -> None:
-        with _bucket_errors(path):
-            await self._store.put_async(_checked(path), data)
-
-    async def read(self, path: str) -> bytes:
-        with _bucket_errors(path):
-            return bytes(await (await self._store.get_async(_checked(path))).bytes_async())
-
-    async def size(self, path: str) -> int | None:
-        try:
-            with _bucket_errors(path):
-                return (await self._store.head_async(_checked(path)))["size"]
-        except NotFound:
-            return None
-
-    async def delete(self, path: str) -> None:
-        with suppress(NotFound), _bucket_errors(path):
-            await self._store.delete_async(_checked(path))
-
-
-def _checked(path: str) -> str:
+def checked_path(path: str) -> str:
     """Paths come from the database, and must not lead elsewhere."""
     if _PATH.fullmatch(path) is None:
         raise InvalidInput(f"{path!r} is not the path of an image")
@@ -183,14 +144,3 @@ def _disk_errors(name: str) -> Iterator[None]:
                 f"no space to write image file {name}: {reason}", hint="Free some space."
             ) from error
         raise ArchiveError(f"image file {name}: {reason}") from error
-
-
-@contextmanager
-def _bucket_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (NotFoundError, FileNotFoundError) as error:
-        raise NotFound(f"there is no image file {name}") from error
-    except BaseError as error:
-        # the library's message goes on for pages of debug output
-        raise ArchiveError(f"image file {name}: {str(error).partition(chr(10))[0]}") from error

@@ -115,3 +115,7 @@ class ArchiveSegment(Base):
     closed_at: Mapped[datetime | None]
     # nothing refers to it any more, and nothing may again: its file is being deleted
     going_at: Mapped[datetime | None]
+    # the place that has a checked copy of it
+    moved_to: Mapped[str | None]
+    # it is part of a merge, and whoever found it before may still read it
+    keep_until: Mapped[datetime | None]

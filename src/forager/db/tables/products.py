@@ -248,6 +248,8 @@ class ImageFile(Base):
     # when somebody last meant to refer to it; a file is not deleted for a while after that
     touched_at: Mapped[datetime] = mapped_column(server_default=NOW)
     going_at: Mapped[datetime | None]
+    # the place that has a checked copy of it
+    moved_to: Mapped[str | None]
 
 
 class CatalogEvent(Base):
