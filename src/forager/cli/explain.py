@@ -1,4 +1,4 @@
-"""`forager explain`: what became of a URL, and why."""
+"""`forager explain`: what became of a URL, why, and what would happen now."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import typer
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json
+from forager.cli.words import short_time
 
 if TYPE_CHECKING:
     from forager.crawl.explain import Explanation
+    from forager.crawl.explain_task import TrackedAs
+    from forager.crawl.outlook import Outlook
+    from forager.crawl.url_history import PastFate
     from forager.settings import Settings
 
 
@@ -24,7 +28,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what became of a URL: fetched, excluded by which rule, duplicate of what, failed why."""
+    """Say what became of a URL, why, and what would happen now; nothing is fetched for it."""
     settings = flags_of(context).load()
     explanation = asyncio.run(_explain(settings, url, job))
     if as_json:
@@ -45,10 +49,20 @@ async def _explain(settings: Settings, url: str, job: str | None) -> Explanation
 
 
 def _show(explanation: Explanation) -> None:
+    _show_fate(explanation)
+    _show_outlook(explanation.outlook)
+    if explanation.task is not None:
+        _show_task(explanation.task)
+    _show_history(explanation.history)
+
+
+def _show_fate(explanation: Explanation) -> None:
     reason = f" ({explanation.reason})" if explanation.reason else ""
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
     if explanation.job_id:
         say(f"job {explanation.job_id}")
+    if explanation.duplicate_of:
+        say(f"same as {explanation.duplicate_of}")
     if explanation.normalised != explanation.url:
         for step in explanation.steps:
             say(f"  {step}")
@@ -56,3 +70,26 @@ def _show(explanation: Explanation) -> None:
         say("found by")
     for page in explanation.found_by:
         say(f"  {page.via:<9} {page.url}")
+
+
+def _show_outlook(outlook: Outlook) -> None:
+    say(f"now: {outlook.words}", "bold")
+    for check in outlook.checks:
+        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
+
+
+def _show_task(task: TrackedAs) -> None:
+    say(f"tracked as task {task.task_id} ({task.status}): {task.why}", "bold")
+    if task.last_attempt:
+        say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
+
+
+def _show_history(history: list[PastFate]) -> None:
+    if history:
+        say("in the last crawls", "bold")
+    for past in history:
+        why = ": ".join(each for each in (past.reason, past.detail) if each)
+        status = f"HTTP {past.http_status}" if past.http_status else ""
+        said = "  ".join(each for each in (status, why) if each)
+        when = short_time(past.settled_at)
+        say(f"  {when}  {past.outcome:<9} job {past.job_id}  {said}".rstrip())

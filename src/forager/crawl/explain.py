@@ -1,4 +1,4 @@
-"""What became of a URL, and why: the question every crawl must be able to answer."""
+"""What became of a URL, why, and what would happen now: what every crawl must be able to answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from uuid import UUID
 
 from forager.crawl import explain_store as store
 from forager.crawl.explain_store import Fate
-from forager.crawl.options import crawl_options
+from forager.crawl.explain_task import TrackedAs, tracked_as
+from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.outlook import Outlook, outlook
 from forager.crawl.scope import Scope
 from forager.crawl.seeding import first_urls
-from forager.db.database import Database
+from forager.crawl.url_history import RECENT_CRAWLS, PastFate, url_history
+from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl, Refusal, explain_normalisation, normalise
+from forager.fetch.user_agent import agent_header
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 
-RECENT_CRAWLS = 50
 LONGEST_WAY = 200
 NEVER_SEEN = "never seen"
 
@@ -46,6 +49,21 @@ class Explanation:
     attempts: int | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
+    # if it were asked for now, judged as the crawl above would
+    outlook: Outlook
+    # how the newest crawls have settled it, the newest first
+    history: list[PastFate]
+    task: TrackedAs | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the tables of crawls know of a URL."""
+
+    job_id: UUID | None
+    fate: Fate | None
+    ancestors: list[tuple[str, str]]
+    history: list[PastFate]
 
 
 async def explain(
@@ -62,38 +80,67 @@ async def explain(
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
     async with database.connection() as connection:
-        jobs = (
-            [job_id]
-            if job_id
-            else await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
-        )
-        key = url_key(normalised)
-        fates = await store.select_settled(connection, jobs, key)
-        fates = fates or await store.select_waiting(connection, jobs, key)
-        fate = min(fates, key=lambda each: jobs.index(each.job_id), default=None)
-        ancestors = []
-        if fate is not None and fate.parent is not None:
-            ancestors = await store.select_ancestors(
-                connection, fate.job_id, fate.parent, limit=LONGEST_WAY
-            )
-    steps = explain_normalisation(given)
-    if fate is None:
-        job = await queue.get(jobs[0]) if jobs else None
-        return _never_seen(url, normalised, steps, job)
+        known = await _look_up(connection, normalised, job_id, user_id)
+    job = await queue.get(known.job_id) if known.job_id else None
+    fate = known.fate
     return Explanation(
         url=url,
         normalised=normalised,
-        steps=steps,
-        job_id=fate.job_id,
-        verdict=fate.outcome,
-        reason=fate.reason,
-        words=_words(fate, await queue.get(fate.job_id)),
-        duplicate_of=fate.duplicate_of,
-        http_status=fate.http_status,
-        depth=fate.depth,
-        attempts=fate.attempts,
-        found_by=[Step(*step) for step in [*reversed(ancestors), (fate.url, fate.via)]],
+        steps=explain_normalisation(given),
+        job_id=known.job_id,
+        verdict=fate.outcome if fate else NEVER_SEEN,
+        reason=fate.reason if fate else None,
+        words=_words(fate, job) if fate and job else _why_never_seen(normalised, job),
+        duplicate_of=fate.duplicate_of if fate else None,
+        http_status=fate.http_status if fate else None,
+        depth=fate.depth if fate else None,
+        attempts=fate.attempts if fate else None,
+        found_by=_way(fate, known.ancestors) if fate else [],
+        outlook=await _outlook(database, queue, normalised, job),
+        history=known.history,
+        task=await tracked_as(database, queue.settings, normalised),
     )
+
+
+async def _look_up(
+    connection: Connection, url: NormalisedUrl, job_id: UUID | None, user_id: UUID | None
+) -> _Known:
+    jobs = [job_id] if job_id else await _recent(connection, user_id)
+    key = url_key(url)
+    fates = await store.select_settled(connection, jobs, key)
+    fates = fates or await store.select_waiting(connection, jobs, key)
+    fate = min(fates, key=lambda each: jobs.index(each.job_id), default=None)
+    ancestors = []
+    if fate is not None and fate.parent is not None:
+        ancestors = await store.select_ancestors(
+            connection, fate.job_id, fate.parent, limit=LONGEST_WAY
+        )
+    return _Known(
+        fate.job_id if fate else next(iter(jobs), None),
+        fate,
+        ancestors,
+        await url_history(connection, url, user_id=user_id),
+    )
+
+
+async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:
+    return await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
+
+
+async def _outlook(
+    database: Database, queue: Queue, url: NormalisedUrl, job: Job | None
+) -> Outlook:
+    options = _options(job)
+    agent = agent_header(queue.settings, options.user_agent if options else None)
+    return await outlook(database, url, agent=agent, options=options)
+
+
+def _options(job: Job | None) -> CrawlOptions | None:
+    return crawl_options(job.payload) if job is not None and job.kind == "crawl" else None
+
+
+def _way(fate: Fate, ancestors: list[tuple[str, str]]) -> list[Step]:
+    return [Step(*step) for step in [*reversed(ancestors), (fate.url, fate.via)]]
 
 
 def _words(fate: Fate, job: Job) -> str:
@@ -108,25 +155,12 @@ def _words(fate: Fate, job: Job) -> str:
     return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
 
 
-def _never_seen(
-    url: str, normalised: NormalisedUrl, steps: list[str], job: Job | None
-) -> Explanation:
-    return Explanation(
-        url=url,
-        normalised=normalised,
-        steps=steps,
-        job_id=job.id if job else None,
-        verdict=NEVER_SEEN,
-        words=_why_never_seen(normalised, job),
-    )
-
-
 def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:
     if job is None:
         return "there has been no crawl yet"
-    if job.kind != "crawl":
+    options = _options(job)
+    if options is None:
         return f"job {job.id} is not a crawl"
-    options = crawl_options(job.payload)
     scope = Scope(
         first_urls(options), options.scope, include=options.include, exclude=options.exclude
     )

@@ -38,28 +38,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """All checks, in the order in which a crawl makes them."""
+    """All checks, in the order in which a crawl makes them; the worst of them decides."""
 
+    answer: Answer
+    words: str
     checks: list[Check]
-    domain: Domain | None
-
-    @property
-    def answer(self) -> Answer:
-        """The worst of them decides."""
-        return max((check.answer for check in self.checks), key=list(Answer).index)
-
-    @property
-    def words(self) -> str:
-        check = next(each for each in self.checks if each.answer is self.answer)
-        match self.answer:
-            case Answer.YES:
-                return "It would be fetched."
-            case Answer.NO:
-                return f"It would not be fetched: {check.words}."
-            case Answer.LATER:
-                return f"It would have to wait: {check.words}."
-            case Answer.UNKNOWN:
-                return f"It depends: {check.words}."
+    # None: nothing is known of its host
+    domain: str | None
 
 
 async def outlook(
@@ -77,7 +62,22 @@ async def outlook(
         _host(domain),
         _budget(domain, options, robots.delay),
     ]
-    return Outlook(checks, domain)
+    decisive = max(checks, key=lambda check: list(Answer).index(check.answer))
+    return Outlook(
+        decisive.answer, _in_words(decisive), checks, domain.domain_name if domain else None
+    )
+
+
+def _in_words(check: Check) -> str:
+    match check.answer:
+        case Answer.YES:
+            return "It would be fetched."
+        case Answer.NO:
+            return f"It would not be fetched: {check.words}."
+        case Answer.LATER:
+            return f"It would have to wait: {check.words}."
+        case Answer.UNKNOWN:
+            return f"It depends: {check.words}."
 
 
 def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | None) -> Check:

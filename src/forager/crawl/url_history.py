@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from forager.crawl import explain_store as store
 from forager.crawl.explain_store import Fate
-from forager.db.database import Database
+from forager.db.database import Connection
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl
 
 RECENT_CRAWLS = 50
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastFate:
+    """How one crawl has settled a URL."""
+
+    job_id: UUID
+    outcome: str
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    settled_at: datetime | None
+
+
 async def url_history(
-    database: Database, url: NormalisedUrl, *, user_id: UUID | None = None
-) -> list[Fate]:
+    connection: Connection, url: NormalisedUrl, *, user_id: UUID | None = None
+) -> list[PastFate]:
     """How each of the newest crawls (of an owner) that has settled it did so, the newest first."""
-    async with database.connection() as connection:
-        jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
-        fates = await store.select_settled(connection, jobs, url_key(url))
-    return sorted(fates, key=lambda fate: jobs.index(fate.job_id))
+    jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
+    fates = await store.select_settled(connection, jobs, url_key(url))
+    return [_past(fate) for fate in sorted(fates, key=lambda fate: jobs.index(fate.job_id))]
+
+
+def _past(fate: Fate) -> PastFate:
+    return PastFate(
+        job_id=fate.job_id,
+        outcome=fate.outcome,
+        reason=fate.reason,
+        detail=fate.detail,
+        http_status=fate.http_status,
+        attempts=fate.attempts,
+        settled_at=fate.settled_at,
+    )

@@ -6,7 +6,10 @@ from uuid import UUID
 
 from pydantic import Field
 
+from forager.api.commands import in_calls
 from forager.api.models.values import Time, View
+from forager.crawl import explain
+from forager.crawl.outlook import Answer
 from forager.documents.reader import ReadPage, as_markdown
 from forager.documents.reading import DocumentRow, SectionRow
 
@@ -96,8 +99,46 @@ class Step(View):
     via: str
 
 
+class Check(View):
+    name: str = Field(examples=["address", "scope", "robots", "host", "budget"])
+    answer: Answer
+    words: str
+
+
+class Outlook(View):
+    """What would happen if a URL were asked for now; nothing is fetched to find out."""
+
+    answer: Answer = Field(description="That of the check which decides.")
+    words: str
+    checks: list[Check] = Field(description="In the order in which a crawl makes them.")
+    domain: str | None = Field(description="Under which its host is known.")
+
+
+class PastFate(View):
+    """How one crawl has settled a URL."""
+
+    job_id: UUID
+    outcome: str
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    settled_at: Time | None
+
+
+class TrackedAs(View):
+    """The task that keeps a URL fresh, and why it does not run now."""
+
+    task_id: int
+    status: str
+    why: str
+    next_at: Time | None
+    last_attempt: str | None
+    last_at: Time | None
+
+
 class Explanation(View):
-    """What became of a URL, and why."""
+    """What became of a URL, why, and what would happen now."""
 
     url: str
     normalised: str
@@ -111,6 +152,16 @@ class Explanation(View):
     depth: int | None
     attempts: int | None
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
+    outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
+    history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
+    task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
+
+    @classmethod
+    def of(cls, found: explain.Explanation) -> Explanation:
+        shown = cls.model_validate(found)
+        if shown.task is not None:
+            shown.task.why = in_calls(shown.task.why)
+        return shown
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

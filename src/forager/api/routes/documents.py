@@ -113,10 +113,10 @@ async def explain(
     caller: Reader,
     job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
 ) -> Explanation:
-    """What became of a URL in a crawl, or in the latest crawl that knows it."""
+    """What became of a URL in a crawl, or in the latest that knows it; what would happen now."""
     if job_id is not None:
         await here.job_of(caller, job_id)
     found = await explain_url(
         here.database, here.queue, url, job_id=job_id, user_id=caller.sees_only
     )
-    return Explanation.model_validate(found)
+    return Explanation.of(found)

@@ -7,16 +7,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from forager.catalog.tasks import TaskReport
-from forager.crawl.explain import Explanation
 from forager.crawl.explain import explain as explain_url
-from forager.crawl.options import crawl_options
-from forager.crawl.outlook import Outlook, outlook
-from forager.crawl.url_history import url_history
 from forager.errors import InvalidInput, NotFound
-from forager.extract.urls import NormalisedUrl
-from forager.fetch.user_agent import agent_header
-from forager.jobs.job import Job
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads, Visit
 
@@ -43,28 +35,5 @@ async def _explained(visit: Visit, url: str, job: str) -> dict[str, object]:
     found = await explain_url(
         here.database, here.queue, url, job_id=chosen.id if chosen else None, user_id=owner
     )
-    address = NormalisedUrl(found.normalised)
-    crawl = chosen or (await here.queue.get(found.job_id) if found.job_id else None)
-    return {
-        "found": found,
-        "crawl": crawl,
-        "history": await url_history(here.database, address, user_id=owner),
-        "outlook": await _outlook(visit, address, crawl),
-        "task": await _task(visit, found),
-        "at": datetime.now(UTC),
-    }
-
-
-async def _outlook(visit: Visit, url: NormalisedUrl, crawl: Job | None) -> Outlook:
-    settings = visit.here.settings
-    options = crawl_options(crawl.payload) if crawl and crawl.kind == "crawl" else None
-    agent = agent_header(settings, options.user_agent if options else None)
-    return await outlook(visit.here.database, url, agent=agent, options=options)
-
-
-async def _task(visit: Visit, found: Explanation) -> TaskReport | None:
-    """What keeps it fresh, if it is tracked."""
-    try:
-        return await visit.here.tasks.report(found.normalised)
-    except NotFound:
-        return None
+    crawl = await here.queue.get(found.job_id) if found.job_id else None
+    return {"found": found, "crawl": crawl, "at": datetime.now(UTC)}
