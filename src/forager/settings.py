@@ -74,6 +74,11 @@ class Settings(BaseSettings):
         default=None,
         description="PostgreSQL 15 or newer to use instead of the embedded server.",
     )
+    database_pool_url: SecretStr | None = Field(
+        default=None,
+        description="PgBouncer in transaction mode before that PostgreSQL; what needs a session of"
+        " its own still goes to FORAGER_DATABASE_URL.",
+    )
     log_level: str = Field(
         default="info",
         pattern="(?i)^(debug|info|warning|error|critical)$",
@@ -225,6 +230,11 @@ class Settings(BaseSettings):
         default=None,
         description="Where raw responses are kept; by default the folder `archive` in the home.",
     )
+    archive_old_url: str | None = Field(
+        default=None,
+        description="Where they were kept before, and are read from as well while `forager archive"
+        " migrate` moves them; `local` is the folder in the home.",
+    )
     archive_segment_mb: int = Field(
         default=256, ge=1, description="Size at which a new archive segment is begun."
     )
@@ -286,7 +296,7 @@ class Settings(BaseSettings):
                 f"this folder cannot be found: {error}; use an absolute path"
             ) from None
 
-    @field_validator("database_url", mode="after")
+    @field_validator("database_url", "database_pool_url", mode="after")
     @classmethod
     def _postgresql_url(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None and not url.get_secret_value().startswith(DATABASE_SCHEMES):

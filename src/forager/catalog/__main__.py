@@ -16,7 +16,7 @@ import uvloop
 from forager.catalog.control import Instructions, receive_instructions
 from forager.catalog.lifeline import Lifeline
 from forager.catalog.worker import TaskWorker
-from forager.db.database import RUNNER_LIMITS, Database
+from forager.db.database import RUNNER_LIMITS, Database, pool_url
 from forager.errors import LeaseLost
 from forager.logs import configure_logs, get_logger
 from forager.metrics.recorder import recording
@@ -45,6 +45,7 @@ async def _run(instructions: Instructions, parent: socket.socket) -> None:
         name=f"forager tasks {instructions.worker_id}",
         limits=RUNNER_LIMITS,
         max_size=CONNECTIONS,
+        pool_url=pool_url(settings),
     )
     async with database, recording(database, settings):
         worker: TaskWorker | None = None

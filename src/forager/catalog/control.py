@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from forager.settings import Settings
 
 MAX_LINE = 1024 * 1024
+SECRETS = ("secret_key", "database_pool_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,12 @@ class Instructions:
     settings: Settings
 
     def encode(self) -> bytes:
-        settings = self.settings.model_dump(mode="json", exclude={"database_url", "secret_key"})
-        key = self.settings.secret_key
+        settings = self.settings.model_dump(mode="json", exclude={"database_url", *SECRETS})
         line = {
             "worker_id": str(self.worker_id),
             "database_url": self.database_url,
-            # dumped, it would be stars
-            "secret_key": None if key is None else key.get_secret_value(),
+            # dumped, they would be stars
+            "secrets": {name: _told(getattr(self.settings, name)) for name in SECRETS},
             "settings": settings,
         }
         return orjson.dumps(line) + b"\n"
@@ -45,6 +45,9 @@ def receive_instructions(parent: socket.socket) -> Instructions | None:
             return None
         line += data
     said: dict[str, Any] = orjson.loads(line)
-    key = said["secret_key"]
-    settings = Settings(**said["settings"], secret_key=None if key is None else SecretStr(key))
+    settings = Settings(**said["settings"], **said["secrets"])
     return Instructions(UUID(said["worker_id"]), said["database_url"], settings)
+
+
+def _told(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()

@@ -31,7 +31,15 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 # a listener that has heard nothing for so long asks whether anybody is still there
 SILENCE_LIMIT = 30.0
 
-__all__ = ["RUNNER_LIMITS", "Connection", "Database", "Server", "SessionLimits", "open_database"]
+__all__ = [
+    "RUNNER_LIMITS",
+    "Connection",
+    "Database",
+    "Server",
+    "SessionLimits",
+    "open_database",
+    "pool_url",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +91,27 @@ class Database:
         limits: SessionLimits | None = None,
         max_size: int = 4,
         revive: Callable[[], object] | None = None,
+        pool_url: str | None = None,
     ) -> None:
+        """`pool_url`: a PgBouncer in transaction mode before the server; listeners pass it by."""
         self.url = url
+        self.pool_url = pool_url
         self.name = name
         self._limits = limits or SessionLimits()
         self._revive = revive
-        self._pool = Pool(self._connect, max_size)
+        self._pool = Pool(self._connect if pool_url is None else self._connect_pooled, max_size)
 
     def answering_within(self, seconds: float) -> Database:
         """The same database for somebody in a hurry: lines are cut after so many seconds."""
         hurried = copy.copy(self)
         hurried._limits = replace(self._limits, answer_ms=int(seconds * 1000))
         return hurried
+
+    def apart(self, *, name: str, limits: SessionLimits, max_size: int) -> Database:
+        """The same server for another purpose: connections and limits of its own."""
+        return Database(
+            self.url, name=name, limits=limits, max_size=max_size, pool_url=self.pool_url
+        )
 
     def connect_arguments(self) -> dict[str, Any]:
         return {
@@ -142,6 +159,16 @@ class Database:
     async def _connect(self) -> Connection:
         return await AsyncConnection.connect(self.url, **self.connect_arguments())
 
+    async def _connect_pooled(self) -> Connection:
+        from forager.db.pooled import PooledConnection
+
+        assert self.pool_url is not None
+        arguments = self.connect_arguments()
+        del arguments["options"]  # of a session, and refused: see PooledConnection
+        limits = self._limits
+        told = (limits.statement_ms, limits.lock_ms, limits.idle_in_transaction_ms)
+        return await PooledConnection.open(self.pool_url, told, **arguments)
+
     async def revive(self) -> None:
         """Start the embedded server again if it is ours and has died; otherwise do nothing."""
         if self._revive is not None:
@@ -154,18 +181,32 @@ class Server:
 
     url: str
     revive: Callable[[], object] | None = None
+    pool_url: str | None = None
 
 
 @contextmanager
 def reach_server(settings: Settings) -> Iterator[Server]:
     """The configured server, or the embedded one, for as long as the block runs."""
     if settings.database_url is not None:
-        yield Server(_checked_url(settings.database_url.get_secret_value()))
+        url = _checked_url(settings.database_url.get_secret_value(), "FORAGER_DATABASE_URL")
+        yield Server(url, pool_url=pool_url(settings))
         return
+    if settings.database_pool_url is not None:
+        raise InvalidInput(
+            "FORAGER_DATABASE_POOL_URL is set, but not FORAGER_DATABASE_URL",
+            hint="Set it to the PostgreSQL behind the pool: some connections need a session there.",
+        )
     from forager.db.embedded import join_server
 
     with join_server(settings.home) as use:
         yield Server(use.url, use.ensure_running)
+
+
+def pool_url(settings: Settings) -> str | None:
+    """Where the PgBouncer before the server is, if there is one."""
+    if settings.database_pool_url is None:
+        return None
+    return _checked_url(settings.database_pool_url.get_secret_value(), "FORAGER_DATABASE_POOL_URL")
 
 
 @asynccontextmanager
@@ -183,7 +224,12 @@ async def open_database(
             _refuse_old_server(server.url)
             schema.ensure_current(server.url)
         database = Database(
-            server.url, name=name, max_size=max_size, revive=server.revive, limits=limits
+            server.url,
+            name=name,
+            max_size=max_size,
+            revive=server.revive,
+            limits=limits,
+            pool_url=server.pool_url,
         )
         async with database:
             yield database
@@ -230,13 +276,13 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
     return None
 
 
-def _checked_url(url: str) -> str:
+def _checked_url(url: str, setting: str) -> str:
     try:
         conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         # the URL may hold a password, so the driver's message is not repeated
         raise InvalidInput(
-            "FORAGER_DATABASE_URL is not a PostgreSQL URL",
+            f"{setting} is not a PostgreSQL URL",
             hint="Expected: postgresql://user:password@host:5432/database",
         ) from None
     return url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forager.db.database import Database, reach_server
+from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, server, work
 from forager.doctor.archive import check_archive, check_archive_space
@@ -37,7 +37,7 @@ async def examine(
         try:
             # held to the end, so that an embedded server is started once
             with reach_server(settings) as reached:
-                await _examine_database(reached.url, settings, note)
+                await _examine_database(reached, settings, note)
                 if watch is not None and not any(c.level is Level.FAIL for c in checks):
                     note(await run_trial(settings, watch))
         except ForagerError as error:
@@ -45,10 +45,14 @@ async def examine(
     return checks
 
 
-async def _examine_database(url: str, settings: Settings, note: Callable[[Check], Level]) -> None:
-    async with Database(url, name="forager doctor") as database:
+async def _examine_database(
+    reached: Server, settings: Settings, note: Callable[[Check], Level]
+) -> None:
+    async with Database(reached.url, name="forager doctor", pool_url=reached.pool_url) as database:
         if note(await ground.check_connection(database)) is Level.FAIL:
             return
+        if database.pool_url is not None:
+            note(await ground.check_pool(database))
         version = await ground.check_schema(database)
         note(version)
         note(await ground.check_clock(database))

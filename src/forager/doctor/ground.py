@@ -60,6 +60,23 @@ async def check_connection(database: Database) -> Check:
     return ok("connection", finding)
 
 
+async def check_pool(database: Database) -> Check:
+    """Through a pool nobody limits statements outside transactions, except the pool itself."""
+    async with database.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
+        )
+        row = await cursor.fetchone()
+    assert row is not None
+    if "0" in row:
+        return warn(
+            "pool",
+            "PgBouncer, but statements there may run for ever",
+            "Set connect_query in its configuration: see docs/howto/run-with-pgbouncer.md.",
+        )
+    return ok("pool", f"PgBouncer; statements end after {row[0]}, waits for locks after {row[1]}")
+
+
 async def check_schema(database: Database) -> Check:
     with translated_errors():
         version = await asyncio.to_thread(schema.current_version, database.url)

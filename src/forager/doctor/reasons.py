@@ -15,6 +15,7 @@ REASONS = {
     "server": "Everything that is promised is kept in this database.",
     "database": "Everything that is promised is kept in this database.",
     "connection": "Everything that is promised is kept in this database.",
+    "pool": "A statement that waits without end keeps one of the few sessions of the pool.",
     "schema": "Workers of another schema take no work.",
     "clock": "Decisions use the database's clock, but logs and pages use this one.",
     "wake-ups": "Without them work starts at the next look, up to a second later.",

@@ -61,7 +61,10 @@ async def _run(
     kind = _load_kind(assignment, settings)
     _spare_the_collector()
     database = db.Database(
-        assignment.database_url, name=f"forager runner {lease.job_id}", limits=db.RUNNER_LIMITS
+        assignment.database_url,
+        name=f"forager runner {lease.job_id}",
+        limits=db.RUNNER_LIMITS,
+        pool_url=db.pool_url(settings),
     )
     async with database, recording(database, settings):
         queue = Queue(database, settings)

@@ -306,8 +306,9 @@ class Supervisor:
 def _told_settings(settings: Settings) -> dict[str, Any]:
     """Settings as a runner is told them, through a socket that nobody else reads."""
     told = settings.model_dump(mode="json", exclude={"database_url"})
-    if settings.secret_key is not None:
-        told["secret_key"] = settings.secret_key.get_secret_value()  # dumped, it is stars
+    for name in ("secret_key", "database_pool_url"):  # dumped, they are stars
+        secret = getattr(settings, name)
+        told[name] = None if secret is None else secret.get_secret_value()
     return told
 
 

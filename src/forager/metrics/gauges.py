@@ -78,7 +78,7 @@ class Gauges:
 
     async def _read_due(self) -> None:
         """On a connection of its own: requests wait for no scrape."""
-        own = Database(self.database.url, name="forager metrics", limits=LIMITS, max_size=1)
+        own = self.database.apart(name="forager metrics", limits=LIMITS, max_size=1)
         async with own, own.connection() as connection:
             for gauge in self.all():
                 if self._is_due(gauge):

@@ -36,7 +36,7 @@ class Recorder:
     def __init__(
         self, database: Database, settings: Settings, *, meters: Sequence[Meter] = METERS
     ) -> None:
-        self._url = database.url
+        self._server = database
         self._every = settings.heartbeat_interval
         self._meters = meters
         self._writer = new_id()
@@ -73,7 +73,7 @@ class Recorder:
 
     def _database(self) -> Database:
         """For one addition only: a server has few connections, and these would mostly idle."""
-        return Database(self._url, name="forager metrics", limits=LIMITS, max_size=1)
+        return self._server.apart(name="forager metrics", limits=LIMITS, max_size=1)
 
 
 @asynccontextmanager

@@ -13,9 +13,15 @@ from services.servers.server import Server
 
 PROGRAM = "/usr/sbin/pgbouncer"
 
+# of statements outside transactions: what the page about PgBouncer tells its readers to set
+LIMITS = (
+    "SET statement_timeout = 60000; SET lock_timeout = 10000;"
+    " SET idle_in_transaction_session_timeout = 10000"
+)
+
 CONFIGURATION = """\
 [databases]
-* = {target}
+* = {target} connect_query='{limits}'
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -66,7 +72,9 @@ class PgBouncer(Server):
     def configure(self) -> None:
         known = {key: self._server[key] for key in ("host", "port", "user") if key in self._server}
         target = " ".join(f"{key}={value}" for key, value in known.items())
-        text = CONFIGURATION.format(target=target, port=self.port, pool_size=self._pool_size)
+        text = CONFIGURATION.format(
+            target=target, limits=LIMITS, port=self.port, pool_size=self._pool_size
+        )
         (self.folder / "pgbouncer.ini").write_text(text)
 
     def command(self) -> list[str]:
