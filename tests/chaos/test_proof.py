@@ -92,7 +92,7 @@ async def test_a_frozen_supervisor_whose_runner_goes_on_without_a_lease() -> Non
         products=1,
         budget=Budget(delay=0.2, concurrency=2),
         faults=4,
-        seconds=160.0,
+        seconds=20.0,
         kinds=faults("freeze supervisor past lease"),
         switch=Switch.NO_LEASE_CHECK,
         until_violation=True,

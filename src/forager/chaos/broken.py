@@ -15,6 +15,7 @@ Patch = Callable[[ModuleType], None]
 # long enough for a look between the two transactions
 GAP = 0.5
 FOREVER = 1e9
+NO_LIMIT = 1000
 
 
 class Switch(StrEnum):
@@ -110,11 +111,14 @@ def _count_twice(module: ModuleType) -> None:
 # --- no budget: requests leave when they are ready ------------------------------------------------
 
 
-def _always_ready(module: ModuleType) -> None:
-    def ready_at(self: Any, now: float, proxy_id: int | None = None) -> float:  # noqa: ARG001
-        return now
+def _no_limits(module: ModuleType) -> None:
+    learn = module.DomainAccount.learn
 
-    module.DomainAccount.ready_at = ready_at
+    def learn_nothing(self: Any, *given: Any) -> None:
+        learn(self, *given)
+        self.delay, self.permits = 0.0, NO_LIMIT
+
+    module.DomainAccount.learn = learn_nothing
 
 
 _SWITCHES: dict[Switch, dict[str, Patch]] = {
@@ -127,5 +131,5 @@ _SWITCHES: dict[Switch, dict[str, Patch]] = {
     Switch.CHECKPOINT_OUTSIDE: {"forager.crawl.batch": _write_state_later},
     Switch.NO_OUTBOX: {"forager.catalog.store.events": _events_alone},
     Switch.DOUBLE_COUNT: {"forager.crawl.store.state": _count_twice},
-    Switch.NO_BUDGET: {"forager.fetch.accounts": _always_ready},
+    Switch.NO_BUDGET: {"forager.fetch.accounts": _no_limits},
 }

@@ -46,6 +46,8 @@ class Promises:
         self.violations.add(Promise.ONE_GENERATION, *publications)
         self.violations.add(Promise.ONE_WRITER, *(words for _, words in old_writes))
         self.violations.add(Promise.COUNTED_ONCE, *twice)
+        for host in self._site.hosts:
+            self._check_budget(host)
         self._seen_write = max([self._seen_write, *(number for number, _ in old_writes)])
         self.looks += 1
 
@@ -67,8 +69,6 @@ class Promises:
             self.violations.add(Promise.ONE_WRITER, f"{nameless} commits of nobody known")
         if misdated:
             self.violations.add(Promise.DATABASE_TIME, f"{misdated} rows have a time of no clock")
-        for host in self._site.hosts:
-            self._check_budget(host)
 
     async def _check_jobs(self, connection: Connection, jobs: list[JobRow]) -> None:
         hosts = {host.name: host for host in self._site.docs}
@@ -146,14 +146,10 @@ class Promises:
 
     def _check_budget(self, host: Host) -> None:
         requests, budget = list(host.log), self._budget
-        too_many = excess(requests, budget)
-        if too_many > budget.concurrency * HELD_UP:
-            words = f"{host.name} got {too_many:.1f} requests too many for its rate"
-            self.violations.add(Promise.BUDGET, words)
-        at_once = most_at_once(requests)
-        if at_once > budget.concurrency:
-            words = f"{host.name} had {at_once} requests at once, and allows {budget.concurrency}"
-            self.violations.add(Promise.BUDGET, words)
+        if excess(requests, budget) > budget.concurrency * HELD_UP:
+            self.violations.add(Promise.BUDGET, f"{host.name} got more than its rate allows")
+        if most_at_once(requests) > budget.concurrency:
+            self.violations.add(Promise.BUDGET, f"{host.name} got more at once than it allows")
 
 
 def _unbalanced(row: LedgerRow) -> str:
