@@ -71,6 +71,24 @@ async def test_every_error_is_a_problem(
         assert answer.headers["Allow"]
 
 
+async def test_half_a_character_is_an_error_of_its_field(api: Api) -> None:
+    found = []
+    for method, path, body in [
+        ("POST", CRAWL, {**ORDER, "source": "a\ud800"}),
+        ("POST", "/api/keys", {"name": "\udfff", "scope": "read"}),
+        ("POST", f"/api/jobs/{NO_JOB}/cancel", {"reason": "\ud83d"}),
+    ]:
+        answer = await api.send(method, path, body)
+        assert (answer.status, answer.is_problem) == (422, True), answer.body
+        found += [
+            (each["field"], "half of a character" in each["message"])
+            for each in answer.json["errors"]
+        ]
+    assert found == [("body.source", True), ("body.name", True), ("body.reason", True)]
+    whole = await api.post(f"/api/jobs/{NO_JOB}/cancel", {"reason": "\N{ZEBRA FACE}"})
+    assert whole.status == 404
+
+
 async def test_a_problem_names_the_field_and_the_fix(api: Api) -> None:
     wrong = (await api.post(CRAWL, {"urls": ["ftp://a.example/"], "max_depth": 1})).json
     assert wrong["errors"][0]["field"] == "body.urls"

@@ -16,7 +16,7 @@ from catalog.product_shop import HOST, Shop, lamp
 from catalog.stored_image import PIXEL, store_image
 from forager.access.scope import Scope
 from forager.api.downloads import DOWNLOADS
-from forager.api.routes.products import AUDITS
+from forager.api.services import AUDITS
 from forager.db.database import Database
 from forager.settings import Settings
 

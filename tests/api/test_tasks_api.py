@@ -195,10 +195,16 @@ async def test_many_tasks_are_steered(api: Api, database: Database) -> None:
     ids = [await make_task(database, domain, n + 1) for n in range(4)]
     running = await make_task(database, domain, 9, status="crawling")
     assert (await api.post("/api/tasks/pause", {"all": True})).json["all_hold"] == "paused"
+    held = (await api.get("/api/tasks?held=true")).json["items"]
+    assert {each["id"] for each in held} == {*ids, running}
+    assert {each["held_by"] for each in held} == {"all tasks are paused"}
+    assert (held[0]["hold"], held[0]["domain_hold"], held[0]["all_hold"]) == (None, None, "paused")
+    assert (await api.get("/api/tasks?held=false")).json["items"] == []
     assert (await api.post("/api/tasks/resume", {"all": True})).json["all_hold"] is None
     stopped = (await api.post("/api/tasks/stop", {"domain": "shop.example"})).json
     assert (stopped["held_domains"], stopped["withdrawn"]) == (1, 1)
-    assert (await api.get(f"/api/tasks/{running}")).json["status"] == "pending"
+    withdrawn = (await api.get(f"/api/tasks/{running}")).json
+    assert (withdrawn["status"], withdrawn["held_by"]) == ("pending", "its domain is stopped")
     await api.post("/api/tasks/resume", {"domain": "shop.example"})
     some = (await api.post("/api/tasks/pause", {"ids": ids[:2]})).json
     assert (some["changed"], some["held_tasks"]) == (2, 2)

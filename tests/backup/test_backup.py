@@ -20,6 +20,7 @@ from crawl.crawling import Crawls
 from forager.backup.copying import restore, save
 from forager.backup.files import copy_tree
 from forager.db.database import open_database
+from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.control import StopCause
 from forager.jobs.lifecycle import Status
@@ -56,8 +57,8 @@ def typed(home: Path, *command: str | Path) -> str:
     return done.stdout
 
 
-def backup(home: Path, action: str, folder: Path) -> str:
-    return typed(home, sys.executable, "-m", "forager.backup", action, str(folder))
+def db(home: Path, action: str, folder: Path, *more: str) -> str:
+    return typed(home, FORAGER, "db", action, str(folder), *more)
 
 
 async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
@@ -83,7 +84,16 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     async with open_database(settings) as database:
         job_id = await paused_crawl(Crawls(database, settings), site)
         # while the server runs, as it does in an installation that works
-        assert "with the key of secrets" in await asyncio.to_thread(backup, old, "save", kept)
+        saved = await asyncio.to_thread(db, old, "backup", kept)
+        again = orjson.loads(await asyncio.to_thread(db, old, "backup", kept, "--json"))
+    assert f"saved to {kept}: database of schema" in saved
+    assert saved.rstrip().endswith("of the archive, the key of secrets")
+    assert again == {
+        "folder": str(kept),
+        "schema": SCHEMA_VERSION,
+        "archive_files": 0,
+        "secret_key": True,
+    }
     assert sorted(path.name for path in kept.iterdir()) == [
         "archive",
         "database.dump",
@@ -91,7 +101,8 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     ]
     assert (kept / "secret.key").stat().st_mode & 0o77 == 0
 
-    await asyncio.to_thread(backup, new, "restore", kept)
+    restored = orjson.loads(await asyncio.to_thread(db, new, "restore", kept, "--json"))
+    assert restored["archive_files"] > 0
     checked = orjson.loads(await asyncio.to_thread(typed, new, FORAGER, "doctor", "--json"))
     assert checked["ok"]
     well = {item["name"]: item["level"] for item in checked["items"]}
@@ -99,9 +110,9 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     before = site.hits
     site.release()
     await asyncio.to_thread(typed, new, FORAGER, "resume", str(job_id))
-    again = site.hits - before
-    assert again["/slow"] == 1
-    assert not any(again[f"/{n}"] for n in range(5)), "what was settled is not fetched again"
+    fetched = site.hits - before
+    assert fetched["/slow"] == 1
+    assert not any(fetched[f"/{n}"] for n in range(5)), "what was settled is not fetched again"
     found = await asyncio.to_thread(typed, new, FORAGER, "search", "zebra", "--json")
     assert {hit["url"] for hit in orjson.loads(found)["hits"]} == {
         f"{site.url}/{n}" for n in range(5)
@@ -128,12 +139,20 @@ def test_an_empty_home_has_nothing_to_save(tmp_path: Path) -> None:
         save(Settings(home=tmp_path / "home"), tmp_path / "kept")
 
 
+def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InvalidInput, match="cannot be made in"):
+        save(Settings(home=tmp_path / "home"), tmp_path / "file" / "kept")
+
+
 def test_files_are_copied_once(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     (source / "a").mkdir(parents=True)
     (source / "a" / "grows").write_bytes(b"one")
     (source / "goes").write_bytes(b"x")
-    assert copy_tree(source, target) == 2
+    told: list[int] = []
+    assert copy_tree(source, target, on_copy=told.append) == 2
+    assert told == [1, 2]
     assert copy_tree(source, target) == 0
     (source / "a" / "grows").write_bytes(b"one two")
     (source / "goes").unlink()

@@ -126,11 +126,13 @@ def test_lists_say_what_is_held() -> None:
     forager("tasks", "pause", "--domain", "shop.example")
     listed = forager("tasks", "list")
     assert listed.out.count("its domain is paused") == 2
+    assert len(forager("tasks", "list", "--not-held", "--json").json["items"]) == 1
     assert "`forager tasks resume --domain shop.example`" in listed.err
     forager("tasks", "stop", "--all")
     listed = forager("tasks", "list")
     assert listed.out.count("all tasks are stopped") == 3
     assert "All tasks are stopped: `forager tasks resume --all`" in listed.err
+    assert len(forager("tasks", "list", "--held", "--json").json["items"]) == 3
     first = forager("tasks", "list", "--json").json["items"][0]
     assert (first["all_hold"], first["held_by"]) == ("stopped", "all tasks are stopped")
     assert "all tasks are stopped" in forager("tasks", "show", str(first["id"])).out

@@ -105,6 +105,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 LOCAL = frozenset({
     "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
     "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
+    "db backup", "db restore",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
 })  # fmt: skip
 

@@ -13,6 +13,7 @@ from forager.access.caller import Caller
 from forager.access.scope import Scope
 from forager.api.remembered import Remembered
 from forager.api.slots import Slots
+from forager.catalog.audit import Audit, audit_catalog
 from forager.catalog.backtest import Backtest, backtest
 from forager.catalog.holds import Holds
 from forager.catalog.products import Stats, product_stats
@@ -35,6 +36,8 @@ from forager.settings import Settings
 
 BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0
+AUDITS = Slots(1, "an audit")
+AUDIT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,19 @@ class Services:
                 raise NotAllowed(
                     f"the backtest took longer than {BACKTEST_SECONDS:g} s",
                     hint="Give a smaller limit or a domain.",
+                ) from None
+
+    async def audit(self) -> Audit:
+        """Look for what contradicts itself or grows old, within minutes."""
+        with AUDITS.taken():
+            try:
+                async with asyncio.timeout(AUDIT_SECONDS):
+                    return await audit_catalog(self.database, self.settings)
+            except TimeoutError:
+                raise NotAllowed(
+                    f"the audit took longer than {AUDIT_SECONDS:g} s",
+                    hint="On the machine itself, an audit waits for as long as it takes; workers"
+                    " make one every day.",
                 ) from None
 
     # --- what belongs to somebody else is as if it were not there -----------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forager.archive.options import archive_options
@@ -17,6 +19,9 @@ from forager.settings import Settings
 DUMP = "database.dump"
 ARCHIVE = "archive"
 
+# what is being done, and how many files it has copied so far
+Told = Callable[[str, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Copied:
@@ -27,22 +32,27 @@ class Copied:
     secret_key: bool
 
 
-def save(settings: Settings, folder: Path) -> Copied:
+def _nobody(_step: str, _files: int) -> None:
+    """Who hears of progress, if nobody wants to."""
+
+
+def save(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
     """Copy everything into a folder, while work goes on. Again into the same one: what is new.
 
     Archive, database, archive: what the dump refers to was written before it, so the second copy
     has it; what a clean-up deletes meanwhile the first one has.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make(folder)
     source = archive_folder(settings)
-    files = None if source is None else copy_tree(source, folder / ARCHIVE)
+    files = _copy("copying the archive", source, folder / ARCHIVE, told)
+    told("dumping the database", 0)
     schema = _dump(settings, folder / DUMP)
-    if source is not None and files is not None:
-        files += copy_tree(source, folder / ARCHIVE)
+    if files is not None:
+        files += _copy("copying what came since", source, folder / ARCHIVE, told) or 0
     return Copied(schema, files, _copy_key(settings.home, folder))
 
 
-def restore(settings: Settings, folder: Path) -> Copied:
+def restore(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
     """Bring everything back, into a home and a database that are new.
 
     The archive first, then the database: references come after their bytes here too.
@@ -57,12 +67,30 @@ def restore(settings: Settings, folder: Path) -> Copied:
                 " database.",
             )
         target = archive_folder(settings)
-        files = None if target is None else copy_tree(folder / ARCHIVE, target)
+        files = _copy("copying the archive", folder / ARCHIVE, target, told)
+        told("restoring the database", 0)
         key = _copy_key(folder, settings.home)
         # an empty name is taken from the environment, like the rest
         arguments = ("--no-owner", "--exit-on-error", "--single-transaction", "--dbname=")
         run_tool(settings, server.url, "pg_restore", *arguments, str(folder / DUMP))
         return Copied(current_version(server.url) or "", files, key)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        words = f"a backup cannot be made in {folder}: {error.strerror}"
+        raise InvalidInput(
+            words, hint="Name a folder that is yours, or that can be made."
+        ) from None
+
+
+def _copy(step: str, source: Path | None, target: Path | None, told: Told) -> int | None:
+    if source is None or target is None:
+        return None
+    told(step, 0)
+    return copy_tree(source, target, on_copy=partial(told, step))
 
 
 def archive_folder(settings: Settings) -> Path | None:

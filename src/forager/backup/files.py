@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 PART = ".part"
 
 
-def copy_tree(source: Path, target: Path) -> int:
+def copy_tree(
+    source: Path, target: Path, *, on_copy: Callable[[int], None] = lambda _: None
+) -> int:
     """Copy what is new; how many files that was. Nothing is deleted at the target.
 
     A segment is never written again where it was written, so one of the same size is the same; an
     image's name is its hash. A file that vanishes while it is copied was not wanted any more.
+    `on_copy` hears how many there are so far.
     """
     copied = 0
     for folder, _, names in os.walk(source):
         for name in names:
             path = Path(folder) / name
-            copied += _copy_new(path, target / path.relative_to(source))
+            if _copy_new(path, target / path.relative_to(source)):
+                copied += 1
+                on_copy(copied)
     return copied
 
 

@@ -1,10 +1,11 @@
-"""`forager db`: the schema of the database."""
+"""`forager db`: the schema of the database, and backups of everything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +13,17 @@ from forager.cli import output
 from forager.cli.asking import confirm
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Yes
+from forager.cli.words import counted
 
-app = typer.Typer(help="Look at and move the database's schema.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from forager.backup.copying import Copied
+
+app = typer.Typer(
+    help="Look at and move the database's schema; back everything up, and restore it.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the backup is.")]
 
 
 @contextmanager
@@ -66,3 +76,46 @@ def downgrade(
         schema.downgrade(url, revision)
         output.say(f"the database has schema {schema.current_version(url) or 'none'}")
     output.note("The next start of this Forager upgrades it again: start the older one.")
+
+
+@app.command()
+def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
+    """Save database, archive and the key of secrets, while work goes on.
+
+    Into the same folder again, only what is new is copied. The folder holds secrets.
+    """
+    from forager.backup.copying import save
+    from forager.cli.backup_progress import BackupProgress
+
+    with BackupProgress() as progress:
+        copied = save(flags_of(context).load(), folder, told=progress.show)
+    _show(copied, folder, "saved to", as_json)
+
+
+@app.command()
+def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
+    """Bring a backup back, into a home and a database that are new.
+
+    What is there already is not overwritten.
+    """
+    from forager.backup.copying import restore
+    from forager.cli.backup_progress import BackupProgress
+
+    with BackupProgress() as progress:
+        copied = restore(flags_of(context).load(), folder, told=progress.show)
+    _show(copied, folder, "restored from", as_json)
+    output.note("`forager doctor` looks whether all is well, `forager archive verify` reads it.")
+
+
+def _show(copied: Copied, folder: Path, done: str, as_json: bool) -> None:
+    if as_json:
+        output.show_json({"folder": folder.absolute(), **output.plain(copied)})
+        return
+    files = copied.archive_files
+    archive = "no archive (it is in a bucket)" if files is None else _archive(files)
+    key = "the key of secrets" if copied.secret_key else "no key of secrets (there is none)"
+    output.say(f"{done} {folder}: database of schema {copied.schema}, {archive}, {key}")
+
+
+def _archive(files: int) -> str:
+    return f"{counted(files, 'new file')} of the archive"

@@ -29,7 +29,12 @@ def list_(
     kind: Annotated[
         str | None, typer.Option(help="Only this kind, such as product.price_changed.")
     ] = None,
-    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help="Only events of this host, of hosts below it, or of the domain that covers it."
+        ),
+    ] = None,
     product: Annotated[
         int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
     ] = None,

@@ -35,7 +35,13 @@ Category = Annotated[
     str | None,
     typer.Option(help="With this in its path: 'Shoes', 'Men > Shoes'.", show_default=False),
 ]
-Domain = Annotated[str | None, typer.Option(help="Of this domain.", show_default=False)]
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        help="Of this host, of hosts below it, or of the domain that covers it.",
+        show_default=False,
+    ),
+]
 ChangedSince = Annotated[
     str | None,
     typer.Option(

@@ -58,7 +58,11 @@ def list_(
     due: Annotated[bool, typer.Option("--due", help="Only those whose time has come.")] = False,
     held: Annotated[
         bool | None,
-        typer.Option("--held/--not-held", help="Only these.", show_default=False),
+        typer.Option(
+            "--held/--not-held",
+            help="Only those that are held, or not: themselves, by their domain, or with all.",
+            show_default=False,
+        ),
     ] = None,
     limit: Limit = 50,
     cursor: Annotated[

@@ -59,7 +59,10 @@ class Task(View):
     url: str
     status: TaskStatus
     shown_status: str = Field(description="The state, or the hold on the task itself.")
-    hold: Hold | None
+    hold: Hold | None = Field(description="The hold on the task itself.")
+    domain_hold: Hold | None = Field(description="The hold on its domain.")
+    all_hold: Hold | None = Field(description="The hold on all tasks.")
+    held_by: str | None = Field(description="What keeps it from beginning, the widest hold first.")
     priority: int
     popularity: float
     scheduled_at: Time

@@ -14,6 +14,8 @@ LARGEST_BIGINT = 2**63 - 1
 def _plain(text: str) -> str:
     if "\0" in text:
         raise ValueError("it holds a NUL character, which cannot be stored")
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise ValueError("it holds half of a character (a lone surrogate), which cannot be stored")
     return text
 
 

@@ -30,7 +30,14 @@ router = APIRouter()
 # ruff: noqa: ARG001
 
 RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
-Domain = Annotated[PlainText | None, Query(min_length=1, max_length=300)]
+Domain = Annotated[
+    PlainText | None,
+    Query(
+        min_length=1,
+        max_length=300,
+        description="Only of this host, of hosts below it, or of the domain that covers it.",
+    ),
+]
 Type = Annotated[ErrorType | None, Query(alias="type")]
 Hours = Annotated[
     float | None, Query(gt=0, le=87600, allow_inf_nan=False, description="Only of the last hours.")

@@ -22,9 +22,8 @@ from forager.api.models.products import (
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
-from forager.api.slots import Slots
 from forager.catalog import products
-from forager.catalog.audit import audit_catalog, last_audit
+from forager.catalog.audit import last_audit
 from forager.catalog.export import Export, ExportFormat, export_stream
 from forager.catalog.filters import Filters, Order
 from forager.catalog.price_history import price_history
@@ -36,8 +35,6 @@ router = APIRouter(prefix="/products", tags=["products"])
 
 # the scope is all that is asked of the caller: products belong to the installation
 # ruff: noqa: ARG001
-
-AUDITS = Slots(1, "an audit")
 
 ProductId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
@@ -58,7 +55,13 @@ def _filters(
     category: Annotated[
         Text, Query(description="With this in its path: `Shoes`, `Men > Shoes`.")
     ] = None,
-    domain: Annotated[PlainText | None, Query(max_length=300)] = None,
+    domain: Annotated[
+        PlainText | None,
+        Query(
+            max_length=300,
+            description="Only of this host, of hosts below it, or of the domain that covers it.",
+        ),
+    ] = None,
     changed_since: Since = None,
     has_problems: Annotated[bool | None, Query(description="With problems, or without.")] = None,
     sku: Text = None,
@@ -181,8 +184,7 @@ async def show_audit(here: Here, caller: Reader) -> Audit:
 @router.post("/audit")
 async def run_audit(here: Here, caller: Operator) -> Audit:
     """Look now for what contradicts itself or grows old. It is answered when that is done."""
-    with AUDITS.taken():
-        return Audit.of(await audit_catalog(here.database, here.settings))
+    return Audit.of(await here.audit())
 
 
 # --- one ---------------------------------------------------------------------------------------

@@ -111,7 +111,10 @@ async def list_tasks(
         Query(max_length=2000, description="URLs with this in them; * is anything."),
     ] = None,
     due: Annotated[bool, Query(description="Only those whose time has come.")] = False,
-    held: Annotated[bool | None, Query(description="Only these.")] = None,
+    held: Annotated[
+        bool | None,
+        Query(description="Only those that are held, or not: themselves, by domain, or with all."),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Task]:

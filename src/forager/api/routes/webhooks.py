@@ -44,7 +44,14 @@ async def events(
     here: Here,
     caller: Reader,
     kind: EventKind | None = None,
-    domain: Annotated[PlainText | None, Query(min_length=1, max_length=300)] = None,
+    domain: Annotated[
+        PlainText | None,
+        Query(
+            min_length=1,
+            max_length=300,
+            description="Only of this host, of hosts below it, or of the domain that covers it.",
+        ),
+    ] = None,
     product_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
     since: Annotated[Moment | None, Query(description="With a zone, or in UTC.")] = None,
     limit: Limit = 50,

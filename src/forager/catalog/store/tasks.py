@@ -31,8 +31,9 @@ _CONDITIONS: dict[str, LiteralString] = {
     "domain_ids": "t.domain_id = ANY(%(domain_ids)s)",
     "url": "t.url ILIKE %(url)s",
     "due": "t.status = 'pending' AND t.scheduled_at <= now()",
-    "held": """(t.hold IS NOT NULL OR t.domain_id IN (
-                    SELECT id FROM domains WHERE task_hold IS NOT NULL)) = %(held)s""",
+    "held": """(t.hold IS NOT NULL
+                OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
+                OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(held)s""",
 }
 
 
