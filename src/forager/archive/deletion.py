@@ -49,7 +49,8 @@ async def plan_prune(database: Database, policy: Policy) -> Plan:
     async with database.connection() as connection:
         now = await store.select_now(connection)
     rows = await all_segments(database)
-    return plan_retention((row.state for row in rows if row.going_at is None), policy, now)
+    staying = (row for row in rows if row.going_at is None and not row.is_kept(now))
+    return plan_retention((row.state for row in staying), policy, now)
 
 
 async def prune(database: Database, storage: Storage, deletions: Iterable[Deletion]) -> Pruned:

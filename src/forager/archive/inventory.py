@@ -24,9 +24,14 @@ class SegmentRow:
     written_at: datetime
     closed_at: datetime | None
     going_at: datetime | None
+    # part of a merge, and still there for readers that looked before
+    keep_until: datetime | None
     references: int
     # its lease may still write
     open: bool
+
+    def is_kept(self, now: datetime) -> bool:
+        return self.keep_until is not None and self.keep_until > now
 
     @property
     def state(self) -> SegmentState:

@@ -11,6 +11,8 @@ from forager.archive.storage import Storage, open_storage
 from forager.settings import Settings
 
 MEGABYTE = 1_000_000
+# the name of the folder in the home, where the archive is if nothing else is said
+LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +22,29 @@ class ArchiveOptions:
     place: str | Path
     segment_bytes: int
     policy: Policy
+    # where it was before, and is read from as well while it is moved
+    old_place: str | Path | None = None
+
+    @property
+    def in_bucket(self) -> bool:
+        return isinstance(self.place, str) and self.place.startswith("s3://")
 
     def open(self) -> Storage:
-        return open_storage(self.place)
+        storage = open_storage(self.place)
+        if self.old_place is None:
+            return storage
+        from forager.archive.moving import MovingStorage
+
+        return MovingStorage(storage, open_storage(self.old_place))
 
 
 def archive_options(settings: Settings) -> ArchiveOptions:
     """A limit that somebody set is meant: pages past it go, though rows refer to them."""
+    old = settings.archive_old_url
     days, megabytes = settings.archive_max_age_days, settings.archive_max_mb
     return ArchiveOptions(
-        place=settings.archive_url or settings.home / "archive",
+        place=place_of(settings.archive_url or LOCAL, settings),
+        old_place=None if old is None else place_of(old, settings),
         segment_bytes=settings.archive_segment_mb * MEGABYTE,
         policy=Policy(
             max_age=None if days is None else timedelta(days=days),
@@ -37,3 +52,13 @@ def archive_options(settings: Settings) -> ArchiveOptions:
             drop_references=True,
         ),
     )
+
+
+def place_of(name: str, settings: Settings) -> str | Path:
+    return settings.home / "archive" if name == LOCAL else name
+
+
+def place_name(place: str | Path) -> str:
+    """One name for one place, however it was written."""
+    text = str(place).removeprefix("file://")
+    return text.rstrip("/") if "://" in text else str(Path(text).absolute())

@@ -51,7 +51,7 @@ ALL_REFERENCES: LiteralString = " UNION ALL ".join(
 )
 COLUMNS: LiteralString = f"""
     s.name, s.job_id, s.lease, s.bytes, s.records, s.created_at, s.written_at, s.closed_at,
-    s.going_at, {REFERENCE_COUNT} AS "references", {MAY_BE_WRITTEN} AS open
+    s.going_at, s.keep_until, {REFERENCE_COUNT} AS "references", {MAY_BE_WRITTEN} AS open
 """
 
 
@@ -189,6 +189,68 @@ async def select_referred_names(connection: Connection) -> list[tuple[str, int]]
         """
     )
     return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def select_some_segments(connection: Connection, *, limit: int) -> list[str]:
+    """Segments that hold something, of all ages."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT name FROM archive_segments
+         WHERE records > 0 AND going_at IS NULL
+         ORDER BY random()
+         LIMIT %s
+        """,
+        (limit,),
+    )
+    return await cursor.fetchall()
+
+
+async def select_some_references(
+    connection: Connection, segments: Sequence[str], *, each: int
+) -> list[ArchiveRef]:
+    """Some of the references into each of these segments."""
+    cursor = await connection.execute(
+        f"""
+        SELECT r.segment, r.segment_offset, r.segment_length
+          FROM unnest(%s::text[]) AS s (name),
+               LATERAL (
+                SELECT * FROM ({ALL_REFERENCES}) AS every
+                 WHERE every.segment = s.name
+                 ORDER BY random()
+                 LIMIT %s
+               ) AS r
+        """,
+        (list(segments), each),
+    )
+    return [ArchiveRef(*row) for row in await cursor.fetchall()]
+
+
+async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
+    cursor = await connection.execute(
+        f"""
+        SELECT FROM ({ALL_REFERENCES}) AS r
+         WHERE segment = %s AND segment_offset = %s AND segment_length = %s
+         LIMIT 1
+        """,
+        (ref.segment, ref.offset, ref.length),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_unknown(connection: Connection, names: Sequence[str]) -> set[str]:
+    """Those that have no row, and that no row refers to."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"""
+        SELECT s.name
+          FROM unnest(%s::text[]) AS s (name)
+         WHERE NOT EXISTS (SELECT FROM archive_segments a WHERE a.name = s.name)
+           AND NOT ({IS_REFERRED_TO})
+        """,
+        (list(names),),
+    )
+    return set(await cursor.fetchall())
 
 
 async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:

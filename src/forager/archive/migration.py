@@ -1,0 +1,155 @@
+"""Moving the archive to another place while it is in use; stopped at any time, it goes on later.
+
+A segment has the same name in both places, so no reference changes: that a segment has moved is
+one update of its row, after its copy was read back. Its source is deleted only after that, and
+only when that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from forager.archive import move_store, store
+from forager.archive.copying import fingerprint, put_checked, read_parts
+from forager.archive.move_store import MovableSegment
+from forager.archive.storage import Storage
+from forager.db.database import Database
+from forager.errors import NotFound
+
+PAGE = 500
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Moved:
+    """What a run did; complete when nothing is left to be copied."""
+
+    copied: int = 0
+    bytes: int = 0
+    # were in the new place already
+    found: int = 0
+    # may still be written to: their turn is in a later run
+    waiting: int = 0
+    # have a row that counts bytes, but are in neither place
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return not self.waiting and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """From where to where; `place` is how the database calls the new place."""
+
+    database: Database
+    source: Storage
+    target: Storage
+    place: str
+
+    async def count(self) -> int:
+        async with self.database.connection() as connection:
+            return await move_store.count_unmoved(connection, self.place)
+
+    async def run(self, on_progress: Progress) -> Moved:
+        """Copy every segment that was not copied yet."""
+        moved = Moved()
+        seen = 0
+        async for segment in self._unmoved():
+            await self._move(segment, moved)
+            seen += 1
+            on_progress(seen)
+        return moved
+
+    async def delete_source(self) -> int:
+        """Delete from the old place what the new one has; how many segments."""
+        deleted = 0
+        there = {stored.name for stored in await self.source.list_segments()}
+        async for name in self._moved():
+            if name in there:
+                # asked again: a copy that somebody took away since must not be the last one
+                await self.target.size(name)
+                await self.source.delete(name)
+                deleted += 1
+        return deleted
+
+    async def _move(self, segment: MovableSegment, moved: Moved) -> None:
+        if segment.open:
+            moved.waiting += 1
+            return
+        try:
+            size = await self._copy(segment.name)
+        except NotFound:
+            await self._without_source(segment, moved)
+            return
+        if size is None:
+            moved.found += 1
+        else:
+            moved.copied += 1
+            moved.bytes += size
+        await self._mark(segment.name)
+
+    async def _copy(self, name: str) -> int | None:
+        """How many bytes were copied; None if an earlier run had done it."""
+        size = await self.source.size(name)
+        if await self._is_there(name, size):
+            return None
+        await put_checked(self.target, name, read_parts(self.source, name, size))
+        return size
+
+    async def _is_there(self, name: str, size: int) -> bool:
+        try:
+            if await self.target.size(name) != size:
+                return False
+        except NotFound:
+            return False
+        return await fingerprint(self.target, name) == await fingerprint(self.source, name, size)
+
+    async def _without_source(self, segment: MovableSegment, moved: Moved) -> None:
+        """Written in the new place, never written, deleted since it was listed, or lost."""
+        try:
+            if await self.target.size(segment.name) >= segment.bytes:
+                moved.found += 1
+                await self._mark(segment.name)
+                return
+        except NotFound:
+            pass
+        async with self.database.connection() as connection:
+            row = await store.select_segment(connection, segment.name)
+        if row is not None and row.going_at is None and row.references:
+            moved.missing.append(segment.name)
+
+    async def _mark(self, name: str) -> None:
+        async with self.database.connection() as connection:
+            marked = await move_store.mark_moved(connection, name, self.place)
+        if not marked:
+            # deleted while it was copied: whoever did so did not know of the copy
+            await self.target.delete(name)
+
+    async def _unmoved(self) -> AsyncIterator[MovableSegment]:
+        after = ""
+        while True:
+            async with self.database.connection() as connection:
+                page = await move_store.select_unmoved(
+                    connection, self.place, after=after, limit=PAGE
+                )
+            for segment in page:
+                yield segment
+            if len(page) < PAGE:
+                return
+            after = page[-1].name
+
+    async def _moved(self) -> AsyncIterator[str]:
+        after = ""
+        while True:
+            async with self.database.connection() as connection:
+                page = await move_store.select_moved(
+                    connection, self.place, after=after, limit=PAGE
+                )
+            for name in page:
+                yield name
+            if len(page) < PAGE:
+                return
+            after = page[-1]
