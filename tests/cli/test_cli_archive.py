@@ -179,6 +179,69 @@ def test_prune(
     assert error(forager("archive", "prune", "--older-than", "soon"))[0] == 2
 
 
+def test_verify_a_sample(forager: Forager, refs: list[ArchiveRef], settings: Settings) -> None:
+    found = answer(forager("archive", "verify", "--sample", 2, "--json"))
+    assert found == {"ok": True, "read": 2, "broken": []}
+    assert "3 records read" in forager("archive", "verify", "--sample", 50).stderr
+    assert error(forager("archive", "verify", "--sample", 5, "--fix"))[0] == 2
+    (settings.home / "archive" / refs[0].segment).unlink()
+    broken = forager("archive", "verify", "--sample", 2, "--json")
+    assert broken.exit_code == 1
+    assert len(json.loads(broken.stdout)["broken"]) == 2
+
+
+def test_prune_orphans(forager: Forager, refs: list[ArchiveRef], settings: Settings) -> None:
+    folder = settings.home / "archive"
+    old, fresh = "2026/03/01/nobody-1-0000.warc.zst", "2026/03/01/nobody-1-0001.warc.zst"
+    for name in (old, fresh):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    os.utime(folder / old, (0, 0))
+    os.utime(folder / refs[0].segment, (0, 0))
+    planned = answer(forager("archive", "prune", "--orphans", "--dry-run", "--json"))
+    assert planned["orphans"] == [old]
+    assert (folder / old).exists()
+    assert forager("archive", "prune", "--orphans", "--yes").exit_code == 0
+    assert not (folder / old).exists()
+    assert (folder / fresh).exists()
+    assert (folder / refs[0].segment).exists()
+
+
+def test_migrate(
+    forager: Forager,
+    refs: list[ArchiveRef],
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new = tmp_path / "elsewhere"
+    assert error(forager("archive", "migrate", "--to", "local"))[0] == 2
+    assert "still read" in error(forager("archive", "migrate", "--to", new, "--delete-source"))[1]
+    first = forager("archive", "migrate", "--to", new)
+    assert "1 segment" in first.stdout
+    assert "FORAGER_ARCHIVE_OLD_URL" in first.stderr
+    assert (new / refs[0].segment).read_bytes() == (
+        settings.home / "archive" / refs[0].segment
+    ).read_bytes()
+
+    monkeypatch.setenv("FORAGER_ARCHIVE_URL", str(new))
+    monkeypatch.setenv("FORAGER_ARCHIVE_OLD_URL", "local")
+    done = answer(forager("archive", "migrate", "--to", new, "--delete-source", "--json"))
+    assert (done["complete"], done["deleted"], done["segments"]["copied"]) == (True, 1, 0)
+    assert not (settings.home / "archive" / refs[0].segment).exists()
+    assert answer(forager("archive", "verify", "--json"))["ok"]
+    assert "can be unset" in forager("archive", "migrate", "--to", new).stderr
+
+
+def test_migrate_names_what_is_lost(
+    forager: Forager, refs: list[ArchiveRef], settings: Settings, tmp_path: Path
+) -> None:
+    (settings.home / "archive" / refs[0].segment).unlink()
+    result = forager("archive", "migrate", "--to", tmp_path / "elsewhere")
+    assert result.exit_code == 1
+    assert refs[0].segment in result.stdout
+
+
 def test_export_to_a_file(forager: Forager, refs: list[ArchiveRef], tmp_path: Path) -> None:
     target = tmp_path / "pages.warc.gz"
     arguments = ("export", job_of(refs), "--format", "warc", "--output", target)

@@ -10,13 +10,15 @@ import typer
 
 from forager.cli import archive_views as views
 from forager.cli.amounts import parse_age, parse_size
+from forager.cli.archive_migrate import migrate
 from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
 from forager.cli.running import run
-from forager.errors import NotFound
+from forager.cli.steps import Steps
+from forager.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from forager.archive.inventory import SegmentRow
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 app = typer.Typer(help="The raw responses of crawls: look at them, check them, delete old ones.")
+
+app.command()(migrate)
 
 Answer = TypeVar("Answer")
 Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
@@ -95,15 +99,29 @@ def verify(
         list[str] | None, typer.Argument(metavar="[SEGMENT]...", help="Only these segments.")
     ] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Read only so many of the records that rows refer to."),
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Read every record, and compare files, rows and references with each other."""
     from forager.archive.audit import audit, mend
 
+    if sample is not None:
+        if fix or segments:
+            raise InvalidInput("a sample is of all segments, and mends nothing")
+        return _verify_sample(context, sample, as_json=as_json)
+
     async def check(archive: Archive) -> views.Audit:
         found = audit(archive.database, archive.storage, segments or ())
-        result = views.Audit([finding async for finding in found])
+        total = len(segments or await archive.storage.list_segments())
+        result = views.Audit([])
+        with Steps("segments", total, shown=not as_json) as steps:
+            async for finding in found:
+                result.findings.append(finding)
+                steps.show(len(result.findings))
         if fix and result.mendable:
             if not as_json:
                 views.show_findings(result.mendable)
@@ -120,6 +138,27 @@ def verify(
         views.show_audit(result)
     if result.failed:
         raise typer.Exit(FAILED)
+    return None
+
+
+def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
+    from forager.archive.sampling import Look, sample_references
+
+    async def look(archive: Archive) -> list[Look]:
+        looks = []
+        with Steps("records", size, shown=not as_json) as steps:
+            async for found in sample_references(archive.database, archive.storage, size):
+                looks.append(found)
+                steps.show(len(looks))
+        return looks
+
+    looks = with_archive(context, look)
+    if as_json:
+        show_json(views.sample_as_json(looks))
+    else:
+        views.show_sample(looks)
+    if any(found.problem for found in looks):
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -134,6 +173,10 @@ def prune(
     keep_referenced: Annotated[
         bool, typer.Option("--keep-referenced", help="Keep what rows refer to, over any limit.")
     ] = False,
+    orphans: Annotated[
+        bool,
+        typer.Option("--orphans", help="Also delete files that the database knows nothing of."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be deleted, and why.")
     ] = False,
@@ -146,18 +189,26 @@ def prune(
     never deleted.
     """
     from forager.archive import deletion
+    from forager.archive.orphans import find_orphans
 
     policy = _policy(context, older_than, max_size, keep_referenced=keep_referenced)
 
     async def work(archive: Archive) -> views.Pruning:
         pruning = views.Pruning(await deletion.plan_prune(archive.database, policy))
+        if orphans:
+            pruning.orphans = await find_orphans(archive.database, archive.storage)
         if dry_run:
             return pruning
+        if pruning.orphans:
+            # after a backup was restored, or where two databases share a place, it is not nobody's
+            confirm(views.orphan_question(pruning.orphans), yes=yes)
         if pruning.losses:
             if not as_json:
                 views.show_deletions(pruning.plan.delete)
             confirm(views.loss_question(pruning.losses), yes=yes)
         pruning.done = await deletion.prune(archive.database, archive.storage, pruning.plan.delete)
+        for orphan in pruning.orphans:
+            await archive.storage.delete(orphan.name)
         return pruning
 
     pruning = with_archive(context, work)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from forager.archive.inventory import SegmentRow
     from forager.archive.reader import ArchivedResponse
     from forager.archive.retention import Deletion, Plan
+    from forager.archive.sampling import Look
+    from forager.archive.storage import StoredSegment
 
 
 # --- segments ------------------------------------------------------------------------------------
@@ -132,6 +134,18 @@ def show_findings(findings: Sequence[Finding]) -> None:
             say(f"{finding.segment}: {trouble.value}{detail}", "" if trouble.harmless else "red")
 
 
+def show_sample(looks: Sequence[Look]) -> None:
+    broken = [look for look in looks if look.problem]
+    for look in broken:
+        say(f"{look.ref}: {look.problem}", "red")
+    note(f"{counted(len(looks), 'record')} read, {len(broken)} of them in vain.")
+
+
+def sample_as_json(looks: Sequence[Look]) -> dict[str, Any]:
+    broken = [{"ref": str(look.ref), "problem": look.problem} for look in looks if look.problem]
+    return {"ok": not broken, "read": len(looks), "broken": broken}
+
+
 def mending_question(findings: Sequence[Finding]) -> str:
     lost = sum(len(finding.broken) or finding.references for finding in findings if not finding.ok)
     files = [finding for finding in findings if finding.troubles[0].name == "ORPHAN"]
@@ -151,6 +165,7 @@ class Pruning:
 
     plan: Plan
     done: Pruned | None = None
+    orphans: list[StoredSegment] = field(default_factory=list)
 
     @property
     def losses(self) -> list[Deletion]:
@@ -163,6 +178,7 @@ class Pruning:
             "deleted": [_deletion_as_json(deletion) for deletion in planned],
             "kept": [_deletion_as_json(deletion) for deletion in self.plan.kept],
             "spared": [d.segment.name for d in self.done.spared] if self.done else [],
+            "orphans": [orphan.name for orphan in self.orphans],
             "freed_bytes": sum(deletion.segment.size for deletion in planned),
         }
 
@@ -175,9 +191,12 @@ def show_pruning(pruning: Pruning) -> None:
         note(f"kept, though {deletion.reason.value}: {_deletion_in_words(deletion)}")
     for deletion in done.spared if done else []:
         note(f"spared, as it is in use now: {deletion.segment.name}")
-    size = size_in_words(sum(deletion.segment.size for deletion in deleted))
+    for orphan in pruning.orphans:
+        say(f"{orphan.name} ({size_in_words(orphan.size)}): the database knows nothing of it")
+    freed = [d.segment.size for d in deleted] + [orphan.size for orphan in pruning.orphans]
+    size = size_in_words(sum(freed))
     verb = "would be deleted" if done is None else "deleted"
-    note(f"{counted(len(deleted), 'segment')} ({size}) {verb}.")
+    note(f"{counted(len(freed), 'segment')} ({size}) {verb}.")
 
 
 def show_deletions(deletions: Sequence[Deletion]) -> None:
@@ -191,6 +210,11 @@ def loss_question(losses: Sequence[Deletion]) -> str:
         f"Delete {counted(len(losses), 'segment')} although rows refer to"
         f" {counted(responses, 'response')} in there?"
     )
+
+
+def orphan_question(orphans: Sequence[StoredSegment]) -> str:
+    size = size_in_words(sum(orphan.size for orphan in orphans))
+    return f"Delete {counted(len(orphans), 'file')} ({size}) that this database knows nothing of?"
 
 
 def _deletion_in_words(deletion: Deletion) -> str:

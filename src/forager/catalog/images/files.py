@@ -50,7 +50,17 @@ def image_path(content_hash: bytes, extension: str) -> str:
 
 def open_image_files(settings: Settings) -> ImageFiles:
     """Where the archive is: image files move with it."""
-    place = archive_options(settings).place
+    options = archive_options(settings)
+    files = image_files_at(options.place)
+    if options.old_place is None:
+        return files
+    from forager.catalog.images.moving_files import MovingImageFiles
+
+    return MovingImageFiles(files, image_files_at(options.old_place))
+
+
+def image_files_at(place: str | Path) -> ImageFiles:
+    """Those beside the archive of one place."""
     parts = urlsplit(str(place))
     if isinstance(place, Path) or not parts.scheme:
         return LocalImageFiles(Path(place))

@@ -1,0 +1,160 @@
+"""`forager archive migrate`: the archive and the images to another place, while both are in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.amounts import size_in_words
+from forager.cli.failures import FAILED
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import note, plain, say, show_json
+from forager.cli.running import run
+from forager.cli.steps import Steps
+from forager.cli.words import counted
+from forager.errors import InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from forager.archive.migration import Moved
+    from forager.catalog.images.migration import MovedImages
+    from forager.settings import Settings
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From where to where; `arrived` if the settings name the new place already."""
+
+    source: str | Path
+    target: str | Path
+    name: str
+    arrived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """What a run did."""
+
+    route: Route
+    pages: Moved
+    images: MovedImages
+    deleted: int | None
+
+    @property
+    def missing(self) -> list[str]:
+        return [*self.pages.missing, *self.images.missing]
+
+    @property
+    def complete(self) -> bool:
+        return self.route.arrived and self.pages.complete and not self.images.missing
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "from": str(self.route.source),
+            "to": str(self.route.target),
+            "complete": self.complete,
+            "segments": plain(self.pages),
+            "images": plain(self.images),
+            "deleted": self.deleted,
+        }
+
+
+def migrate(
+    context: typer.Context,
+    to: Annotated[
+        str, typer.Option("--to", help="s3://BUCKET/FOLDER, a folder, or `local`.", metavar="PLACE")
+    ],
+    delete_source: Annotated[
+        bool,
+        typer.Option("--delete-source", help="Delete from the old place what the new one has."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy archive and images to another place, and compare each copy with what was copied.
+
+    Work goes on meanwhile. A run that was stopped goes on where it was; another run copies what
+    has come since. Nothing is deleted unless that is asked for.
+    """
+    settings = flags_of(context).load()
+    route = _route(settings, to)
+    if delete_source and not route.arrived:
+        raise NotAllowed(
+            "responses are still read from the old place alone",
+            hint="Set archive_url to the new place and archive_old_url to the old one first.",
+        )
+    done = run(_migrate(settings, route, delete_source=delete_source, shown=not as_json))
+    if as_json:
+        show_json(done.as_json())
+    else:
+        _show(done)
+    if done.missing:
+        raise typer.Exit(FAILED)
+
+
+def _route(settings: Settings, to: str) -> Route:
+    from forager.archive.options import archive_options, place_name, place_of
+
+    options = archive_options(settings)
+    target = place_of(to, settings)
+    name = place_name(target)
+    if name != place_name(options.place):
+        return Route(options.place, target, name, arrived=False)
+    if options.old_place is None or place_name(options.old_place) == name:
+        raise InvalidInput(
+            f"the archive is at {target} already",
+            hint="Set archive_old_url to the place where it was before.",
+        )
+    return Route(options.old_place, target, name, arrived=True)
+
+
+async def _migrate(
+    settings: Settings, route: Route, *, delete_source: bool, shown: bool
+) -> Migration:
+    from forager.archive.migration import Move
+    from forager.archive.storage import open_storage
+    from forager.catalog.images.files import image_files_at
+    from forager.catalog.images.migration import ImageMove
+    from forager.db.database import open_database
+
+    source, target = open_storage(route.source), open_storage(route.target)
+    old_images, new_images = image_files_at(route.source), image_files_at(route.target)
+    async with open_database(settings, name="forager cli") as database:
+        pages = Move(database, source, target, route.name)
+        with Steps("segments", await pages.count(), shown=shown) as steps:
+            moved = await pages.run(steps.show)
+        images = ImageMove(database, old_images, new_images, route.name)
+        with Steps("images", await images.count(), shown=shown) as steps:
+            moved_images = await images.run(steps.show)
+        deleted = None
+        if delete_source:
+            deleted = await pages.delete_source() + await images.delete_source()
+    return Migration(route, moved, moved_images, deleted)
+
+
+def _show(done: Migration) -> None:
+    for name in done.missing[:SHOWN]:
+        say(f"{name}: rows refer to it, and it is in neither place", "red")
+    pages, images = done.pages, done.images
+    say(
+        f"{counted(pages.copied, 'segment')} ({size_in_words(pages.bytes)}) and"
+        f" {counted(images.copied, 'image')} ({size_in_words(images.bytes)}) copied to"
+        f" {done.route.target}; {pages.found + images.found} were there already."
+    )
+    if done.deleted is not None:
+        say(f"{counted(done.deleted, 'file')} deleted from {done.route.source}.")
+    if pages.waiting:
+        note(f"{counted(pages.waiting, 'segment')} may still be written to: run this again later.")
+    if not done.route.arrived:
+        note(
+            f"To use the copy, set FORAGER_ARCHIVE_URL={done.route.target} and"
+            f" FORAGER_ARCHIVE_OLD_URL={done.route.source} for all processes, start them again,"
+            " and run this once more."
+        )
+    elif done.complete:
+        note("Everything is there: FORAGER_ARCHIVE_OLD_URL can be unset.")
