@@ -19,6 +19,7 @@ from forager.api.origins import Origins, names_of
 from forager.api.problems import answer_with_problem
 from forager.api.request_id import RequestIds
 from forager.api.routes import (
+    analytics,
     crawls,
     documents,
     errors,
@@ -54,6 +55,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     tasks.router,
     errors.router,
     parsers.router,
+    analytics.router,
     webhooks.router,
     network.router,
     keys.router,

@@ -89,6 +89,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "webhooks test": ("POST /webhooks/{webhook_id}/test",),
     "webhooks deliveries": ("GET /webhooks/{webhook_id}/deliveries",),
     "webhooks retry": ("POST /webhooks/{webhook_id}/retry",),
+    "analytics list": ("GET /analytics",),
+    "analytics run": ("GET /analytics/answer",),
     "parsers list": ("GET /parsers",),
     "parsers rates": ("GET /parsers/rates",),
     "parsers rollout": ("POST /parsers/{name}/rollout",),
@@ -106,6 +108,7 @@ LOCAL = frozenset({
     "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
     "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
     "db backup", "db restore",
+    "analytics sync",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
 })  # fmt: skip
 

@@ -64,6 +64,7 @@ COMMANDS = {
     "webhooks": "webhooks:app",
     "parsers": "parsers:app",
     "keys": "keys:app",
+    "analytics": "analytics:app",
     "archive": "archive:app",
     "db": "db:app",
     "config": "config:app",

@@ -17,6 +17,7 @@ from forager.web.errors import error_page
 from forager.web.live import Streams
 from forager.web.rendering import STATIC
 from forager.web.routes import (
+    analytics,
     audit,
     domains,
     errors,
@@ -58,6 +59,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     proxies.router,
     parsers.router,
     audit.router,
+    analytics.router,
     events.router,
     webhooks.router,
     workers.router,

@@ -1,0 +1,93 @@
+"""Rows of a dataset as Parquet files, one for each month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from forager.analytics.dataset import Dataset, Kind
+from forager.analytics.lake import place_for, sync_folder
+from forager.analytics.manifest import BEGINNING, LakeFile, Position
+from forager.archive.wholefile import whole_file
+from forager.parquet import CountingFile, load_pyarrow
+
+# what is parsed at a time; a row is far smaller
+_BLOCK = 16 << 20
+
+
+def read_rows(dataset: Dataset, file: BinaryIO) -> Any:
+    """CSV as PostgreSQL writes it, as a table: nothing is NULL, and "" is an empty text."""
+    csv = load_pyarrow("pyarrow.csv")
+    schema = schema_of(dataset)
+    raw = {
+        name: load_pyarrow("pyarrow").int64() if kind is Kind.TIME else schema.field(name).type
+        for name, kind in dataset.columns.items()
+    }
+    table = csv.read_csv(
+        file,
+        csv.ReadOptions(column_names=list(raw), block_size=_BLOCK),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(
+            column_types=raw,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return table.cast(schema)
+
+
+def last_position(table: Any) -> Position:
+    return Position(_moment(table, -1), table["id"][-1].as_py())
+
+
+def by_month(table: Any) -> Iterator[tuple[str, Any]]:
+    """The table, whose rows are in the order of their times, cut where a month begins."""
+    compute = load_pyarrow("pyarrow.compute")
+    while table.num_rows:
+        first = _moment(table, 0)
+        # four days after the 28th are in the next month, whatever the month
+        later = (first.replace(day=28) + timedelta(days=4)).replace(
+            day=1, hour=0, minute=0, second=0, microsecond=0
+        )
+        end = load_pyarrow("pyarrow").scalar(later, table["at"].type)
+        count = compute.sum(compute.less(table["at"], end)).as_py()
+        yield f"{first:%Y-%m}", table.slice(0, count)
+        table = table.slice(count)
+
+
+def write_file(
+    folder: Path, dataset: str, month: str, number: int, tables: Sequence[Any]
+) -> LakeFile:
+    """One file, complete and on the disk before anybody can name it."""
+    place = place_for(folder, dataset, month, number)
+    parquet = load_pyarrow("pyarrow.parquet")
+    with whole_file(place, overwrite=True) as file:
+        counted = CountingFile(file)
+        with parquet.ParquetWriter(counted, tables[0].schema, compression="zstd") as writer:
+            for table in tables:
+                writer.write_table(table)
+    sync_folder(place.parent)
+    rows = sum(table.num_rows for table in tables)
+    return LakeFile(dataset, month, str(place.relative_to(folder)), rows, size=place.stat().st_size)
+
+
+def schema_of(dataset: Dataset) -> Any:
+    arrow = load_pyarrow("pyarrow")
+    types = {
+        Kind.INT: arrow.int64(),
+        Kind.FLOAT: arrow.float64(),
+        Kind.MONEY: arrow.decimal128(14, 4),
+        Kind.RATING: arrow.decimal128(3, 2),
+        Kind.TEXT: arrow.string(),
+        Kind.TIME: arrow.timestamp("us", tz="UTC"),
+    }
+    return arrow.schema([(name, types[kind]) for name, kind in dataset.columns.items()])
+
+
+def _moment(table: Any, row: int) -> datetime:
+    # not `as_py()`: it would need the names of zones, which not every system has
+    microseconds: int = table["at"][row].value
+    return (BEGINNING + timedelta(microseconds=microseconds)).astimezone(UTC)

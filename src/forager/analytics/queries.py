@@ -1,0 +1,106 @@
+"""Questions that are ready to be asked, in ClickHouse's SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+from forager.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Datasets stand in braces, and are put in place by the engine; `days` and `rows` as well."""
+
+    name: str
+    about: str
+    sql: LiteralString
+
+
+PRICE_CHANGES = Query(
+    "price-changes",
+    "Changes of prices by brand: how many, up or down, and by how much.",
+    """
+    WITH offers AS (
+        SELECT product_id, at, price, currency,
+               lagInFrame(price) OVER history AS old_price,
+               lagInFrame(currency) OVER history AS old_currency
+          FROM {price_history}
+        WINDOW history AS (PARTITION BY product_id ORDER BY at, id
+                           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    ), changes AS (
+        SELECT product_id, toFloat64(price) AS new, toFloat64(old_price) AS old,
+               (new - old) / old * 100 AS percent
+          FROM offers
+         WHERE at >= now() - INTERVAL {days} DAY AND price != old_price AND old_price > 0
+           AND coalesce(currency, '') = coalesce(old_currency, '')
+    )
+    SELECT coalesce(p.brand, '') AS brand,
+           count() AS changes,
+           uniqExact(c.product_id) AS products,
+           countIf(c.new > c.old) AS rises,
+           countIf(c.new < c.old) AS falls,
+           round(quantileExact(0.5)(assumeNotNull(c.percent)), 2) AS median_percent,
+           round(min(c.percent), 2) AS largest_fall_percent,
+           round(max(c.percent), 2) AS largest_rise_percent
+      FROM changes AS c
+      LEFT JOIN {products} AS p ON p.id = c.product_id
+     GROUP BY brand
+     ORDER BY changes DESC, brand
+     LIMIT {rows}
+    """,
+)
+
+CRAWL_COST = Query(
+    "crawl-cost",
+    "What crawling costs by domain and proxy: requests, failures, bytes, time.",
+    """
+    SELECT coalesce(domain, '') AS domain,
+           coalesce(proxy, 'direct') AS proxy,
+           count() AS requests,
+           countIf(outcome NOT IN ('ok', 'unchanged')) AS failures,
+           round(failures / requests * 100, 2) AS failed_percent,
+           sum(coalesce(size, 0)) AS bytes,
+           round(avg(duration_ms)) AS mean_ms,
+           uniqExact(task_id) AS tasks
+      FROM {pages}
+     WHERE at >= now() - INTERVAL {days} DAY AND outcome NOT IN ('rested', 'withdrawn', 'lost')
+     GROUP BY domain, proxy
+     ORDER BY requests DESC, domain, proxy
+     LIMIT {rows}
+    """,
+)
+
+PARSER_QUALITY = Query(
+    "parser-quality",
+    "How well each version of each parser reads, day by day.",
+    """
+    SELECT toString(toDate(at)) AS day,
+           assumeNotNull(parser) AS parser,
+           assumeNotNull(parser_version) AS version,
+           assumeNotNull(role) AS role,
+           count() AS pages,
+           countIf(outcome = 'ok') AS ok,
+           countIf(outcome = 'suspect') AS suspect,
+           countIf(outcome = 'incomplete') AS incomplete,
+           countIf(outcome = 'failed') AS failed,
+           round(ok / pages * 100, 2) AS ok_percent,
+           round(avg(confidence), 3) AS mean_confidence
+      FROM {extractions}
+     WHERE at >= now() - INTERVAL {days} DAY
+     GROUP BY day, parser, version, role
+     ORDER BY day DESC, pages DESC, parser, version, role
+     LIMIT {rows}
+    """,
+)
+
+QUERIES = {query.name: query for query in (PRICE_CHANGES, CRAWL_COST, PARSER_QUALITY)}
+
+
+def query_named(name: str) -> Query:
+    found = QUERIES.get(name)
+    if found is None:
+        raise NotFound(
+            f"there is no question {name!r}", hint="`forager analytics list` shows those there are."
+        )
+    return found

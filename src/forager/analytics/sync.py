@@ -1,0 +1,151 @@
+"""Bring the lake up to date: read what is new, write it to files, replace the manifest."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from forager.analytics import store
+from forager.analytics.dataset import DATASETS, Dataset
+from forager.analytics.files import by_month, last_position, read_rows, write_file
+from forager.analytics.lake import lake_folder, remove_strays, sole_writer
+from forager.analytics.manifest import Manifest, read_manifest, write_manifest
+from forager.analytics.merging import crowded, forgotten, merged
+from forager.db.database import Database
+from forager.errors import NotAllowed
+from forager.parquet import load_pyarrow
+from forager.settings import Settings
+
+# rows in memory at a time, and in one file at most
+CHUNK = 200_000
+# CSV of a chunk that is larger goes to the disk
+_IN_MEMORY = 64 << 20
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a sync did: new rows by dataset, and the time before which nothing is missing."""
+
+    rows: dict[str, int]
+    files: int
+    complete_until: datetime
+    folder: Path
+
+
+async def sync(
+    database: Database,
+    settings: Settings,
+    progress: Progress = lambda _: None,
+    *,
+    chunk: int = CHUNK,
+) -> Synced:
+    """Copy what is new to the lake. Killed anywhere, the next one goes on from the last chunk."""
+    load_pyarrow("pyarrow")  # before anything is made
+    folder = lake_folder(settings)
+    with sole_writer(folder):
+        manifest = await _opened(database, folder)
+        horizon = await _horizon(database)
+        rows: dict[str, int] = {}
+        for dataset in DATASETS:
+            had = _rows_of(manifest, dataset)
+            manifest = await _sync(database, folder, manifest, dataset, horizon, chunk, progress)
+            rows[dataset.name] = _rows_of(manifest, dataset) - had
+        manifest = await asyncio.to_thread(_finish, folder, manifest, horizon)
+    return Synced(rows, len(manifest.files), horizon, folder)
+
+
+async def _opened(database: Database, folder: Path) -> Manifest:
+    async with database.connection() as connection:
+        identity = await store.select_identity(connection)
+    manifest = read_manifest(folder) or Manifest(identity)
+    if manifest.database != identity:
+        raise NotAllowed(
+            f"the lake in {folder} was made from another database",
+            hint="Move the folder away to begin a new lake.",
+        )
+    manifest = forgotten(manifest, datetime.now(UTC))
+    write_manifest(folder, manifest)
+    remove_strays(folder, manifest)
+    return manifest
+
+
+async def _horizon(database: Database) -> datetime:
+    """Asked before the rows are: whoever has committed by now is seen by every later question."""
+    async with database.connection() as connection:
+        horizon = await store.select_horizon(connection)
+    if horizon.hidden:
+        raise NotAllowed(
+            "sessions of other users are open in the database, and what they write is hidden",
+            hint="Let an administrator run: GRANT pg_read_all_stats TO the user of Forager.",
+        )
+    return horizon.at
+
+
+async def _sync(
+    database: Database,
+    folder: Path,
+    manifest: Manifest,
+    dataset: Dataset,
+    horizon: datetime,
+    chunk: int,
+    progress: Progress,
+) -> Manifest:
+    while True:
+        table = await _next_rows(database, manifest, dataset, horizon, chunk)
+        if table is None:
+            return manifest
+        manifest = await asyncio.to_thread(_add, folder, manifest, dataset, table)
+        progress(table.num_rows)
+        if table.num_rows < chunk:
+            return manifest
+
+
+async def _next_rows(
+    database: Database, manifest: Manifest, dataset: Dataset, horizon: datetime, chunk: int
+) -> Any:
+    """The next rows as a table; None if there are none."""
+    position = manifest.position(dataset.name)
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+        async with database.connection() as connection:
+            await store.copy_rows(
+                connection,
+                dataset.name,
+                file,  # type: ignore[arg-type]
+                after=(position.at, position.id),
+                before=horizon,
+                limit=chunk,
+            )
+        if file.tell() == 0:
+            return None
+        file.seek(0)
+        return await asyncio.to_thread(read_rows, dataset, file)  # type: ignore[arg-type]
+
+
+def _add(folder: Path, manifest: Manifest, dataset: Dataset, table: Any) -> Manifest:
+    """Write the rows, then the manifest that names them: that is the commit."""
+    files = tuple(
+        write_file(folder, dataset.name, month, manifest.next_file + number, [part])
+        for number, (month, part) in enumerate(by_month(table))
+    )
+    manifest = manifest.extended(files, dataset.name, last_position(table))
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _finish(folder: Path, manifest: Manifest, horizon: datetime) -> Manifest:
+    for files in list(crowded(manifest)):
+        manifest = merged(folder, manifest, files, datetime.now(UTC))
+    manifest = replace(manifest, complete_until=horizon)
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def _rows_of(manifest: Manifest, dataset: Dataset) -> int:
+    return sum(file.rows for file in manifest.of(dataset.name))

@@ -1,0 +1,58 @@
+"""Questions before there is anything to ask, and questions that nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from forager.analytics import engine
+from forager.analytics.answers import answer, list_queries
+from forager.analytics.dataset import DATASETS
+from forager.analytics.manifest import Manifest
+from forager.analytics.sources import sources_of
+from forager.analytics.sync import sync
+from forager.cli.main import run
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+
+
+async def test_without_a_lake_there_is_nothing(settings: Settings) -> None:
+    for query in list_queries():
+        found = await answer(settings, query.name)
+        assert (found.rows, found.complete_until, found.is_cut) == ((), None, False)
+
+
+async def test_only_known_questions_in_sane_numbers(settings: Settings) -> None:
+    with pytest.raises(NotFound, match="no question"):
+        await answer(settings, "'; DROP TABLE")
+    for days in (0, -1, 10**6):
+        with pytest.raises(InvalidInput, match="days"):
+            await answer(settings, "price-changes", days=days)
+    with pytest.raises(InvalidInput, match="limit"):
+        await answer(settings, "price-changes", limit=0)
+
+
+async def test_what_is_missing_is_named(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sync(database, settings)
+    monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    with pytest.raises(InvalidInput, match="chdb") as caught:
+        await answer(settings, "price-changes")
+    assert "forager-crawler[analytics]" in str(caught.value.hint)
+
+
+def test_every_question_is_put_together() -> None:
+    sources = sources_of(Manifest("none"))
+    assert sources.keys() == {each.name for each in DATASETS}
+    for query in list_queries():
+        assert "{" not in query.sql.format(days=1, rows=1, **sources)
+
+
+def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analytics", "list"]) == 0
+    assert "parser-quality" in capsys.readouterr().out
+    assert run(["analytics", "run", "crawl-cost"]) == 0
+    assert "forager analytics sync" in capsys.readouterr().err
+    assert run(["analytics", "run", "nothing"]) != 0
+    assert "forager analytics list" in capsys.readouterr().err

@@ -1,0 +1,33 @@
+"""Questions to the lake over HTTP, before there is a lake."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.client import Api
+from forager.api.analysis import ANALYSES
+
+
+async def test_questions_are_listed_and_asked(api: Api) -> None:
+    listed = (await api.get("/api/analytics")).json["queries"]
+    assert {each["name"] for each in listed} == {"price-changes", "crawl-cost", "parser-quality"}
+    for each in listed:
+        found = (await api.get(f"/api/analytics/answer?query={each['name']}&days=7")).json
+        assert (found["name"], found["days"], found["rows"]) == (each["name"], 7, [])
+        assert found["complete_until"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("", 422), ("query=nothing", 404), ("query=crawl-cost&days=0", 422),
+     ("query=crawl-cost&limit=0", 422), ("query=crawl-cost&days=x", 422)],
+)  # fmt: skip
+async def test_what_cannot_be_asked(api: Api, asked: str, status: int) -> None:
+    assert (await api.get(f"/api/analytics/answer?{asked}")).status == status
+
+
+async def test_only_a_few_at_a_time(api: Api) -> None:
+    with ANALYSES.taken(), ANALYSES.taken():
+        refused = await api.get("/api/analytics/answer?query=crawl-cost")
+    assert refused.status == 429
+    assert refused.headers["Retry-After"]

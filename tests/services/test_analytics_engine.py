@@ -1,0 +1,145 @@
+"""The ready-made questions, answered by ClickHouse itself: chdb over the lake's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forager.analytics.answers import Answer, answer
+from forager.analytics.dataset import DATASETS
+from forager.analytics.engine import ask_chdb
+from forager.analytics.lake import lake_folder
+from forager.analytics.manifest import read_manifest
+from forager.analytics.sources import sources_of
+from forager.analytics.sync import sync
+from forager.db.database import Database
+from forager.errors import ForagerError, NotAllowed
+from forager.settings import Settings
+
+SHOP = """
+    INSERT INTO domains (domain_name, base_url) VALUES ('shop.example', 'https://shop.example');
+    INSERT INTO proxies (proxy_url, proxy_port) VALUES ('proxy.example', 8080);
+    INSERT INTO products (domain_id, url, url_hash, product_name, brand, content_hash, parser,
+                          parser_version, updated_at)
+    SELECT d.id, 'https://shop.example/' || n, sha256(n::text::bytea), 'Lamp ' || n,
+           CASE WHEN n <= 2 THEN 'Lumen' ELSE 'O''Neill, "&" Söhne' END, '', 'generic', '1',
+           now() - interval '1 day'
+      FROM domains d, generate_series(1, 3) AS n
+     ORDER BY n;
+    INSERT INTO price_history (product_id, price, currency, recorded_at)
+    SELECT p.id, c.price, c.currency, now() - c.days * interval '1 day'
+      FROM products p
+      JOIN (VALUES (1, 100, 'EUR', 5), (1, 110, 'EUR', 4), (1, 55, 'EUR', 3), (1, 55, 'EUR', 2),
+                   (2, 10, 'EUR', 90), (2, 20, 'EUR', 80), (2, 20, 'USD', 2), (2, NULL, 'USD', 1),
+                   (3, 50, NULL, 5), (3, 60, NULL, 1)) AS c (number, price, currency, days)
+        ON p.product_name = 'Lamp ' || c.number;
+    INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, proxy_id,
+                               duration_ms, size, finished_at)
+    SELECT n, d.id, 'download', 1, 1,
+           (ARRAY['ok', 'unchanged', 'failed', 'rested'])[n % 4 + 1],
+           CASE WHEN n % 2 = 0 THEN p.id END, 100, 1000, now() - interval '1 day'
+      FROM domains d, proxies p, generate_series(1, 8) AS n;
+    INSERT INTO extractions (task_id, domain_id, url, parser, parser_version, outcome, confidence,
+                             created_at)
+    SELECT n, d.id, 'https://shop.example/' || n, 'generic', '1',
+           CASE WHEN n = 1 THEN 'failed' ELSE 'ok' END, CASE WHEN n > 1 THEN 0.5 END,
+           date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 day'
+      FROM domains d, generate_series(1, 4) AS n;
+"""
+
+
+@pytest.fixture
+async def folder(database: Database, settings: Settings) -> Path:
+    """A lake with a shop in it."""
+    async with database.connection() as connection:
+        for statement in SHOP.split(";\n"):
+            if statement.strip():
+                await connection.execute(statement.encode())
+    await sync(database, settings, chunk=3)
+    return lake_folder(settings)
+
+
+def by_first(found: Answer) -> dict[str, dict[str, object]]:
+    return {str(row[0]): dict(zip(found.columns, row, strict=True)) for row in found.rows}
+
+
+@pytest.mark.usefixtures("folder")
+async def test_price_changes_by_brand(settings: Settings) -> None:
+    found = by_first(await answer(settings, "price-changes", days=30))
+    assert found.keys() == {"Lumen", 'O\'Neill, "&" Söhne'}
+    # same prices, other currencies, and prices that are not known are no changes
+    lumen = found["Lumen"]
+    assert (lumen["changes"], lumen["products"], lumen["rises"], lumen["falls"]) == (2, 1, 1, 1)
+    assert (lumen["largest_fall_percent"], lumen["largest_rise_percent"]) == (-50, 10)
+    assert found['O\'Neill, "&" Söhne']["median_percent"] == 20
+    longer = by_first(await answer(settings, "price-changes", days=365))
+    assert longer["Lumen"]["changes"] == 3
+
+
+@pytest.mark.usefixtures("folder")
+async def test_crawl_cost_by_domain_and_proxy(settings: Settings) -> None:
+    found = await answer(settings, "crawl-cost")
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    told = [(row["domain"], row["proxy"], row["requests"], row["failures"]) for row in rows]
+    assert told == [
+        ("shop.example", "http://proxy.example:8080", 4, 2),
+        ("shop.example", "direct", 2, 0),
+    ]
+    assert rows[0]["bytes"] == 4000
+
+
+@pytest.mark.usefixtures("folder")
+async def test_parser_quality_day_by_day(settings: Settings) -> None:
+    found = await answer(settings, "parser-quality")
+    [row] = [dict(zip(found.columns, each, strict=True)) for each in found.rows]
+    assert (row["parser"], row["pages"], row["ok"], row["failed"]) == ("generic", 4, 3, 1)
+    assert (row["ok_percent"], row["mean_confidence"]) == (75, 0.5)
+
+
+@pytest.mark.usefixtures("folder")
+async def test_a_cut_answer_says_so(settings: Settings) -> None:
+    found = await answer(settings, "crawl-cost", limit=1)
+    assert (len(found.rows), found.is_cut) == (1, True)
+
+
+async def test_the_newest_version_of_a_product_counts(
+    folder: Path, database: Database, settings: Settings
+) -> None:
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE products SET brand = 'New', updated_at = now() - interval '1 hour'"
+        )
+    await sync(database, settings)
+    assert by_first(await answer(settings, "price-changes")).keys() == {"New"}
+
+
+async def test_every_dataset_has_as_many_rows_as_the_manifest_says(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    sources = sources_of(manifest)
+    for dataset in DATASETS:
+        found = await ask_chdb(f"SELECT toString(count()) FROM {sources[dataset.name]}", folder)
+        assert found["data"] == [[str(sum(file.rows for file in manifest.of(dataset.name)))]]
+
+
+async def test_an_empty_lake_is_answered_too(database: Database, settings: Settings) -> None:
+    await sync(database, settings)
+    for name in ("price-changes", "crawl-cost", "parser-quality"):
+        found = await answer(settings, name)
+        assert found.rows == ()
+        assert found.columns
+
+
+async def test_a_broken_file_is_an_error_and_not_an_answer(
+    folder: Path, settings: Settings
+) -> None:
+    for path in folder.glob("pages/*/*.parquet"):
+        path.write_bytes(b"PAR1 not quite")
+    with pytest.raises(ForagerError, match="cannot be read"):
+        await answer(settings, "crawl-cost")
+
+
+async def test_what_takes_too_long_is_stopped(folder: Path) -> None:
+    with pytest.raises(NotAllowed, match="longer"):
+        await ask_chdb("SELECT sum(number) FROM numbers(1000000000000)", folder, longest=1)
