@@ -45,6 +45,19 @@ async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.Monk
     assert await kept.get("b", counting.make) == 2
 
 
+async def test_what_is_given_again_says_since_when(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Remembered()
+    counting.go.set()
+    assert (await kept.look("a", counting.make)).at is None
+    monkeypatch.setattr(remembered, "CHEAP", 0.0)
+    monkeypatch.setattr(remembered, "REST", 1e9)
+    first = await kept.look("a", counting.make)
+    assert first.at is not None
+    assert await kept.look("a", counting.make) is first
+
+
 async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
     kept = Remembered()
     asking = [asyncio.create_task(kept.get("a", counting.make)) for _ in range(5)]

@@ -34,10 +34,19 @@ class WaitingTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TasksNow:
+    """How tasks stand at this moment; cheap to read, however many there are."""
+
+    any_tasks: bool
+    # what holds all tasks, if something does
+    hold: str | None
+    no_scheduler: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskActivity:
     """One number for each minute, the oldest first and the present one last."""
 
-    any_tasks: bool
     attempts: list[float]
     failed: list[float]
     backlog: list[float]
@@ -45,9 +54,6 @@ class TaskActivity:
     waiting: list[WaitingTasks]
     errors: list[tuple[str, int]]
     errors_are_cut: bool
-    # what holds all tasks, if something does
-    hold: str | None
-    no_scheduler: bool
 
     @property
     def total_waiting(self) -> int:
@@ -62,16 +68,22 @@ class TaskActivity:
         return min((each.oldest for each in self.waiting if each.oldest), default=None)
 
 
+async def tasks_now(database: Database) -> TasksNow:
+    async with database.connection() as connection:
+        control = await store.select_control(connection)
+    return TasksNow(
+        any_tasks=control.any_tasks, hold=control.hold, no_scheduler=_is_silent(control)
+    )
+
+
 async def task_activity(database: Database, *, minutes: int = 60) -> TaskActivity:
     """Read a bounded part of the tables; what is larger is estimated, or said to be cut."""
     async with database.transaction() as connection:
-        control = await store.select_control(connection)
         attempts = await store.sample_attempts(connection, minutes=minutes, sample=SAMPLE)
         waits = await store.sample_waits(connection, minutes=minutes, sample=SAMPLED_TASKS)
         found = await store.count_waiting(connection, minutes=minutes, most=MOST_WAITING)
         errors = await store.count_error_kinds(connection, minutes=minutes, most=MOST_ERRORS)
     return TaskActivity(
-        any_tasks=control.any_tasks,
         attempts=_by_minute([(each.ago, each.ended) for each in attempts], minutes),
         failed=_by_minute([(each.ago, each.failed) for each in attempts], minutes),
         backlog=backlog_over_time(
@@ -84,8 +96,6 @@ async def task_activity(database: Database, *, minutes: int = 60) -> TaskActivit
         waiting=[_in_state(state, found) for state in STATES],
         errors=errors,
         errors_are_cut=sum(count for _, count in errors) >= MOST_ERRORS,
-        hold=control.hold,
-        no_scheduler=_is_silent(control),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from forager.api.remembered import Remembrance
 from forager.web.forms import Form, parse_form
 from forager.web.visit import Visit
 
@@ -28,7 +29,12 @@ def with_query(visit: Visit, **changes: str) -> str:
     return f"{visit.request.url.path}?{urlencode(fields)}" if fields else visit.request.url.path
 
 
-async def remembered(visit: Visit, make: Callable[[], Awaitable[Any]]) -> Any:
-    """What a page shows, kept for as long as its cost deserves; only for what all may see."""
-    key = (visit.request.url.path, str(visit.request.query_params))
-    return await visit.here.remembered.get(key, make)
+async def remembered(
+    visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object
+) -> Remembrance:
+    """What a page shows, kept for as long as its cost deserves; only for what all may see.
+
+    `stand` is what is cheap to read and tells that the rest has changed: then it is made anew.
+    """
+    key = (visit.request.url.path, str(visit.request.query_params), *stand)
+    return await visit.here.remembered.look(key, make)

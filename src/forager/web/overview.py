@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from forager.access.scope import Scope
-from forager.catalog.activity import TaskActivity, task_activity
+from forager.catalog.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.catalog.dead_letters import count_letters, letter_filter
 from forager.crawl.pace import Pace, failures_of, pace_of
 from forager.crawl.report import CrawlReport, crawl_reports
@@ -48,27 +49,25 @@ class Failures:
         return self.urls + self.attempts
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlActivity:
+    """What crawls did in the last hour."""
+
+    history: QueueHistory
+    pace: Pace
+    errors: list[tuple[str, int]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    counts: dict[Status, int]
-    pending: list[StateCount]
-    running: list[CrawlReport]
+class LastHour:
+    """What is counted over many rows, and therefore now and then on a large database."""
+
     history: QueueHistory
     pace: Pace
     tasks: TaskActivity
     failures: list[Failures]
-    workers: int | None
-    attention: list[Attention]
-    has_sources: bool
-
-    @property
-    def is_new(self) -> bool:
-        """Nothing was ever done here."""
-        return not (self.has_sources or self.tasks.any_tasks or any(self.counts.values()))
-
-    @property
-    def pages_left(self) -> int:
-        return sum(state.total_pending for state in self.pending)
+    # since when it is shown as it is; None: it is new
+    at: datetime | None
 
     @property
     def rate(self) -> float:
@@ -81,39 +80,88 @@ class Overview:
         return sum(self.tasks.attempts[-2:]) / 120
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """How things stand now, read anew each time, beside the last hour with its own time."""
+
+    counts: dict[Status, int]
+    pending: list[StateCount]
+    running: list[CrawlReport]
+    tasks: TasksNow
+    workers: int | None
+    attention: list[Attention]
+    has_sources: bool
+    hour: LastHour
+
+    @property
+    def is_new(self) -> bool:
+        """Nothing was ever done here."""
+        return not (self.has_sources or self.tasks.any_tasks or any(self.counts.values()))
+
+    @property
+    def pages_left(self) -> int:
+        return sum(state.total_pending for state in self.pending)
+
+
 async def load_overview(visit: Visit) -> Overview:
-    """The overview of whoever visits; one that took long to make is shown for longer."""
-    key = ("overview", visit.caller.sees_only, visit.caller.scope)
-    found: Overview = await visit.here.remembered.get(key, lambda: _load(visit))
-    return found
-
-
-async def _load(visit: Visit) -> Overview:
+    """The overview of whoever visits."""
     here, owner = visit.here, visit.caller.sees_only
     counts = await here.queue.counts(user_id=owner)
-    running = await here.queue.list_jobs(
-        statuses=[Status.PROCESSING], user_id=owner, limit=SHOWN_RUNNING
-    )
-    reports = await crawl_reports(here.database, [job.id for job in running.items])
-    recent = await recent_jobs(here.database, minutes=MINUTES, user_id=owner)
     sources = await list_sources(here.database, user_id=owner, limit=1)
-    tasks = await _tasks(visit)
+    tasks = await tasks_now(here.database)
+    hour = await _last_hour(visit)
     return Overview(
         counts=counts,
         pending=await here.queue.pending_work(user_id=owner),
-        running=[reports[job.id] for job in running.items if job.id in reports],
-        history=await queue_history(
-            here.database,
-            active=sum(counts[status] for status in ACTIVE),
-            minutes=MINUTES,
-            user_id=owner,
-        ),
-        pace=await _pace(visit, recent),
+        running=await _running(visit),
         tasks=tasks,
-        failures=by_kind(await failures_of(here.database, recent), tasks.errors),
         workers=await _workers(visit),
-        attention=[*await attention(visit, counts), *_held_tasks(visit, tasks)],
+        attention=[
+            *await attention(visit, counts),
+            *_held_tasks(visit, tasks, hour.tasks.total_waiting),
+        ],
         has_sources=bool(sources.items),
+        hour=hour,
+    )
+
+
+async def _running(visit: Visit) -> list[CrawlReport]:
+    running = await visit.here.queue.list_jobs(
+        statuses=[Status.PROCESSING], user_id=visit.caller.sees_only, limit=SHOWN_RUNNING
+    )
+    reports = await crawl_reports(visit.here.database, [job.id for job in running.items])
+    return [reports[job.id] for job in running.items if job.id in reports]
+
+
+async def _last_hour(visit: Visit) -> LastHour:
+    here, owner = visit.here, visit.caller.sees_only
+
+    async def of_tasks() -> TaskActivity:
+        return await task_activity(here.database, minutes=MINUTES)
+
+    crawled = await here.remembered.look(("crawls", owner), lambda: _crawl_activity(visit))
+    # the same for everybody: tasks belong to nobody
+    worked = await here.remembered.look("task activity", of_tasks)
+    crawls: CrawlActivity = crawled.answer
+    tasks: TaskActivity = worked.answer
+    return LastHour(
+        history=crawls.history,
+        pace=crawls.pace,
+        tasks=tasks,
+        failures=by_kind(crawls.errors, tasks.errors),
+        at=min((each.at for each in (crawled, worked) if each.at), default=None),
+    )
+
+
+async def _crawl_activity(visit: Visit) -> CrawlActivity:
+    database, owner = visit.here.database, visit.caller.sees_only
+    counts = await visit.here.queue.counts(user_id=owner)
+    active = sum(counts[status] for status in ACTIVE)
+    recent = await recent_jobs(database, minutes=MINUTES, user_id=owner)
+    return CrawlActivity(
+        await queue_history(database, active=active, minutes=MINUTES, user_id=owner),
+        await _pace(visit, recent),
+        await failures_of(database, recent),
     )
 
 
@@ -136,22 +184,12 @@ def by_kind(urls: Iterable[tuple[str, int]], attempts: Iterable[tuple[str, int]]
     return sorted(found, key=lambda each: (-each.total, each.kind))
 
 
-async def _tasks(visit: Visit) -> TaskActivity:
-    """The same for everybody: tasks belong to nobody."""
-
-    async def read() -> TaskActivity:
-        return await task_activity(visit.here.database, minutes=MINUTES)
-
-    found: TaskActivity = await visit.here.remembered.get("task activity", read)
-    return found
-
-
-def _held_tasks(visit: Visit, tasks: TaskActivity) -> list[Attention]:
+def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     if not visit.may_operate or not tasks.any_tasks:
         return []
     if tasks.hold is not None:
         return [Attention(f"All tasks are {tasks.hold}", "/tasks")]
-    if tasks.no_scheduler and tasks.total_waiting:
+    if tasks.no_scheduler and waiting:
         return [Attention("Tasks are due, but no scheduler runs", "/workers", True)]
     return []
 

@@ -14,6 +14,8 @@ from forager.catalog import errors
 from forager.catalog.causes import ErrorType
 from forager.catalog.dead_letters import LetterFilter, LetterGroup
 from forager.catalog.errors import ErrorFilter
+from forager.catalog.store.errors import ErrorGroup
+from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, InvalidInput
 from forager.web.asking import asked, following, remembered
 from forager.web.formats import counted
@@ -47,7 +49,25 @@ class Cause:
 @page(router, "/errors")
 async def overview(visit: Reads) -> Page:
     form = asked(visit)
-    return Page("errors.html", await remembered(visit, lambda: _load(visit, form)))
+    groups = await remembered(visit, lambda: _groups(visit, form))
+    waiting = await letters.count_letters(visit.here.database, letters.letter_filter())
+    dead = await remembered(visit, lambda: _dead(visit), "letters", waiting)
+    return Page(
+        "errors.html",
+        {
+            "groups": groups.answer.items,
+            "groups_at": groups.at,
+            "next_url": following(visit, groups.answer.next_cursor),
+            "causes": by_cause(dead.answer),
+            "causes_at": dead.at,
+            "open_letters": waiting,
+            "causes_cut": len(dead.answer) == GROUPS,
+            "asked": form,
+            "types": list(ErrorType),
+            "ages": AGES,
+            "age": form.amount("hours", most=87600) or DAY,
+        },
+    )
 
 
 @page(router, "/errors/list")
@@ -102,23 +122,17 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
     raise InvalidInput("dead letters can be retried or dropped")
 
 
-async def _load(visit: Visit, form: Form) -> dict[str, object]:
-    database = visit.here.database
-    groups = await errors.group_errors(
-        database, _wanted(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+async def _groups(visit: Visit, form: Form) -> Found[ErrorGroup]:
+    return await errors.group_errors(
+        visit.here.database,
+        _wanted(form),
+        cursor=form.text("cursor") or None,
+        limit=PAGE_SIZE,
     )
-    dead = await letters.group_letters(database, letters.letter_filter(), limit=GROUPS)
-    return {
-        "groups": groups.items,
-        "next_url": following(visit, groups.next_cursor),
-        "causes": by_cause(dead),
-        "open_letters": await letters.count_letters(database, letters.letter_filter()),
-        "causes_cut": len(dead) == GROUPS,
-        "asked": form,
-        "types": list(ErrorType),
-        "ages": AGES,
-        "age": form.amount("hours", most=87600) or DAY,
-    }
+
+
+async def _dead(visit: Visit) -> list[LetterGroup]:
+    return await letters.group_letters(visit.here.database, letters.letter_filter(), limit=GROUPS)
 
 
 def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:

@@ -36,16 +36,16 @@ async def overview(visit: Reads) -> Page:
 
 
 def _rate(found: Overview) -> list[Series]:
-    pace, tasks = found.pace, found.tasks
+    pace, tasks = found.hour.pace, found.hour.tasks
     lines = [Series("URLs of crawls", pace.settled, "a")]
-    if tasks.any_tasks:
+    if found.tasks.any_tasks:
         lines.append(Series("attempts at tasks", tasks.attempts, "b"))
     failed = [a + b for a, b in zip(pace.failed, tasks.failed, strict=True)]
     return [*lines, Series("failed", failed, "d")] if any(failed) else lines
 
 
 def _backlog(found: Overview) -> list[Series]:
-    lines = [Series("unfinished jobs", found.history.active, "a")]
+    lines = [Series("unfinished jobs", found.hour.history.active, "a")]
     if found.tasks.any_tasks:
-        lines.append(Series("tasks that wait", found.tasks.backlog, "b"))
+        lines.append(Series("tasks that wait", found.hour.tasks.backlog, "b"))
     return lines

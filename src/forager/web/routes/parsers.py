@@ -29,7 +29,9 @@ Name = Annotated[str, Path(min_length=1, max_length=100)]
 
 @page(router, "/parsers")
 async def list_parsers(visit: Reads) -> Page:
-    return Page("parsers.html", await remembered(visit, lambda: _load(visit)))
+    plan = await load_plan(visit.here.database)
+    rates = await remembered(visit, lambda: _load(visit), repr(plan))
+    return Page("parsers.html", {**rates.answer, "at": rates.at, "undoable": _undoable(plan)})
 
 
 @action(router, "/parsers/{name}/rollout")
@@ -77,7 +79,6 @@ async def _load(visit: Visit) -> dict[str, object]:
     return {
         "parsers": found.parsers,
         "broken": found.broken,
-        "undoable": _undoable(await load_plan(visit.here.database)),
         "names": list(dict.fromkeys(each.name for each in found.parsers)),
         "versions": list(dict.fromkeys(each.version for each in found.parsers)),
         "rates": rates.items,

@@ -48,7 +48,7 @@ async def list_products(visit: Reads) -> Page:
     form = asked(visit)
     found, trouble = SearchPage([], None), None
     try:
-        found = await remembered(visit, lambda: _found(visit, form))
+        found = (await remembered(visit, lambda: _found(visit, form))).answer
     except (InvalidInput, NotFound) as error:
         trouble = error
     return Page(
