@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from forager.api.problems import Problem, problem_of
+from forager.api.problems import FieldProblem, Problem, problem_of
 from forager.logs import get_logger
+from forager.web.clicks import in_clicks
 from forager.web.notices import Notice
 from forager.web.rendering import bare_page
 from forager.web.visit import SignInNeeded
@@ -21,15 +23,29 @@ def answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, SignInNeeded):
         return _sign_in(request)
     if wants_fragment(request):
-        problem = problem_of(error)
+        problem = told_to_people(error)
         words = f"{_sentence(problem.detail)} {problem.fix or ''}".strip()
         trigger = Notice(words, "error").as_trigger()
         return Response(status_code=problem.status, headers={"HX-Trigger": trigger})
     return error_page(request, error)
 
 
-def error_page(request: Request, error: Exception) -> Response:
+def told_to_people(error: Exception) -> Problem:
+    """What happened, with what to click where others would be told what to type."""
     problem = problem_of(error)
+    told: dict[str, Any] = {"detail": in_clicks(problem.detail)}
+    if problem.fix is not None:
+        told["fix"] = in_clicks(problem.fix)
+    if problem.errors is not None:
+        told["errors"] = [
+            FieldProblem(field=each.field, message=in_clicks(each.message))
+            for each in problem.errors
+        ]
+    return problem.model_copy(update=told)
+
+
+def error_page(request: Request, error: Exception) -> Response:
+    problem = told_to_people(error)
     if problem.status == 500:
         log.error("a page failed", exc_info=error)
     return bare_page(request, "error.html", _values(problem), status=problem.status)

@@ -11,6 +11,8 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
+from forager.web.clicks import in_clicks
+
 MISSING = "\N{EN DASH}"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -159,4 +161,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "actor": actor,
     "event_kind": event_kind,
     "counted": counted,
+    "in_clicks": in_clicks,
 }
