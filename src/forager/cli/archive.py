@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.settings import Settings
 
-app = typer.Typer(help="The raw responses of crawls: look at them, check them, delete old ones.")
-
-app.command()(migrate)
+app = typer.Typer(
+    help="The raw responses of crawls: look at them, check them, move them, delete old ones."
+)
 
 Answer = TypeVar("Answer")
 Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
@@ -264,3 +264,6 @@ def _policy(
             max_bytes=None if max_size is None else parse_size(max_size),
         )
     return replace(policy, drop_references=not keep_referenced)
+
+
+app.command()(migrate)
