@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from api.client import Api
 from built_site import Crawls
@@ -65,3 +67,30 @@ async def keyed(address: str, database: Database) -> AsyncIterator[Keyed]:
 @pytest.fixture
 def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
     return Crawls(database, queue, settings)
+
+
+@pytest.fixture
+def noon(database_url: str) -> None:
+    """The database of this test has noon, whatever the time is: no day ends while it runs.
+
+    Statements that ask for `now()` get a time as far from the real one as noon was at the start.
+    """
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT extract(epoch FROM date_trunc('day', now(), 'UTC') + interval '12 hours'"
+            " - now())::float8, current_database()"
+        ).fetchone()
+        assert row is not None
+        shift, name = row
+        connection.execute("CREATE SCHEMA clock")
+        connection.execute(
+            sql.SQL(
+                "CREATE FUNCTION clock.now() RETURNS timestamptz STABLE LANGUAGE sql"
+                " RETURN pg_catalog.now() + {} * interval '1 second'"
+            ).format(sql.Literal(shift))
+        )
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} SET search_path = clock, pg_catalog, public").format(
+                sql.Identifier(name)
+            )
+        )

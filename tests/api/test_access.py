@@ -229,6 +229,7 @@ async def test_active_jobs_are_counted_exactly_however_many_ask_at_once(
     assert again == accepted | {"created": False}
 
 
+@pytest.mark.usefixtures("noon")
 async def test_pages_are_granted_within_the_quota_of_the_job_and_of_the_day(
     keyed: Keyed, database: Database, queue: Queue
 ) -> None:
