@@ -94,6 +94,13 @@ async def test_each_transaction_has_the_limits_of_its_client(
                 assert await limits(connection) == ["1min", "10s", "5s"]
 
 
+async def test_a_transaction_still_chooses_its_isolation(pooled: Database) -> None:
+    async with pooled.transaction() as connection:
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor = await connection.execute("SHOW transaction_isolation")
+        assert await cursor.fetchone() == ("repeatable read",)
+
+
 async def limits(connection: psycopg.AsyncConnection[tuple[str, ...]]) -> list[str]:
     cursor = await connection.execute(
         "SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),"
@@ -183,6 +190,26 @@ async def test_a_killed_worker_is_recovered_and_the_crawl_completes(
     assert [event.move for event in await queue.events(job_id)].count("claim") == 2
 
 
+async def test_tasks_go_through_the_pool_too(
+    pooled: Database,
+    pooled_settings: Settings,
+    pgbouncer: PgBouncer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure(pooled_settings, monkeypatch)
+
+    async def registered() -> bool:
+        return bool(await sql(pooled, "SELECT 1 FROM workers WHERE role = 'tasks'"))
+
+    async with asyncio.timeout(LIMIT):
+        with worker_process("--no-jobs"):
+            while not await registered():
+                await asyncio.sleep(0.05)
+            (worker_id,) = (await sql(pooled, "SELECT id FROM workers WHERE role = 'tasks'"))[0]
+            names = {client["application_name"] for client in pgbouncer.show("CLIENTS")}
+            assert f"forager tasks {worker_id}" in names
+
+
 def configure(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a command finds in its environment."""
     assert settings.database_url is not None
@@ -202,8 +229,8 @@ async def ask_for_crawl(queue: Queue, site: Site) -> UUID:
 
 
 @contextmanager
-def worker_process() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([FORAGER, "worker", "--no-tasks"])
+def worker_process(which: str = "--no-tasks") -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([FORAGER, "worker", which])
     try:
         yield process
     finally:

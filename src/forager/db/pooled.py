@@ -10,26 +10,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from psycopg import AsyncConnection, AsyncTransaction
-from psycopg.pq import TransactionStatus
+from psycopg import AsyncConnection, AsyncTransaction, sql
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
-_LIMIT = """
-SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),
-       set_config('idle_in_transaction_session_timeout', %s, true)
-"""
+LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
 class PooledConnection(AsyncConnection[TupleRow]):
     """A connection of which only transactions are one's own."""
 
-    _limits: tuple[str, str, str]
+    _limits: tuple[sql.Composed, ...]
 
     @classmethod
     async def open(cls, url: str, limits: tuple[int, int, int], **arguments: Any) -> Self:
-        """`limits`: milliseconds for a statement, a lock, and an idle moment in a transaction."""
+        """`limits`: milliseconds, in the order of LIMITS."""
         connection = await cls.connect(url, prepare_threshold=None, **arguments)
-        connection._limits = (str(limits[0]), str(limits[1]), str(limits[2]))
+        connection._limits = tuple(
+            sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), limit)
+            for name, limit in zip(LIMITS, limits, strict=True)
+        )
         return connection
 
     @asynccontextmanager
@@ -39,5 +39,13 @@ class PooledConnection(AsyncConnection[TupleRow]):
         outermost = self.info.transaction_status is TransactionStatus.IDLE
         async with super().transaction(savepoint_name, force_rollback) as transaction:
             if outermost:
-                await self.execute(_LIMIT, self._limits)
+                await self._set_limits()
             yield transaction
+
+    async def _set_limits(self) -> None:
+        """In one message. SET, and no query: the isolation level can still be chosen after it."""
+        if self.pgconn.pipeline_status is PipelineStatus.OFF:
+            await self.execute(sql.SQL("; ").join(self._limits))
+        else:  # which takes one statement at a time, and waits for none
+            for limit in self._limits:
+                await self.execute(limit)

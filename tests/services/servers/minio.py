@@ -103,5 +103,4 @@ class MinIO(Server):
 
 def _build(folder: Path) -> None:
     go = need_program("go", "the Go tools")
-    environment = {"GOBIN": str(folder), "CGO_ENABLED": "0"}
-    run([go, "install", f"github.com/minio/minio@{VERSION}"], environment)
+    run([go, "install", f"github.com/minio/minio@{VERSION}"], {"GOBIN": str(folder)})
