@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from archived_job import Settled, rows_of, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
-from forager.archive.audit import audit
+from forager.archive.audit import Finding, audit
 from forager.archive.bucket import open_bucket_store
 from forager.archive.errors import StorageAway
 from forager.archive.local import LocalStorage
@@ -72,8 +71,9 @@ async def let_time_pass(database: Database) -> None:
     await rows_of(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
 
 
-async def troubles(database: Database, storage: Storage) -> list[Any]:
-    return [found.troubles async for found in audit(database, storage) if found.troubles]
+async def troubles(database: Database, storage: Storage) -> list[Finding]:
+    """Not what the upkeep clears away, as the row of a segment whose upload was given up."""
+    return [found async for found in audit(database, storage) if not found.ok]
 
 
 # --- merging -------------------------------------------------------------------------------------

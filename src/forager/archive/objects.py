@@ -15,7 +15,7 @@ from forager.archive.bucket import (
     open_bucket_store,
     require_bucket,
 )
-from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists
+from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment
 from forager.errors import InvalidInput, NotFound
@@ -100,15 +100,25 @@ class ObjectSegment:
 
     async def _create(self, data: bytes) -> None:
         try:
-            if len(data) > IN_ONE_REQUEST:
-                await self._create_in_parts(data)
-            else:
-                with _errors(self.name):
-                    await self._store.put_async(self.name, data, mode="create")
+            await self._create_again(data)
         except SegmentExists:
             # a request whose answer got lost is sent again, and then meets what it made itself
             if not await self._holds(data):
                 raise
+
+    async def _create_again(self, data: bytes) -> None:
+        """The library does not repeat "fail if it exists" once a line broke; here it is safe."""
+        try:
+            await self._create_once(data)
+        except StorageAway:
+            await self._create_once(data)
+
+    async def _create_once(self, data: bytes) -> None:
+        if len(data) > IN_ONE_REQUEST:
+            await self._create_in_parts(data)
+        else:
+            with _errors(self.name):
+                await self._store.put_async(self.name, data, mode="create")
 
     async def _create_in_parts(self, data: bytes) -> None:
         """Parts know no "fail if it exists": a look before has to do, as no name is used twice."""
