@@ -1,4 +1,4 @@
-"""A sync in small steps that says after each one that it was made. Killed by the tests."""
+"""A sync in small steps; after each it waits to be told to go on, or killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from forager.settings import Settings
 async def main(url: str, home: str, chunk: int) -> None:
     settings = Settings(home=Path(home), database_url=SecretStr(url))
     async with Database(url, name="forager test") as database:
-        await sync(database, settings, lambda rows: print(rows, flush=True), chunk=chunk)
+        await sync(database, settings, wait, chunk=chunk)
+
+
+def wait(rows: int) -> None:
+    print(rows, flush=True)
+    sys.stdin.readline()
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ LOCAL = frozenset({
     "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
     "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
     "db backup", "db restore",
-    "analytics sync",
+    "analytics sync", "products archive", "products restore",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
 })  # fmt: skip
 

@@ -16,6 +16,7 @@ from forager.cli.audit import audit
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import console, note, show_json, show_page, silence_stdout
 from forager.cli.product_filters import filters_of, moment
+from forager.cli.products_archive import archive, restore
 from forager.cli.products_track import track
 from forager.cli.sources import Cursor, with_database
 from forager.cli.words import counted
@@ -39,6 +40,8 @@ app = typer.Typer(
 app.command("audit")(audit)
 
 app.command()(track)
+app.command("archive")(archive)
+app.command("restore")(restore)
 
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or URL.")]
 

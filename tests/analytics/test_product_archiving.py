@@ -1,0 +1,194 @@
+"""Products leave for files and come back as they were; killed anywhere, none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from analytics.lake_rows import add_prices, ids_in
+from catalog.rows import add_product
+from forager.analytics import archiving
+from forager.analytics.archiving import archive_folder, archive_products, restore_products
+from forager.analytics.lake import lake_folder
+from forager.analytics.sync import sync
+from forager.db.database import Database
+from forager.errors import ForagerError, InvalidInput
+from forager.parquet import load_pyarrow
+from forager.settings import Settings
+
+PROCESS = Path(__file__).with_name("archiving_process.py")
+
+
+async def add_unseen(database: Database, number: int) -> int:
+    """A product of long ago, with three more prices and an image that was stored."""
+    product_id = await add_product(database, number)
+    await add_prices(database, product_id, 3, ago="200 days")
+    async with database.transaction() as connection:
+        await connection.execute(
+            """
+            UPDATE products
+               SET last_seen_at = now() - interval '181 days', description = %s,
+                   tsv = to_tsvector('english', 'brass lamps'), variants = '[{"size": "1,5"}]',
+                   updated_at = now() - interval '200 days'
+             WHERE id = %s
+            """,
+            ('Ø "quoted"\n\\ and more', product_id),
+        )
+        await connection.execute(
+            """
+            INSERT INTO images (product_id, image_url, url_hash, status, content_hash, image_path)
+            VALUES (%s, 'https://shop.example/a.jpg', '\\x01', 'stored', '\\x02', 'a.jpg')
+            """,
+            (product_id,),
+        )
+    return product_id
+
+
+async def everything(database: Database) -> dict[str, list[str]]:
+    """Products and prices, whole rows."""
+    async with database.connection() as connection:
+        found = {}
+        for table in ("products", "price_history"):
+            cursor = await connection.execute(
+                f"SELECT to_jsonb(t)::text FROM {table} t ORDER BY id".encode()
+            )
+            found[table] = [row[0] for row in await cursor.fetchall()]
+        return found
+
+
+async def count(database: Database, table: str) -> int:
+    async with database.connection() as connection:
+        cursor = await connection.execute(f"SELECT count(*) FROM {table}".encode())
+        row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def test_there_and_back(database: Database, settings: Settings) -> None:
+    for number in range(5):
+        await add_unseen(database, number)
+    seen = await add_product(database, 99)
+    before = await everything(database)
+    gone = await archive_products(database, settings, batch=2)
+    assert (gone.products, gone.prices, gone.images, len(gone.files)) == (5, 20, 5, 3)
+    assert all(path.parent == archive_folder(settings) for path in gone.files)
+    assert await count(database, "products") == 1
+    assert await count(database, "price_history") == 1
+    back = [await restore_products(database, path) for path in gone.files]
+    assert sum(each.products for each in back) == 5
+    assert sum(each.prices for each in back) == 20
+    assert await everything(database) == before
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT DISTINCT status, content_hash FROM images")
+        assert await cursor.fetchall() == [("pending", None)]
+    # a second time there is nothing to do
+    again = await restore_products(database, gone.files[0])
+    assert (again.products, again.prices, again.skipped) == (0, 0, 2)
+    # new rows get numbers of their own
+    assert await add_product(database, 100) > seen
+
+
+async def test_who_was_seen_stays(database: Database, settings: Settings) -> None:
+    await add_product(database, 1)
+    gone = await archive_products(database, settings)
+    assert (gone.products, gone.files) == (0, ())
+    assert await count(database, "products") == 1
+    with pytest.raises(InvalidInput, match="days"):
+        await archive_products(database, settings, days=0)
+
+
+async def test_a_product_that_is_back_is_left_alone(database: Database, settings: Settings) -> None:
+    await add_unseen(database, 1)
+    [file] = (await archive_products(database, settings)).files
+    async with database.connection() as connection:
+        await connection.execute("DELETE FROM crawl_tasks")
+    new = await add_product(database, 1)
+    before = await everything(database)
+    back = await restore_products(database, file)
+    assert (back.products, back.prices, back.skipped) == (0, 0, 1)
+    assert await everything(database) == before
+    assert await count(database, "products") == 1
+    assert new
+
+
+async def test_a_task_or_a_domain_may_be_gone(database: Database, settings: Settings) -> None:
+    await add_unseen(database, 1)
+    [file] = (await archive_products(database, settings)).files
+    async with database.connection() as connection:
+        await connection.execute("DELETE FROM crawl_tasks")
+    assert (await restore_products(database, file)).products == 1
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT crawl_task_id FROM products")
+        assert await cursor.fetchall() == [(None,)]
+        await connection.execute("DELETE FROM products")
+        await connection.execute("DELETE FROM domains")
+    back = await restore_products(database, file)
+    assert (back.products, back.skipped) == (0, 1)
+
+
+async def test_nothing_is_deleted_that_was_not_verified(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_unseen(database, 1)
+    before = await everything(database)
+
+    def lose(folder: Path) -> None:
+        """A disk that keeps something else."""
+        for path in folder.iterdir():
+            parquet = load_pyarrow("pyarrow.parquet")
+            table = parquet.ParquetFile(path).read()
+            parquet.write_table(table.slice(1), path)
+
+    monkeypatch.setattr(archiving, "sync_folder", lose)
+    with pytest.raises(ForagerError, match="does not hold"):
+        await archive_products(database, settings)
+    assert await everything(database) == before
+
+
+async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:
+    await sync(database, settings)
+    product_id = await add_unseen(database, 1)
+    assert (await archive_products(database, settings)).products == 1
+    assert ids_in(lake_folder(settings), "products") == [product_id]
+    # the price of this moment waits for its moment; those of long ago do not
+    assert len(ids_in(lake_folder(settings), "price_history")) >= 3
+
+
+async def test_killed_anywhere_none_is_lost(
+    database: Database, database_url: str, settings: Settings
+) -> None:
+    for number in range(12):
+        await add_unseen(database, number)
+    before = await everything(database)
+    for steps in (0, 1, 2):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, PROCESS, database_url, settings.home, "1",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            for _ in range(steps):
+                assert await process.stdout.readline()
+                process.stdin.write(b"\n")
+            process.kill()
+            await process.wait()
+    async with asyncio.timeout(60):
+        # what the killed one held is let go of by the server in a moment
+        while await count(database, "products"):
+            await archive_products(database, settings, batch=5)
+    for path in sorted(archive_folder(settings).glob("*.parquet")):
+        await restore_products(database, path)
+    assert await everything(database) == before
+
+
+async def test_other_files_are_refused(database: Database, tmp_path: Path) -> None:
+    other = tmp_path / "other.parquet"
+    with pytest.raises(InvalidInput, match="no file of archived products"):
+        await restore_products(database, other)
+    other.write_bytes(b"PAR1 and nothing")
+    with pytest.raises(InvalidInput, match="no file of archived products"):
+        await restore_products(database, other)
