@@ -110,6 +110,7 @@ LOCAL = frozenset({
     "db backup", "db restore",
     "analytics sync", "products archive", "products restore",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
+    "archive migrate",
 })  # fmt: skip
 
 _COMMAND = re.compile(r"`forager ([^`]+)`|(?<=: )forager (.+)$")
