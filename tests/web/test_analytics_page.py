@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
+
+from forager.analytics.answers import Answer
+from forager.web.routes import analytics
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script>'
@@ -21,3 +27,21 @@ async def test_what_is_typed_is_only_text(visitor: Visitor) -> None:
         assert page.status == 200
         assert 'class="notice error"' in page.text
         assert "<script>alert" not in page.text
+
+
+async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine comes with an extra, and is asked in the tests that have it."""
+
+    async def analyse(*_: object, **how: int) -> Answer:
+        rows = ((HOSTILE, 1234567, -2.5), ("", 1, None))
+        at = datetime(2026, 11, 15, tzinfo=UTC)
+        columns = ("brand", "changes", "median_percent")
+        return Answer("price-changes", how["days"], columns, rows, is_cut=True, complete_until=at)
+
+    monkeypatch.setattr(analytics, "analyse", analyse)
+    page = (await visitor.get("/analytics?days=7")).text
+    assert "<script>alert" not in page
+    assert "median percent" in page
+    assert "1,234,567" in page
+    assert "-2.5" in page
+    assert "There are more rows" in page

@@ -18,9 +18,10 @@ ROWS = 100
 @page(router, "/analytics")
 async def show(visit: Reads) -> Page:
     form = asked(visit)
-    found, trouble = None, None
+    found: Answer | None = None
+    trouble = None
     try:
-        found = await remembered(visit, lambda: _found(visit, form))
+        found = (await remembered(visit, lambda: _found(visit, form))).answer
     except (InvalidInput, NotFound, NotAllowed) as error:
         trouble = error
     return Page(
