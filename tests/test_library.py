@@ -71,7 +71,7 @@ def test_forager_says_what_it_offers() -> None:
 
 def test_every_option_of_a_crawl_can_be_given() -> None:
     # given by position, and made by Forager itself
-    ours = {"urls", "sealed", "granted_pages"}
+    ours = {"urls", "sealed", "granted_pages", "granted_on", "spent_before"}
     assert set(CrawlSettings.__annotations__) == set(CrawlOptions.model_fields) - ours
 
 
