@@ -30,6 +30,7 @@ test: $(READY) ## Run the tests
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
+	@$(BIN)/python -c 'import chdb' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5'
 	@scripts/services build
 
 test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer
