@@ -106,7 +106,8 @@ async def test_worker_and_runner_killed_together_cost_one_retry(
             await gone(*(process.pid for process in tree))
             # as it looks from another machine: nobody there can see that the process is gone
             await shop.sql("UPDATE workers SET process = 'elsewhere 1 1' RETURNING 1")
-            [recovered] = await two_looks(shop)
+            # skipped until the server has noticed that the killed ones are gone
+            [recovered] = await eventually(partial(two_looks, shop))
             assert (recovered.id, recovered.status) == (job_id, Status.PENDING)
             job = await shop.queue.get(job_id)
             assert job.retry_count == 1
@@ -205,11 +206,8 @@ async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
             for process in tree:
                 process.suspend()
 
-            async def taken() -> list[Recovered]:
-                # skipped while the frozen session holds the row, until the server ends it
-                return await two_looks(shop)
-
-            [job] = await eventually(taken)
+            # skipped while the frozen session holds the row, until the server ends it
+            [job] = await eventually(partial(two_looks, shop))
             assert (job.status, job.retry_count) == (Status.PENDING, 1)
             await shop.queue.cancel(job_id)
             for process in tree:
