@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from api.client import Api
+from api.conftest import Keyed
+from forager.access.scope import Scope
 from forager.api.analysis import ANALYSES
 
 
@@ -31,3 +33,9 @@ async def test_only_a_few_at_a_time(api: Api) -> None:
         refused = await api.get("/api/analytics/answer?query=crawl-cost")
     assert refused.status == 429
     assert refused.headers["Retry-After"]
+
+
+async def test_proxies_are_shown_to_those_who_may_see_them(keyed: Keyed) -> None:
+    asked = "/api/analytics/answer?query=crawl-cost"
+    assert (await (await keyed(Scope.READ)).get(asked)).status == 403
+    assert (await (await keyed(Scope.OPERATE)).get(asked)).status == 200

@@ -110,6 +110,10 @@ async def test_a_job_that_goes_on_has_the_pages_of_that_day(
     assert (await client.post(f"/api/jobs/{job}/resume")).status == 200
     assert (await queue.get(job)).payload["granted_pages"] == 180
     assert (await get_usage(database, client.owner)).pages_today == 100
+    # what it fetched was forgotten with it: nobody is given pages for that
+    await client.post(f"/api/jobs/{job}/cancel")
+    await rows_of(database, "DELETE FROM crawl_states RETURNING 1")
+    assert (await get_usage(database, client.owner)).pages_today == 0
 
 
 @pytest.mark.usefixtures("noon")

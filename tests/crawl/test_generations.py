@@ -564,3 +564,14 @@ async def test_nothing_is_visible_before_the_first_publication(crawls: Crawls, s
     site.release()
     await crawling
     assert (await read_page(crawls.database, f"{site.url}/p0")).document.title == "page 0"
+
+
+async def test_what_was_granted_to_a_job_is_not_left_to_the_next(
+    crawls: Crawls, site: Site
+) -> None:
+    site.pages = site_of(numbered(3))
+    crawled = await crawls.run(f"{site.url}/", source=SOURCE, granted_pages=50)
+    assert crawled.job.payload["granted_pages"] == 50
+    source = await get_source(crawls.database, SOURCE)
+    assert "granted_pages" not in source.payload
+    assert source.payload["urls"] == crawled.job.payload["urls"]

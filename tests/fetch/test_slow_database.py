@@ -8,7 +8,9 @@ from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.chaos.line import Line
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.fetch.accounts import FRESH_FOR, DomainAccount
 from forager.fetch.budgets import Budgets
+from forager.fetch.server_clock import ServerClock
 
 HOST = "slow-database.example"
 
@@ -21,3 +23,9 @@ async def test_an_answer_later_than_its_slot(database_url: str, delay: float) ->
         async with Budgets(database, holder=new_id(), delay=delay, concurrency=2) as budgets:
             for _ in range(3):
                 (await budgets.acquire(HOST, max_wait=50.0)).release()
+
+
+def test_one_who_slept_takes_no_hours_of_a_host() -> None:
+    clock = ServerClock()
+    clock.observe(sent=100.0, received=4000.0, said=50.0)
+    assert DomainAccount(1, HOST, clock).slack == FRESH_FOR

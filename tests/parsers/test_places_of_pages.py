@@ -7,7 +7,7 @@ import pytest
 from forager.extract.product.page import ProductPage, open_page
 from forager.parsers.parser import SiteParser
 
-PAGE = b"""<!doctype html><body>
+PAGE = b"""<!doctype html><body class=around>
 <div id=price class=amount><b class=amount>1</b><i><b class="amount small">2</b></i></div>
 <div id=other><b class=amount>3</b></div>
 <div id=price><b class=amount>4</b></div>
@@ -25,6 +25,7 @@ def opened() -> ProductPage:
         "#price",
         "#price .amount",
         "#price i .amount",
+        "#price .around .amount",
         "#price b:not(.small)",
         "#price .amount, #other .amount",
         "#price > .amount",

@@ -23,7 +23,7 @@ from forager.access.quotas import (
     taken,
 )
 from forager.access.scope import Scope
-from forager.crawl.options import GRANTED, POOL, CrawlOptions
+from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.db.database import Connection, Database
 from forager.db.within import Within
@@ -185,11 +185,9 @@ async def _admit(database: Database, caller: Caller, source_id: str) -> int | No
 
 
 def _granted(source: Source, pages: int | None) -> Source:
-    """What was granted to the last job does not bind this one."""
-    payload = {name: value for name, value in source.payload.items() if name not in GRANTED}
-    if pages is not None and source.kind == KIND:
-        payload["granted_pages"] = pages
-    return replace(source, payload=payload)
+    if pages is None or source.kind != KIND:
+        return source
+    return replace(source, payload={**source.payload, "granted_pages": pages})
 
 
 def _own(asked: Enqueued, caller: Caller, source_id: str) -> Enqueued:

@@ -16,8 +16,6 @@ from forager.fetch.proxy import ProxySpec
 MAX_SEEDS = 10_000
 # instead of the URL of one proxy: those of the installation, in turn
 POOL = "pool"
-# of one job, and not of the source that it crawls
-GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
 
 
 class Strategy(StrEnum):

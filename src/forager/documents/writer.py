@@ -60,7 +60,7 @@ class GenerationWriter:
                 base_url=base_url,
                 user_id=job.user_id,
                 kind=job.kind,
-                payload=job.payload,
+                payload=job.lasting_payload,
             )
             building = await store.select_building(connection, job.id)
             if building is None:
@@ -158,5 +158,5 @@ class GenerationWriter:
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
         assert swapped  # the source is locked, and nobody abandons what a running job builds
         job = self._context.job
-        await store.remember_job(connection, self.source_id, job.kind, job.payload)
+        await store.remember_job(connection, self.source_id, job.kind, job.lasting_payload)
         return None

@@ -149,9 +149,11 @@ class DomainAccount:
 
         A window begins when the database reserves it, is known here one answer later, and is used
         only where it surely holds by both clocks. A shorter one would be over each time anew.
+        After a freeze the last answer was very late: what would be too old to be used is not asked
+        for, or one who slept would take hours of a host from everybody.
         """
         lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
-        return max(0.0, self._clock.lag - lateness)
+        return min(FRESH_FOR, max(0.0, self._clock.lag - lateness))
 
     def patience(self, now: float) -> float:
         """How far away a slot may be and still be of use to someone."""

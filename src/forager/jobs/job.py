@@ -9,6 +9,9 @@ from uuid import UUID
 
 from forager.jobs.lifecycle import Status
 
+# what a payload says of one job, and not of the work that the next one repeats
+GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
@@ -57,6 +60,11 @@ class Job:
         """The state in words for people: a paused job whose runner is still there is pausing."""
         pausing = self.status is Status.PAUSED and self.worker_id is not None
         return "pausing" if pausing else self.status.value
+
+    @property
+    def lasting_payload(self) -> dict[str, Any]:
+        """What a later job that repeats this one starts from."""
+        return {name: value for name, value in self.payload.items() if name not in GRANTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,9 @@ CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
 _SILENT_SELECTOR = ", ".join(sorted(_SILENT))
-# "#price" and "#price .amount": one place of the page, or what stands in it
-_PLACE = re.compile(r"#([A-Za-z_][\w-]*)(?:\s+([^\s,>+~#][^,>+~]*))?")
+# "#price" and "#price .amount": one place of the page, or what stands in it. Not "#price .a .b":
+# asked of an element, the `.a` of that may also stand around it.
+_PLACE = re.compile(r"#([A-Za-z_][\w-]*)(?:\s+([^\s,>+~#]+))?")
 # a product's name is `product_name` here: `name` is the parser's own
 FIELD_METHODS = {
     "product_name" if field is FieldName.NAME else field.value: field for field in FieldName

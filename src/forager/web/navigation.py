@@ -52,7 +52,7 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Errors", "/errors", "alert"),
             Entry("Parsers", "/parsers", "code"),
             Entry("Audit", "/audit", "shield"),
-            Entry("Analytics", "/analytics", "pulse"),
+            Entry("Analytics", "/analytics", "pulse", Scope.OPERATE),
         ),
     ),
     Group(

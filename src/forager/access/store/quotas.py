@@ -81,13 +81,13 @@ async def select_usage(
                  WHERE user_id = %(user_id)s AND status IN ('pending', 'processing', 'paused')
                    AND id IS DISTINCT FROM %(apart_from)s
                ) AS active_jobs,
-               (SELECT coalesce(sum(
+               (SELECT coalesce(sum(greatest(0,
                            CASE WHEN j.status IN ('pending', 'processing', 'paused')
                                 THEN greatest(least((j.payload ->> 'max_pages')::bigint,
                                                     (j.payload ->> 'granted_pages')::bigint),
                                               coalesce(s.fetched + s.unchanged, 0))
                                 ELSE coalesce(s.fetched + s.unchanged, 0) END
-                           - coalesce((j.payload ->> 'spent_before')::bigint, 0)), 0)::bigint
+                           - coalesce((j.payload ->> 'spent_before')::bigint, 0))), 0)::bigint
                   FROM counted j
                   LEFT JOIN crawl_states s ON s.job_id = j.id
                  WHERE j.id IS DISTINCT FROM %(apart_from)s
@@ -112,8 +112,8 @@ async def select_spending(connection: Connection, job_id: UUID) -> Spending:
         SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,
                CASE WHEN j.payload ->> 'granted_on' = (today.began AT TIME ZONE 'UTC')::date::text
                       OR j.created_at >= today.began
-                    THEN coalesce(s.fetched + s.unchanged, 0)
-                         - coalesce((j.payload ->> 'spent_before')::bigint, 0)
+                    THEN greatest(0, coalesce(s.fetched + s.unchanged, 0)
+                                     - coalesce((j.payload ->> 'spent_before')::bigint, 0))
                     ELSE 0 END AS pages_today,
                (today.began AT TIME ZONE 'UTC')::date AS today
           FROM today

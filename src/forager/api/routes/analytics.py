@@ -11,16 +11,16 @@ from forager.api.analysis import analyse
 from forager.api.models.analytics import AnalyticsAnswer, AnalyticsQueries, AnalyticsQuery
 from forager.api.models.values import PlainText
 from forager.api.paging import Limit
-from forager.api.services import Here, Reader
+from forager.api.services import Here, Operator
 
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 
-# the scope is all that is asked of the caller: the catalogue belongs to the installation
+# the scope is all that is asked of the caller: tasks and proxies belong to the installation
 # ruff: noqa: ARG001
 
 
 @router.get("")
-async def queries(caller: Reader) -> AnalyticsQueries:
+async def queries(caller: Operator) -> AnalyticsQueries:
     """The questions that are ready to be asked."""
     found = [AnalyticsQuery.model_validate(each) for each in list_queries()]
     return AnalyticsQueries(queries=found)
@@ -29,7 +29,7 @@ async def queries(caller: Reader) -> AnalyticsQueries:
 @router.get("/answer")
 async def answer(
     here: Here,
-    caller: Reader,
+    caller: Operator,
     query: Annotated[PlainText, Query(min_length=1, max_length=100, examples=["price-changes"])],
     days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Of how many last days.")] = (
         DEFAULT_DAYS

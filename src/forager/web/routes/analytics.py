@@ -8,7 +8,7 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.web.asking import asked, remembered
 from forager.web.forms import Form
 from forager.web.page import Page, new_router, page
-from forager.web.visit import Reads, Visit
+from forager.web.visit import Operates, Visit
 
 router = new_router()
 
@@ -16,7 +16,7 @@ ROWS = 100
 
 
 @page(router, "/analytics")
-async def show(visit: Reads) -> Page:
+async def show(visit: Operates) -> Page:
     form = asked(visit)
     found: Answer | None = None
     trouble = None
