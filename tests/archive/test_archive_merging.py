@@ -15,7 +15,7 @@ from obstore.store import LocalStore
 
 from archived_job import ArchivedJob, html, rows_of, select_refs, start_job
 from forager.archive import merge_store, store
-from forager.archive.audit import audit
+from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import plan_prune, prune
 from forager.archive.merge_store import SmallSegment
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
@@ -24,7 +24,7 @@ from forager.archive.orphans import find_orphans
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
-from forager.archive.storage import Storage
+from forager.archive.storage import Storage, StoredSegment
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 
@@ -213,6 +213,32 @@ async def test_a_merge_that_was_given_up_moves_nothing(
     assert (await merge_segments(database, storage, LIMIT)).into == 0
     assert set(await refs_of(database)) == set(before)
     assert {ref.segment for ref in before} == await names(database)
+
+
+async def test_a_merge_while_the_archive_is_verified_is_not_taken_for_lost(
+    database: Database, storage: ObjectStorage, bucket: Path, queue: Queue
+) -> None:
+    class MergedAfterTheList(ObjectStorage):
+        async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+            listed = await super().list_segments(prefix)
+            await merge_segments(database, storage, LIMIT)
+            return listed
+
+    job = await start_job(database, storage, queue)
+    await commits(job, 4)
+    await job.end()
+    pages = await bodies(database, storage)
+
+    found = [each async for each in audit(database, MergedAfterTheList(LocalStore(bucket)))]
+    assert [finding.troubles for finding in found] == [()] * 4
+
+    # nor by one who came to that conclusion a moment earlier
+    await lapse(database)
+    [merged] = {ref.segment for ref in await refs_of(database)}
+    for trouble in (Trouble.MISSING, Trouble.UNWRITTEN):
+        hasty = Finding(segment=merged, references=8, troubles=(trouble,))
+        assert await mend(database, storage, hasty) == ["left alone: its file is there now"]
+    assert await bodies(database, storage) == pages
 
 
 # --- the plan ------------------------------------------------------------------------------------

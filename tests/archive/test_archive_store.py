@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
-from forager.archive import store
+from forager.archive import merge_store, store
 from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
 from forager.archive.errors import StorageFull
@@ -408,3 +408,38 @@ async def test_only_the_segments_asked_for_are_read(
     assert [finding.segment for finding in found] == [ref.segment]
     with pytest.raises(NotFound):
         [finding async for finding in audit(database, storage, ["nonsense"])]
+
+
+async def test_a_clean_up_that_comes_to_nothing_drops_no_references(
+    database: Database, storage: Storage, job: ArchivedJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref, *_ = await finished(job)
+    drop = store.drop_references
+
+    async def referred_to_meanwhile(connection: Any, segment: str) -> int:
+        dropped = await drop(connection, segment)
+        await rows_of(
+            database,
+            "INSERT INTO generation_documents"
+            " SELECT 1, %s, 1, NULL, NULL, NULL, %s, 0, 1, now() RETURNING 1",
+            b"late",
+            segment,
+        )
+        return dropped
+
+    monkeypatch.setattr(store, "drop_references", referred_to_meanwhile)
+    assert not await delete_segment(database, storage, ref.segment, drop_references=True)
+    assert len(await select_refs(database)) == 3
+    assert (await read_response(storage, ref)).status == 200
+
+
+async def test_what_a_merge_has_claimed_after_the_plan_stays(
+    database: Database, storage: Storage, job: ArchivedJob
+) -> None:
+    ref, *_ = await finished(job)
+    plan = await plan_prune(database, Policy(max_bytes=0, drop_references=True))
+    async with database.connection() as connection:
+        assert await merge_store.claim_segments(connection, [ref.segment], seconds=600) == 1
+    pruned = await prune(database, storage, plan.delete)
+    assert (len(pruned.deleted), len(pruned.spared)) == (0, 1)
+    assert (await read_response(storage, ref)).status == 200

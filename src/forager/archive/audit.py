@@ -1,7 +1,8 @@
 """Does the archive hold what the database says it holds? And if not, mending it.
 
 Files are listed before rows are read: a row is there before its file, so a file without a row then
-is one whose row is gone, never one that is about to be written.
+is one whose row is gone, never one that is about to be written. A row without a listed file tells
+less: a merge may have made both since, so the storage is asked again before anything is lost.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ async def _finish(database: Database, storage: Storage, finding: Finding) -> str
 
 
 async def _delete(database: Database, storage: Storage, finding: Finding) -> str:
+    if await _is_there(storage, finding.segment):
+        return "left alone: its file is there now"
     dropped = finding.references
     gone = await delete_segment(
         database, storage, finding.segment, drop_references=Trouble.MISSING in finding.troubles
@@ -157,19 +160,31 @@ async def _look_at(
     if row is not None and row.going_at is not None:
         return Finding(segment=name, bytes=row.bytes, troubles=(Trouble.GOING,))
     if file is None:
-        return _without_file(name, row, unlisted)
+        return await _without_file(storage, name, row, unlisted)
     if row is None and not unlisted:
         return await _orphan(database, file)
     return await _read(database, storage, file, row)
 
 
-def _without_file(name: str, row: SegmentRow | None, unlisted: int) -> Finding:
+async def _without_file(
+    storage: Storage, name: str, row: SegmentRow | None, unlisted: int
+) -> Finding | None:
     if row is None:
         return Finding(segment=name, references=unlisted, troubles=(Trouble.UNKNOWN,))
     if row.open and not row.references:
         return Finding(segment=name, open=True)
+    if await _is_there(storage, name):
+        return None  # written since the files were listed
     trouble = Trouble.MISSING if row.references else Trouble.UNWRITTEN
     return Finding(segment=name, references=row.references, open=row.open, troubles=(trouble,))
+
+
+async def _is_there(storage: Storage, name: str) -> bool:
+    try:
+        await storage.size(name)
+    except NotFound:
+        return False
+    return True
 
 
 async def _orphan(database: Database, file: StoredSegment) -> Finding | None:

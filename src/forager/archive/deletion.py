@@ -90,10 +90,19 @@ async def finish_deletion(database: Database, storage: Storage, name: str) -> No
         await store.delete_row(connection, name)
 
 
+class _ReferredTo(Exception):
+    """A reference came while others were dropped: those stay as well."""
+
+
 async def _mark(database: Database, name: str, drop_references: bool) -> bool:
-    async with database.transaction() as connection:
-        if not await store.lock_closed_segment(connection, name):
-            return False
-        if drop_references:
-            await store.drop_references(connection, name)
-        return await store.mark_going(connection, name)
+    try:
+        async with database.transaction() as connection:
+            if not await store.lock_closed_segment(connection, name):
+                return False
+            if drop_references:
+                await store.drop_references(connection, name)
+            if not await store.mark_going(connection, name):
+                raise _ReferredTo
+    except _ReferredTo:
+        return False
+    return True

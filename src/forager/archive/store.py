@@ -276,7 +276,7 @@ async def select_now(connection: Connection) -> datetime:
 
 
 async def lock_closed_segment(connection: Connection, name: str) -> bool:
-    """Lock a segment's row if nobody can write to the segment any more.
+    """Lock a segment's row if nobody can write to the segment any more, and no merge keeps it.
 
     A lease that has ended never comes back, and whoever wrote under it has committed by then, so
     the statements that follow see every reference there will ever be.
@@ -285,6 +285,7 @@ async def lock_closed_segment(connection: Connection, name: str) -> bool:
         f"""
         SELECT FROM archive_segments s
          WHERE s.name = %s AND NOT ({MAY_BE_WRITTEN})
+           AND (s.keep_until IS NULL OR s.keep_until <= now())
            FOR UPDATE
         """,
         (name,),
