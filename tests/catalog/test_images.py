@@ -288,6 +288,35 @@ async def test_one_address_of_many_products_is_fetched_once(shop: Shop) -> None:
     assert shop.site.hits["/a.jpg"] == 1
 
 
+async def test_a_reused_file_is_as_old_as_the_one_it_was_taken_from(shop: Shop) -> None:
+    shop.site.pages["/a.jpg"] = Page(picture())
+    await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    product = await shop.show(2, "/a.jpg")
+    # listed long ago, and given the file of the other just now
+    await shop.execute("UPDATE images SET created_at = now() - interval '40 days'")
+    await shop.fetch()
+    await shop.show_again(product, "/a.jpg")
+    assert await shop.fetch() == 0
+
+    await shop.execute("UPDATE images SET fetched_at = fetched_at - interval '31 days'")
+    await shop.show_again(product, "/a.jpg")
+    assert await shop.fetch() == 1
+    assert shop.site.hits["/a.jpg"] == 2
+
+
+async def test_files_that_were_reused_do_not_keep_others_from_looking(shop: Shop) -> None:
+    shop.site.pages["/a.jpg"] = Page(picture())
+    await shop.show(1, "/a.jpg")
+    await shop.fetch()
+    for number in (2, 3):
+        await shop.execute("UPDATE images SET fetched_at = fetched_at - interval '13 hours'")
+        await shop.show(number, "/a.jpg")
+        await shop.fetch()
+
+    assert shop.site.hits["/a.jpg"] == 2
+
+
 async def test_an_address_is_asked_again_when_its_file_is_not_recent(shop: Shop) -> None:
     shop.site.pages["/a.jpg"] = Page(picture())
     await shop.show(1, "/a.jpg")
@@ -569,7 +598,7 @@ async def test_one_who_slept_through_a_deletion_refers_to_nothing(shop: Shop) ->
         # somebody else has begun with the same content, and has not written it yet
         after = await store.touch_file(connection, new)
         assert after is not None
-        assert await store.refer(connection, [1], before, fetched=True) == 0
+        assert await store.refer(connection, [1], before) == 0
 
 
 async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) -> None:
@@ -583,7 +612,7 @@ async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) ->
         cursor = await connection.execute("SELECT id FROM images")
         row = await cursor.fetchone()
         assert row is not None
-        assert await store.refer(connection, [row[0]], key, fetched=True) == 1
+        assert await store.refer(connection, [row[0]], key) == 1
         cleaning = asyncio.create_task(ImageUpkeep(shop.database, shop.settings).run_once())
         async with asyncio.timeout(60), shop.database.connection() as watching:
             while True:

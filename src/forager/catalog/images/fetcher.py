@@ -15,7 +15,7 @@ from forager.catalog.images.files import image_path, open_image_files
 from forager.catalog.images.inspection import Inspection
 from forager.catalog.outbox import backoff
 from forager.catalog.store import images as store
-from forager.catalog.store.images import FileKey, NewFile, PendingImage
+from forager.catalog.store.images import KnownFile, NewFile, PendingImage
 from forager.db.database import Database
 from forager.db.patience import TROUBLE, Patience
 from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
@@ -112,13 +112,14 @@ class ImageFetcher:
                 group.create_task(self._fetch_host(of_host))
         return len(claimed)
 
-    async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], FileKey]) -> bool:
+    async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], KnownFile]) -> bool:
         first = wanted.images[0]
-        key = known.get((first.url_hash, first.domain))
-        if key is None:
+        file = known.get((first.url_hash, first.domain))
+        if file is None:
             return False
         async with self._database.connection() as connection:
-            return await store.refer(connection, wanted.ids, key, fetched=False) > 0
+            found = await store.refer(connection, wanted.ids, file.key, fetched_at=file.fetched_at)
+        return found > 0
 
     async def _fetch_host(self, of_host: Sequence[_Wanted]) -> None:
         """A few at a time until the turn is over; the rest waits behind other hosts."""
@@ -177,7 +178,7 @@ class ImageFetcher:
         if await self._files.size(path) != len(data):
             await self._files.write(path, data)
         async with self._database.connection() as connection:
-            if not await store.refer(connection, wanted.ids, key, fetched=True):
+            if not await store.refer(connection, wanted.ids, key):
                 await store.put_off(
                     connection, wanted.ids, seconds=FIRST_WAIT, problem=None, spent=0
                 )

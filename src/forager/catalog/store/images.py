@@ -118,6 +118,14 @@ class FileKey:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file that an address had, and when it was last asked for."""
+
+    key: FileKey
+    fetched_at: datetime
+
+
 async def claim_images(
     connection: Connection, *, limit: int, lease_seconds: float
 ) -> list[PendingImage]:
@@ -146,7 +154,7 @@ async def claim_images(
 
 async def select_known_files(
     connection: Connection, wanted: Sequence[PendingImage], *, seconds: float
-) -> dict[tuple[bytes, str], FileKey]:
+) -> dict[tuple[bytes, str], KnownFile]:
     """By URL and domain: the file that was found there not long ago, on the terms of that domain.
 
     What one domain may be asked for, another's terms may not allow.
@@ -154,7 +162,7 @@ async def select_known_files(
     cursor = await connection.execute(
         """
         SELECT DISTINCT ON (i.url_hash, d.domain_name)
-               i.url_hash, d.domain_name, f.content_hash, f.created_at
+               i.url_hash, d.domain_name, f.content_hash, f.created_at, i.fetched_at
           FROM unnest(%s::bytea[], %s::text[]) AS w (url_hash, domain)
           JOIN images i ON i.url_hash = w.url_hash
           JOIN products p ON p.id = i.product_id
@@ -166,7 +174,10 @@ async def select_known_files(
         """,
         ([image.url_hash for image in wanted], [image.domain for image in wanted], seconds),
     )
-    return {(row[0], row[1]): FileKey(row[2], row[3]) for row in await cursor.fetchall()}
+    return {
+        (row[0], row[1]): KnownFile(FileKey(row[2], row[3]), row[4])
+        for row in await cursor.fetchall()
+    }
 
 
 async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
@@ -194,10 +205,15 @@ async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
 
 
 async def refer(
-    connection: Connection, image_ids: Sequence[int], key: FileKey, *, fetched: bool
+    connection: Connection,
+    image_ids: Sequence[int],
+    key: FileKey,
+    *,
+    fetched_at: datetime | None = None,
 ) -> int:
     """Let images have a file, if it is still the one that was meant; how many do now.
 
+    One that is reused was fetched at the time that is given; without one, it was just now.
     The file's row is locked against its deletion, which looks again for references afterwards.
     """
     cursor = await connection.execute(
@@ -212,7 +228,7 @@ async def refer(
                image_path = file.path, width = file.width, height = file.height,
                file_size = file.file_size, attempts = i.attempts + %(attempts)s,
                -- one that was reused must not keep others from ever looking again
-               fetched_at = CASE WHEN %(fetched)s THEN now() END
+               fetched_at = coalesce(%(fetched_at)s, now())
           FROM file
          WHERE i.id = ANY(%(ids)s::bigint[]) AND i.status = 'pending'
         """,
@@ -220,8 +236,8 @@ async def refer(
             "hash": key.content_hash,
             "created_at": key.created_at,
             "ids": sorted(image_ids),
-            "fetched": fetched,
-            "attempts": 1 if fetched else 0,
+            "fetched_at": fetched_at,
+            "attempts": 1 if fetched_at is None else 0,
         },
     )
     return cursor.rowcount
