@@ -22,7 +22,13 @@ from forager.catalog.posting import Poster
 from forager.catalog.signing import verify
 from forager.catalog.store import outbox as outbox_store
 from forager.catalog.store.events import WEBHOOKS
-from forager.catalog.webhooks import DeliveryState, Issued, NewWebhook, Webhooks
+from forager.catalog.webhooks import (
+    DeliveryState,
+    Issued,
+    NewWebhook,
+    WebhookChanges,
+    Webhooks,
+)
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.fetch.limits import Limits
@@ -470,6 +476,22 @@ async def test_a_disabled_webhook_hears_later_what_waited(
 
     await webhooks.enable(issued.webhook.id)
     assert await deliverer.run_once() == 1
+
+
+async def test_setting_active_ends_a_rest_as_enabling_does(
+    database: Database, webhooks: Webhooks, receiver: Receiver
+) -> None:
+    issued = await listen(webhooks, receiver)
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE webhooks SET failures = 9, rests_until = now() + interval '1 hour'"
+        )
+    changed = await webhooks.change(issued.webhook.id, WebhookChanges(active=True))
+    assert (changed.webhook.failures, changed.webhook.rests_until) == (0, None)
+
+    await webhooks.disable(issued.webhook.id, "holidays")
+    changed = await webhooks.change(issued.webhook.id, WebhookChanges(active=False))
+    assert changed.webhook.disabled_reason == "holidays"
 
 
 # --- a deliverer that is killed --------------------------------------------------------------

@@ -119,9 +119,11 @@ class Webhooks:
                 values["secret"] = self._vault.seal(secret, CONTEXT)
             with _only_one(values.get("url")):
                 await store.update_webhook(connection, webhook_id, values)
-            if changes.active is not UNCHANGED and changes.active != known.is_active:
-                reason = None if changes.active else BY_HAND
-                await store.set_active(connection, webhook_id, changes.active, reason)
+            if changes.active is True:
+                # one that is active may rest all the same: this ends it, as enabling does
+                await store.set_active(connection, webhook_id, True, None)
+            elif changes.active is False and known.is_active:
+                await store.set_active(connection, webhook_id, False, BY_HAND)
             return Changed(await _existing(connection, webhook_id), secret)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
