@@ -17,13 +17,14 @@ from forager.archive.local import LocalStorage
 from forager.archive.migration import Move
 from forager.archive.moving import MovingStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.options import archive_options, place_name
+from forager.archive.options import archive_options, is_same_place, place_name
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
+from forager.cli.archive_migrate import route_of
 from forager.db.database import Database
-from forager.errors import NotFound
+from forager.errors import InvalidInput, NotFound
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 
@@ -204,4 +205,38 @@ def test_settings_name_both_places(settings: Settings, tmp_path: Path) -> None:
 
 def test_one_place_has_one_name(tmp_path: Path) -> None:
     assert place_name("s3://bucket/folder/") == "s3://bucket/folder"
-    assert place_name(f"file://{tmp_path}") == place_name(tmp_path) == place_name(f"{tmp_path}/")
+    folder = tmp_path / "my archive"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    spellings = [
+        folder,
+        f"{folder}/",
+        f"{tmp_path}/link",
+        f"{tmp_path}/elsewhere/../my archive",
+        f"file://{tmp_path}/my%20archive",
+        f"file://localhost{tmp_path}/my%20archive/",
+    ]
+    assert {place_name(spelling) for spelling in spellings} == {str(folder.resolve())}
+
+
+def test_places_are_the_same_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert not is_same_place(one, other)
+    one.mkdir()
+    other.mkdir()
+    assert is_same_place(one, f"file://localhost{one}")
+    assert not is_same_place(one, other)
+    assert not is_same_place(one, PLACE)
+    # as of a folder that is mounted at two places, which takes rights that tests have not
+    monkeypatch.setattr(Path, "samefile", lambda *_: True)
+    assert is_same_place(one, other)
+
+
+def test_an_archive_is_not_moved_onto_itself(settings: Settings, tmp_path: Path) -> None:
+    """Its only copy would be the source that is deleted."""
+    (tmp_path / "my archive").mkdir()
+    to = f"{tmp_path}/my archive"
+    old = f"file://localhost{tmp_path}/my%20archive"
+    named_twice = settings.model_copy(update={"archive_url": to, "archive_old_url": old})
+    with pytest.raises(InvalidInput, match="already"):
+        route_of(named_twice, to)

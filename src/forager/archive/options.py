@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from forager.archive.retention import Policy
-from forager.archive.storage import Storage, open_storage
+from forager.archive.storage import Storage, local_folder, open_storage
 from forager.settings import Settings
 
 MEGABYTE = 1_000_000
@@ -60,5 +60,18 @@ def place_of(name: str, settings: Settings) -> str | Path:
 
 def place_name(place: str | Path) -> str:
     """One name for one place, however it was written."""
-    text = str(place).removeprefix("file://")
-    return text.rstrip("/") if "://" in text else str(Path(text).absolute())
+    folder = local_folder(place)
+    return str(place).rstrip("/") if folder is None else str(folder.resolve())
+
+
+def is_same_place(one: str | Path, other: str | Path) -> bool:
+    """Also of a folder that is mounted twice, which no name tells."""
+    if place_name(one) == place_name(other):
+        return True
+    folder, another = local_folder(one), local_folder(other)
+    if folder is None or another is None:
+        return False
+    try:
+        return folder.samefile(another)
+    except FileNotFoundError:
+        return False

@@ -76,22 +76,26 @@ class Storage(Protocol):
 
 def open_storage(url: str | Path) -> Storage:
     """A folder (a path or `file:///…`) or a bucket (`s3://bucket/folder`)."""
-    parts = urlsplit(str(url))
-    if isinstance(url, Path) or not parts.scheme:
-        return _local(Path(url))
-    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path != "/":
-        return _local(Path(unquote(parts.path)))
-    if parts.scheme == "s3" and parts.netloc:
+    folder = local_folder(url)
+    if folder is None:
         from forager.archive.objects import open_bucket
 
         return open_bucket(str(url))
-    raise InvalidInput(
-        f"{url!r} is no place for an archive",
-        hint="use a folder, file:///folder or s3://bucket/folder",
-    )
-
-
-def _local(folder: Path) -> Storage:
     from forager.archive.local import LocalStorage
 
     return LocalStorage(folder)
+
+
+def local_folder(place: str | Path) -> Path | None:
+    """The folder that a place is, however it is written; None for a bucket."""
+    parts = urlsplit(str(place))
+    if isinstance(place, Path) or not parts.scheme:
+        return Path(place).absolute()
+    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.strip("/"):
+        return Path(unquote(parts.path)).absolute()
+    if parts.scheme == "s3" and parts.netloc:
+        return None
+    raise InvalidInput(
+        f"{place!r} is no place for an archive",
+        hint="use a folder, file:///folder or s3://bucket/folder",
+    )

@@ -82,7 +82,7 @@ def migrate(
     has come since. Nothing is deleted unless that is asked for.
     """
     settings = flags_of(context).load()
-    route = _route(settings, to)
+    route = route_of(settings, to)
     if delete_source and not route.arrived:
         raise NotAllowed(
             "responses are still read from the old place alone",
@@ -97,15 +97,16 @@ def migrate(
         raise typer.Exit(FAILED)
 
 
-def _route(settings: Settings, to: str) -> Route:
-    from forager.archive.options import archive_options, place_name, place_of
+def route_of(settings: Settings, to: str) -> Route:
+    """Refused where both ends are one place: a source that is deleted would be the only copy."""
+    from forager.archive.options import archive_options, is_same_place, place_name, place_of
 
     options = archive_options(settings)
     target = place_of(to, settings)
     name = place_name(target)
-    if name != place_name(options.place):
+    if not is_same_place(target, options.place):
         return Route(options.place, target, name, arrived=False)
-    if options.old_place is None or place_name(options.old_place) == name:
+    if options.old_place is None or is_same_place(options.old_place, target):
         raise InvalidInput(
             f"the archive is at {target} already",
             hint="Set archive_old_url to the place where it was before.",

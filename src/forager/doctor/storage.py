@@ -6,9 +6,9 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from forager.archive.options import archive_options
+from forager.archive.storage import local_folder
 from forager.catalog.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.doctor.check import Check, fail, failed_with, ok
 from forager.doctor.machine import nearest_folder
@@ -32,11 +32,7 @@ async def check_storage(settings: Settings) -> Check:
 
 def archive_folder(settings: Settings) -> Path | None:
     """None for a bucket."""
-    place = archive_options(settings).place
-    parts = urlsplit(str(place))
-    if isinstance(place, Path) or not parts.scheme:
-        return Path(place)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    return local_folder(archive_options(settings).place)
 
 
 def _check_folders(archive: Path) -> Check:
