@@ -17,9 +17,11 @@ import orjson
 import pytest
 
 from crawl.crawling import Crawls
+from forager.analytics.archiving import archive_folder
 from forager.backup.copying import restore, save
 from forager.backup.files import copy_tree
-from forager.db.database import open_database
+from forager.db.database import Database, open_database
+from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.control import StopCause
@@ -40,6 +42,13 @@ def site() -> Iterator[Site]:
     site = Site(pages)
     with site.served():
         yield site
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that came with the server; what the machine has may be older."""
+    folder = find_binaries().postgres.parent
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 def typed(home: Path, *command: str | Path) -> str:
@@ -81,6 +90,9 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     old, new, kept = tmp_path / "old", tmp_path / "new", tmp_path / "kept"
     settings = Settings(home=old, log_level="critical")
     sealed = Vault(settings).seal("the secret of a webhook", "test")
+    archived = archive_folder(settings) / "products.parquet"
+    archived.parent.mkdir()
+    archived.write_bytes(b"the only copy")
     async with open_database(settings) as database:
         job_id = await paused_crawl(Crawls(database, settings), site)
         # while the server runs, as it does in an installation that works
@@ -93,9 +105,11 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
         "schema": SCHEMA_VERSION,
         "archive_files": 0,
         "secret_key": True,
+        "product_files": 0,
     }
     assert sorted(path.name for path in kept.iterdir()) == [
         "archive",
+        "archived-products",
         "database.dump",
         "secret.key",
     ]
@@ -103,6 +117,8 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
 
     restored = orjson.loads(await asyncio.to_thread(db, new, "restore", kept, "--json"))
     assert restored["archive_files"] > 0
+    assert restored["product_files"] == 1
+    assert (new / "archived-products" / archived.name).read_bytes() == b"the only copy"
     checked = orjson.loads(await asyncio.to_thread(typed, new, FORAGER, "doctor", "--json"))
     assert checked["ok"]
     well = {item["name"]: item["level"] for item in checked["items"]}
@@ -137,6 +153,47 @@ def test_what_is_there_is_not_overwritten(settings: Settings, tmp_path: Path) ->
 def test_an_empty_home_has_nothing_to_save(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nothing to save"):
         save(Settings(home=tmp_path / "home"), tmp_path / "kept")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("programs")
+async def test_products_that_leave_while_it_is_saved_are_saved(
+    database: Database, settings: Settings, tmp_path: Path
+) -> None:
+    folder = archive_folder(settings)
+    folder.mkdir(parents=True)
+    (folder / "before.parquet").write_bytes(b"put back meanwhile")
+
+    def archive_meanwhile(step: str, _: int) -> None:
+        if step == "dumping the database":
+            (folder / "before.parquet").unlink()
+            (folder / "meanwhile.parquet").write_bytes(b"deleted from the database")
+
+    saved = await asyncio.to_thread(save, settings, tmp_path / "kept", told=archive_meanwhile)
+    assert saved.product_files == 2
+    assert {path.name for path in (tmp_path / "kept" / "archived-products").iterdir()} == {
+        "before.parquet",
+        "meanwhile.parquet",
+    }
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("programs")
+async def test_an_archive_is_found_however_it_is_named_and_never_missed_in_silence(
+    database: Database, settings: Settings, tmp_path: Path
+) -> None:
+    place = f"file://localhost{tmp_path}/my%20archive"
+    settings = settings.model_copy(update={"archive_url": place})
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO archive_segments (name, lease, records) VALUES ('a-segment', 1, 5)"
+        )
+    with pytest.raises(NotFound, match=r"there is no folder .*/my archive"):
+        await asyncio.to_thread(save, settings, tmp_path / "kept")
+    (tmp_path / "my archive").mkdir()
+    (tmp_path / "my archive" / "a-segment").write_bytes(b"pages")
+    assert (await asyncio.to_thread(save, settings, tmp_path / "kept")).archive_files == 1
+    assert (tmp_path / "kept" / "archive" / "a-segment").read_bytes() == b"pages"
 
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
