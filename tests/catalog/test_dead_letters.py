@@ -143,6 +143,21 @@ async def test_a_dropped_letter_leaves_its_task_failed(tasks: Tasks, failed: lis
     assert await count_letters(tasks.database, ALL) == 2
 
 
+async def test_only_letters_of_what_is_named_are_dropped(tasks: Tasks, failed: list[int]) -> None:
+    async with tasks.database.connection() as connection:
+        await connection.execute("UPDATE domains SET domain_name = 'shop.co.uk'")
+    covered = letter_filter(domain="www.shop.co.uk")
+    assert await count_letters(tasks.database, covered) == len(failed)
+    for resolve, domain in (
+        (drop_letters, "www.shop.co.uk"),
+        (drop_letters, "co.uk"),
+        (retry_letters, "co.uk"),
+    ):
+        with pytest.raises(NotFound, match="no domain"):
+            await resolve(tasks.database, letter_filter(domain=domain))
+    assert await drop_letters(tasks.database, letter_filter(domain="shop.co.uk")) == len(failed)
+
+
 async def test_a_task_that_is_completed_after_all_needs_no_decision(
     tasks: Tasks, shop: Shop, failed: list[int]
 ) -> None:

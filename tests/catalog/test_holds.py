@@ -252,3 +252,35 @@ async def test_stats(database: Database, tasks: Tasks) -> None:
     (backlog,) = stats.backlog
     assert (backlog.domain, backlog.due, backlog.under_way) == ("a.example", 1, 4)
     assert stats.oldest_due == backlog.oldest_due
+
+
+# --- which domains a host means --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["com", "co.uk", "github.io"])
+async def test_a_public_suffix_does_not_mean_everything_below_it(
+    database: Database, tasks: Tasks, holds: Holds, name: str
+) -> None:
+    await make_task(database, await make_domain(database, f"shop.{name}"))
+    everything = Selection(domain=name)
+    for act in (tasks.list_tasks, tasks.remove, tasks.recrawl, holds.stop, holds.pause):
+        with pytest.raises(NotFound, match=f"no domain {name}"):
+            await act(everything)
+    await make_domain(database, name)
+    assert len((await tasks.list_tasks(everything)).items) == 1
+
+
+async def test_a_name_of_ones_own_network_means_all_below_it(
+    database: Database, tasks: Tasks
+) -> None:
+    await make_task(database, await make_domain(database, "shop.intern"))
+    assert len((await tasks.list_tasks(Selection(domain="intern"))).items) == 1
+
+
+async def test_only_what_is_named_is_removed(database: Database, tasks: Tasks) -> None:
+    for name in ("shop.example", "m.shop.example", "other.example"):
+        await make_task(database, await make_domain(database, name))
+    assert len((await tasks.list_tasks(Selection(domain="www.shop.example"))).items) == 1
+    with pytest.raises(NotFound, match=r"no domain www\.shop\.example"):
+        await tasks.remove(Selection(domain="www.shop.example"))
+    assert await tasks.remove(Selection(domain="shop.example")) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from forager.catalog.domain_of import domains_of
+from forager.catalog.domain_of import domains_below, domains_of
 from forager.catalog.selection import Selection
 from forager.catalog.store import tasks as store
 from forager.db.database import Connection, Database
@@ -18,9 +18,14 @@ async def in_batches(
     database: Database,
     selection: Selection,
     work: Callable[[Connection, list[int]], Awaitable[None]],
+    *,
+    destroys: bool = False,
 ) -> int:
-    """Each batch is a transaction, by ascending ids; how many tasks were found."""
-    domain_ids = await domain_ids_of(database, selection)
+    """Each batch is a transaction, by ascending ids; how many tasks were found.
+
+    What destroys does so at and below the host that is named, never in all that covers it.
+    """
+    domain_ids = await domain_ids_of(database, selection, destroys=destroys)
     after = found = 0
     while True:
         async with database.transaction() as connection:
@@ -38,11 +43,13 @@ async def in_batches(
     return found
 
 
-async def domain_ids_of(database: Database, selection: Selection) -> list[int] | None:
+async def domain_ids_of(
+    database: Database, selection: Selection, *, destroys: bool = False
+) -> list[int] | None:
     if selection.domain is None:
         return None
     async with database.connection() as connection:
-        return await domains_of(connection, selection.domain)
+        return await (domains_below if destroys else domains_of)(connection, selection.domain)
 
 
 def no_such_task(*named: object) -> NotFound:

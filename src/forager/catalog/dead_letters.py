@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forager.catalog.domain_of import domains_of
+from forager.catalog.domain_of import domains_below, domains_of
 from forager.catalog.errors import number_of
 from forager.catalog.store import dead_letters as store
 from forager.catalog.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
@@ -114,7 +114,7 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     resolved = 0
     async with database.connection() as connection:
-        meant = await _meant(connection, wanted)
+        meant = await _meant(connection, wanted, destroys=resolution == "dropped")
     while True:
         async with database.connection() as connection:
             done = await store.resolve(connection, meant, resolution=resolution, limit=CHUNK)
@@ -123,7 +123,10 @@ async def _resolve(database: Database, wanted: LetterFilter, resolution: str) ->
             return resolved
 
 
-async def _meant(connection: Connection, wanted: LetterFilter) -> LetterFilter:
+async def _meant(
+    connection: Connection, wanted: LetterFilter, *, destroys: bool = False
+) -> LetterFilter:
     if wanted.domain is None:
         return wanted
-    return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))
+    ids = await (domains_below if destroys else domains_of)(connection, wanted.domain)
+    return replace(wanted, domain_ids=tuple(ids))

@@ -201,7 +201,7 @@ class Tasks:
             nonlocal removed
             removed += await store.delete_tasks(connection, ids)
 
-        await in_batches(self._database, selection, remove_batch)
+        await in_batches(self._database, selection, remove_batch, destroys=True)
         return removed
 
     async def count(self, selection: Selection) -> int:

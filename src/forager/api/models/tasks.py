@@ -197,7 +197,9 @@ class TaskChoice(Order):
     ids: list[RowId] = Field(default_factory=list, max_length=MAX_BULK)
     status: list[TaskStatus] = Field(default_factory=list, max_length=20)
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
-        default=None, description="Those of the domain that covers this host."
+        default=None,
+        description="Those of this host and of all below it; if it has no domain of its own, also"
+        " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
         default=None, description="URLs with this in them; * is anything."
