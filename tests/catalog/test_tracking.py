@@ -189,6 +189,22 @@ def test_names_that_are_nearly_known() -> None:
     assert bad(others) == bad(b"url,urls,brand\nhttps://a.example/1,,x\n") == []
 
 
+@pytest.mark.parametrize("name", ["delivery", "rarity", "similarity", "priorities", "prior"])
+def test_names_of_others_are_not_taken_for_ours(name: str) -> None:
+    assert good(f"url,{name}\nhttps://a.example/1,2\n".encode()) == [
+        ("https://a.example/1", Terms())
+    ]
+    assert good(orjson.dumps({"url": "https://a.example/1", name: 2})) == [
+        ("https://a.example/1", Terms())
+    ]
+
+
+@pytest.mark.parametrize("name", ["evry", "everyy", "evera", "pirority", "popularitiy", "Every "])
+def test_slips_are_told(name: str) -> None:
+    ((_, reason),) = bad(orjson.dumps({"url": "https://a.example/1", name: 2}))
+    assert "did you mean" in reason
+
+
 def test_a_line_without_end_is_skipped() -> None:
     content = b"https://a.example/1\n" + b"x" * (2 * MAX_LINE) + b"\nhttps://a.example/2\n"
     assert [url for url, _ in good(content)] == ["https://a.example/1", "https://a.example/2"]

@@ -257,8 +257,25 @@ def _misspelt(names: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=1000)
 def _nearest(name: str) -> str | None:
-    near = get_close_matches(name.strip().lower(), COLUMNS, n=1) if len(name) <= 20 else []
-    return near[0] if near else None
+    given = name.strip().lower()
+    near = get_close_matches(given, COLUMNS, n=1) if len(name) <= 20 else []
+    # without a URL nothing can be done, but what may be left out is not guessed at
+    return near[0] if near and (near[0] == "url" or _is_slip(given, near[0])) else None
+
+
+def _is_slip(given: str, meant: str) -> bool:
+    """Whether a name can hardly be a word of its own: `delivery` is no `every`."""
+    return _one_letter_apart(given, meant) or (
+        given[0] == meant[0] and bool(get_close_matches(given, [meant], cutoff=0.85))
+    )
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    """One more, one less, or another one."""
+    short, long = sorted((one, other), key=len)
+    pairs = enumerate(zip(short, long, strict=False))
+    same = next((place for place, (a, b) in pairs if a != b), len(short))
+    return long[same + 1 :] == short[same + (len(short) == len(long)) :]
 
 
 def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
