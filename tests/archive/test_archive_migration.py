@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -138,6 +139,24 @@ async def test_a_copy_that_arrives_altered_is_not_left(
         await move.run(ignore)
     assert await names(target) == []
     assert await move.count() == 1
+
+
+async def test_a_copy_that_was_lost_or_cut_since_is_made_again(
+    database: Database, local: LocalStorage, bucket: ObjectStorage, queue: Queue, tmp_path: Path
+) -> None:
+    await finished_job(database, bucket, queue, 3)
+    pages = await bodies(database, bucket)
+    move = Move(database, bucket, local, PLACE)
+    await move.run(ignore)
+    assert await move.recheck() == 0
+    [lost, cut, _] = await names(local)
+    await local.delete(lost)
+    os.truncate(tmp_path / "archive" / cut, 5)
+
+    assert await move.recheck() == 2
+    assert await move.count() == 2
+    assert (await move.run(ignore)).copied == 2
+    assert await bodies(database, local) == pages
 
 
 async def test_a_segment_that_is_nowhere_is_named(

@@ -232,6 +232,11 @@ def test_migrate(
     assert answer(forager("archive", "verify", "--json"))["ok"]
     assert "can be unset" in forager("archive", "migrate", "--to", new).stderr
 
+    (new / refs[0].segment).unlink()
+    lost = forager("archive", "migrate", "--to", new)
+    assert (lost.exit_code, refs[0].segment in lost.stdout) == (1, True)
+    assert "can be unset" not in lost.stderr
+
 
 def test_migrate_names_what_is_lost(
     forager: Forager, refs: list[ArchiveRef], settings: Settings, tmp_path: Path

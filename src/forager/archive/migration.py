@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from forager.archive import move_store, store
 from forager.archive.copying import fingerprint, put_checked, read_parts
-from forager.archive.move_store import MovableSegment
+from forager.archive.move_store import MovableSegment, MovedSegment
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import NotFound
@@ -49,6 +49,17 @@ class Move:
     target: Storage
     place: str
 
+    async def recheck(self) -> int:
+        """Count as not copied what the new place has lost since; how many segments."""
+        sizes = {stored.name: stored.size for stored in await self.target.list_segments()}
+        lost = 0
+        async for page in self._moved():
+            names = [each.name for each in page if sizes.get(each.name, -1) < each.bytes]
+            async with self.database.connection() as connection:
+                await move_store.mark_unmoved(connection, names, self.place)
+            lost += len(names)
+        return lost
+
     async def count(self) -> int:
         async with self.database.connection() as connection:
             return await move_store.count_unmoved(connection, self.place)
@@ -67,8 +78,8 @@ class Move:
         """Delete from the old place what the new one has; how many segments."""
         deleted = 0
         there = {stored.name for stored in await self.source.list_segments()}
-        async for name in self._moved():
-            if name in there:
+        async for page in self._moved():
+            for name in [each.name for each in page if each.name in there]:
                 # asked again: a copy that somebody took away since must not be the last one
                 await self.target.size(name)
                 await self.source.delete(name)
@@ -141,15 +152,14 @@ class Move:
                 return
             after = page[-1].name
 
-    async def _moved(self) -> AsyncIterator[str]:
+    async def _moved(self) -> AsyncIterator[list[MovedSegment]]:
         after = ""
         while True:
             async with self.database.connection() as connection:
                 page = await move_store.select_moved(
                     connection, self.place, after=after, limit=PAGE
                 )
-            for name in page:
-                yield name
+            yield page
             if len(page) < PAGE:
                 return
-            after = page[-1]
+            after = page[-1].name

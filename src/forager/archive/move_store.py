@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg.rows import class_row, scalar_row
@@ -15,6 +16,12 @@ class MovableSegment:
     name: str
     bytes: int
     open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSegment:
+    name: str
+    bytes: int
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
@@ -56,13 +63,23 @@ async def mark_moved(connection: Connection, name: str, place: str) -> bool:
     return cursor.rowcount > 0
 
 
-async def select_moved(connection: Connection, place: str, *, after: str, limit: int) -> list[str]:
-    """Segments of which a place has a checked copy, by name."""
-    cursor = connection.cursor(row_factory=scalar_row)
+async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:
+    """Say that a place has them no more."""
+    await connection.execute(
+        "UPDATE archive_segments SET moved_to = NULL WHERE name = ANY(%s) AND moved_to = %s",
+        (list(names), place),
+    )
+
+
+async def select_moved(
+    connection: Connection, place: str, *, after: str, limit: int
+) -> list[MovedSegment]:
+    """Segments of which a place had a checked copy, by name."""
+    cursor = connection.cursor(row_factory=class_row(MovedSegment))
     await cursor.execute(
         """
-        SELECT name FROM archive_segments
-         WHERE moved_to = %s AND name > %s
+        SELECT name, bytes FROM archive_segments
+         WHERE going_at IS NULL AND moved_to = %s AND name > %s
          ORDER BY name
          LIMIT %s
         """,

@@ -127,6 +127,7 @@ async def _migrate(
     old_images, new_images = image_files_at(route.source), image_files_at(route.target)
     async with open_database(settings, name="forager cli") as database:
         pages = Move(database, source, target, route.name)
+        await pages.recheck()
         with Steps("segments", await pages.count(), shown=shown) as steps:
             moved = await pages.run(steps.show)
         images = ImageMove(database, old_images, new_images, route.name)
