@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import sys
 from datetime import UTC, datetime
@@ -13,8 +14,8 @@ from uuid import UUID
 import pytest
 from obstore.store import LocalStore
 
-from archived_job import ArchivedJob, html, rows_of, select_refs, start_job
-from forager.archive import merge_store, store
+from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
+from forager.archive import merge_store, merging, store
 from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import plan_prune, prune
 from forager.archive.merge_store import SmallSegment
@@ -29,6 +30,7 @@ from forager.db.database import Database
 from forager.jobs.queue import Queue
 
 LIMIT = 1_000_000
+OWNERS_OF_MERGED = "SELECT job_id FROM archive_segments WHERE name LIKE '%%/merged-%%' ORDER BY 1"
 MERGER = Path(__file__).with_name("archive_merger.py")
 
 
@@ -213,6 +215,54 @@ async def test_a_merge_that_was_given_up_moves_nothing(
     assert (await merge_segments(database, storage, LIMIT)).into == 0
     assert set(await refs_of(database)) == set(before)
     assert {ref.segment for ref in before} == await names(database)
+
+
+async def test_leftovers_do_not_keep_newer_ones_from_being_merged(
+    database: Database, storage: ObjectStorage, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "CHUNK", FEWEST)
+    few, large, newer = [await start_job(database, storage, queue) for _ in range(3)]
+    await commits(few, FEWEST - 1)
+    for number in range(FEWEST):
+        # so long that the fewest do not fit into one
+        body = random.Random(number).randbytes(4000)
+        await large.settle([Settled(f"https://docs.example.org/{number}", body=body)])
+    await commits(newer, FEWEST)
+    for job in (few, large, newer):
+        await job.end()
+    assert (await merge_segments(database, storage, 10_000)).segments == FEWEST
+    assert [row[0] for row in await rows_of(database, OWNERS_OF_MERGED)] == [newer.id]
+
+
+async def test_a_finished_merge_is_not_written_again_for_a_few_new_ones(
+    database: Database, storage: ObjectStorage, queue: Queue
+) -> None:
+    async def more(number: int) -> None:
+        job = await start_job(database, storage, queue)
+        await commits(job, number)
+        await job.end()
+        # as of a worker, which goes on while a job ends
+        await rows_of(
+            database,
+            "UPDATE archive_segments SET job_id = NULL, worker_id = %s RETURNING name",
+            UUID(int=1),
+        )
+
+    await more(FEWEST)
+    assert (await merge_segments(database, storage, LIMIT)).segments == FEWEST
+    await lapse(database)
+    await more(FEWEST - 1)
+    assert (await merge_segments(database, storage, LIMIT)).into == 0
+    await more(1)
+    assert (await merge_segments(database, storage, LIMIT)).segments == FEWEST
+    for _ in range(FEWEST - 2):
+        await more(FEWEST)
+        await merge_segments(database, storage, LIMIT)
+    await lapse(database)
+    # as many merges as are worth it become one, and that is left alone
+    assert (await merge_segments(database, storage, LIMIT)).segments == FEWEST
+    await lapse(database)
+    assert (await merge_segments(database, storage, LIMIT)).into == 0
 
 
 async def test_a_merge_while_the_archive_is_verified_is_not_taken_for_lost(

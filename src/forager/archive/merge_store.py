@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.archive.store import IS_REFERRED_TO, MAY_BE_WRITTEN, REFERRING_TABLES
 from forager.db.database import Connection
+
+NEVER_MERGED: Literal[-1] = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,23 +27,40 @@ class SmallSegment:
     records: int
     created_at: datetime
     written_at: datetime
+    # of a finished merge: the power of the fewest that its size is, so that each merge with its
+    # like lifts it out of its tier, and a few new segments do not have it written again
+    tier: int = NEVER_MERGED
 
 
-async def select_small(connection: Connection, *, below: int, limit: int) -> list[SmallSegment]:
-    """Closed segments that rows refer to and nobody merges, by owner and name."""
+async def select_small(
+    connection: Connection, *, below: int, owner: str, fewest: int, limit: int
+) -> list[SmallSegment]:
+    """Closed segments that rows refer to and nobody merges, if their owner has enough of a tier."""
     cursor = connection.cursor(row_factory=class_row(SmallSegment))
     await cursor.execute(
         f"""
-        SELECT s.name, s.job_id, s.worker_id, s.bytes, s.records, s.created_at, s.written_at
-          FROM archive_segments s
-         WHERE s.bytes > 0 AND s.bytes < %s AND s.going_at IS NULL
-           AND (s.keep_until IS NULL OR s.keep_until <= now())
-           AND NOT ({MAY_BE_WRITTEN})
-           AND ({IS_REFERRED_TO})
-         ORDER BY s.job_id, s.worker_id, s.name
-         LIMIT %s
+        WITH small AS (
+            SELECT s.name, s.job_id, s.worker_id, s.bytes, s.records, s.created_at, s.written_at,
+                   CASE WHEN s.name LIKE %(merged)s
+                        THEN floor(log(%(fewest)s::numeric, s.bytes::numeric))::int
+                        ELSE {NEVER_MERGED}
+                   END AS tier
+              FROM archive_segments s
+             WHERE s.bytes > 0 AND s.bytes < %(below)s AND s.going_at IS NULL
+               AND (s.keep_until IS NULL OR s.keep_until <= now())
+               AND NOT ({MAY_BE_WRITTEN})
+               AND ({IS_REFERRED_TO})
+        ), counted AS (
+            SELECT *, count(*) OVER (PARTITION BY job_id, worker_id, tier) AS together
+              FROM small
+        )
+        SELECT name, job_id, worker_id, bytes, records, created_at, written_at, tier
+          FROM counted
+         WHERE together >= %(fewest)s
+         ORDER BY job_id, worker_id, tier, name
+         LIMIT %(limit)s
         """,
-        (below, limit),
+        {"below": below, "merged": f"%/{owner}-%", "fewest": fewest, "limit": limit},
     )
     return await cursor.fetchall()
 

@@ -44,7 +44,7 @@ class Merged:
 
 
 def plan_merges(segments: Iterable[SmallSegment], limit: int) -> list[list[SmallSegment]]:
-    """Neighbours of one owner, as many as fit below the limit, and never a few only."""
+    """Neighbours of one owner and tier, as many as fit below the limit, and never a few only."""
     groups: list[list[SmallSegment]] = []
     for _, of_owner in groupby(segments, key=_owner):
         group: list[SmallSegment] = []
@@ -63,7 +63,10 @@ async def merge_segments(
     """Merge what is small, until nothing is left to merge."""
     async with database.connection() as connection:
         await merge_store.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
-        small = await merge_store.select_small(connection, below=limit // 2, limit=CHUNK)
+        # so small that the fewest always fit into one: what is listed is merged, not listed for ever
+        small = await merge_store.select_small(
+            connection, below=limit // FEWEST, owner=OWNER, fewest=FEWEST, limit=CHUNK
+        )
     done = Merged()
     for group in plan_merges(small, limit):
         if await _merge(database, storage, group, grace):
@@ -138,8 +141,8 @@ def _sum(target: str, group: Sequence[SmallSegment]) -> SmallSegment:
     )
 
 
-def _owner(segment: SmallSegment) -> tuple[UUID | None, UUID | None, str]:
-    return (segment.job_id, segment.worker_id, codec_of(segment.name))
+def _owner(segment: SmallSegment) -> tuple[UUID | None, UUID | None, int, str]:
+    return (segment.job_id, segment.worker_id, segment.tier, codec_of(segment.name))
 
 
 def _new_name(first: str) -> str:
