@@ -11,6 +11,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache, partial
+from io import UnsupportedOperation
 from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -27,6 +28,7 @@ MAX_LINE = 512 * 1024
 SHOWN_LENGTH = 200
 COLUMNS = ("url", "priority", "every", "popularity")
 COMMENT = b"#"
+STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
 _NUL = "\0"
 
@@ -53,8 +55,9 @@ _BY_SUFFIX = {
 def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
     """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
 
-    The format is told by the file's name, else by its first line.
+    The format is told by the file's name, else by its first line; `-` is standard input.
     """
+    stream = _with_own_lock(stream) if name == STDIN else stream
     known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
     rest = _raw_lines(stream)
     first = next(rest, None)
@@ -62,6 +65,14 @@ def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
         yield from _read_array(stream, first)
     elif first is not None:
         yield from _read_lines(known, chain([first], rest), stream)
+
+
+def _with_own_lock(stream: BinaryIO) -> BinaryIO:
+    """At its end Python takes the lock of `sys.stdin`, and aborts if a thread waits there."""
+    try:
+        return open(stream.fileno(), "rb", closefd=False)
+    except UnsupportedOperation:  # it is not a file of the system
+        return stream
 
 
 def _read_lines(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -22,6 +24,8 @@ from forager.fetch.guard import GuardPolicy
 from forager.settings import Settings
 
 CHUNK = 5_000
+# seconds in which a chunk that is being read is done, unless nothing comes
+CLOSING = 0.5
 SHOWN = 20
 SHOWN_LENGTH = 200
 
@@ -96,18 +100,21 @@ class Tracking:
         async with self._database.connection() as connection:
             due = await store.select_now(connection)
         chunks = _chunks(wishes)
-        following = asyncio.create_task(asyncio.to_thread(_next_chunk, chunks))
+        following = _read_ahead(chunks)
         try:
-            while chunk := await following:
+            while chunk := await asyncio.shield(following):
                 # while the database works on one chunk, the next is read
-                following = asyncio.create_task(asyncio.to_thread(_next_chunk, chunks))
+                following = _read_ahead(chunks)
                 for bad in chunk.bad:
                     self._refuse(bad)
                 async with self._database.transaction() as connection:
                     await self._track_chunk(connection, chunk.named, due)
         finally:
-            # a thread cannot be cancelled, and whoever opened the file is about to close it
-            await asyncio.wait([following])
+            # a thread cannot be cancelled, and whoever opened the file is about to close it;
+            # for one who was typing it and wants to leave, nobody waits
+            await asyncio.wait([following], timeout=CLOSING)
+            if not following.cancel():
+                following.exception()  # whatever ended this is told instead
         return self._tracked
 
     async def _track_chunk(
@@ -257,5 +264,16 @@ def _sort_into(chunk: _Chunk, wish: Wish | BadLine) -> None:
         chunk.named.append(_Named(wish, url, host_of(url)))
 
 
-def _next_chunk(chunks: Iterator[_Chunk]) -> _Chunk | None:
-    return next(chunks, None)
+def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:
+    """The next chunk, read by a thread that does not hold up the end of the process."""
+    reading: Future[_Chunk | None] = Future()
+    reading.set_running_or_notify_cancel()
+
+    def read() -> None:
+        try:
+            reading.set_result(next(chunks, None))
+        except BaseException as error:  # told to whoever waits for the chunk
+            reading.set_exception(error)
+
+    threading.Thread(target=read, name="reading ahead", daemon=True).start()
+    return asyncio.wrap_future(reading)
