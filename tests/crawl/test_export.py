@@ -15,13 +15,17 @@ from typing import Any
 import orjson
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
+from structlog.testing import CapturingLogger
 
 from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
 from forager.archive.codec import Codec
+from forager.archive.local import LocalStorage
+from forager.archive.merging import merge_segments
 from forager.archive.reader import read_response
-from forager.archive.segment import parse_ref
+from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.archive.wholefile import whole_file
+from forager.crawl import export, export_store
 from forager.crawl.export import Export, Exported, export_job, export_size
 from forager.crawl.export_format import ExportFormat
 from forager.crawl.settlement import Outcome
@@ -141,6 +145,51 @@ async def test_what_cannot_be_read_is_counted(
     assert len(by_warcio(data)) == 1
     exported, data = await written(job, storage, format=ExportFormat.JSONL, body=True)
     assert (exported.written, exported.missed) == (6, 4)
+
+
+async def test_a_merge_meanwhile_drops_nothing_from_a_warc_file(
+    database: Database,
+    storage: Storage,
+    queue: Queue,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(export_store, "PAGE_ROWS", 3)
+    job = await start_job(database, storage, queue)
+    for number in range(8):
+        await job.settle([html(number)])
+        await job.writer.close()
+    await job.end()
+
+    class MergedMeanwhile(LocalStorage):
+        merged = 0
+
+        async def read(self, ref: ArchiveRef) -> bytes:
+            self.merged += (await merge_segments(database, storage, 1_000_000)).segments
+            return await super().read(ref)
+
+    reading = MergedMeanwhile(settings.home / "archive")
+    exported, data = await written(job, reading, format=ExportFormat.WARC)
+    assert (reading.merged, exported.written, exported.missed) == (8, 8, 0)
+    assert {seen.url for seen in by_warcio(data)[1:]} == {html(n).url for n in range(8)}
+
+
+async def test_a_warc_file_that_differs_from_the_count_says_so(
+    job: ArchivedJob, storage: Storage, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dropped(LocalStorage):
+        async def read(self, ref: ArchiveRef) -> bytes:
+            await rows_of(job.database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
+            return await super().read(ref)
+
+    log = CapturingLogger()
+    monkeypatch.setattr(export, "log", log)
+    monkeypatch.setattr(export_store, "PAGE_ROWS", 1)
+    await written(job, storage, format=ExportFormat.WARC)
+    assert log.calls == []
+    await written(job, Dropped(settings.home / "archive"), format=ExportFormat.WARC)
+    [said] = log.calls
+    assert (said.kwargs["expected"], said.kwargs["found"]) == (4, 1)
 
 
 @pytest.mark.parametrize("body", [False, True])

@@ -46,6 +46,14 @@ class SettledUrl:
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivedUrl:
+    """Where the response of a URL is."""
+
+    url_hash: bytes
+    ref: ArchiveRef
+
+
 async def count_settled(
     connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
 ) -> int:
@@ -88,31 +96,22 @@ async def select_settled(
     return await cursor.fetchall()
 
 
-async def select_segment_names(connection: Connection, job_id: UUID) -> list[str]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
-        """
-        SELECT DISTINCT segment
-          FROM crawl_visited
-         WHERE job_id = %s AND segment IS NOT NULL
-         ORDER BY segment
-        """,
-        (job_id,),
-    )
-    return await cursor.fetchall()
-
-
 async def select_refs(
-    connection: Connection, job_id: UUID, outcomes: Sequence[str], segment: str
-) -> list[ArchiveRef]:
-    """A segment is of a bounded size, and so is this list."""
+    connection: Connection,
+    job_id: UUID,
+    outcomes: Sequence[str],
+    *,
+    after: bytes,
+    limit: int,
+) -> list[ArchivedUrl]:
     cursor = await connection.execute(
         """
-        SELECT DISTINCT segment, segment_offset, segment_length
+        SELECT url_hash, segment, segment_offset, segment_length
           FROM crawl_visited
-         WHERE segment = %s AND job_id = %s AND outcome = ANY(%s)
-         ORDER BY segment_offset
+         WHERE job_id = %s AND url_hash > %s AND outcome = ANY(%s) AND segment IS NOT NULL
+         ORDER BY url_hash
+         LIMIT %s
         """,
-        (segment, job_id, list(outcomes)),
+        (job_id, after, list(outcomes), limit),
     )
-    return [ArchiveRef(*row) for row in await cursor.fetchall()]
+    return [ArchivedUrl(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]
