@@ -227,7 +227,7 @@ def test_one_place_has_one_name(tmp_path: Path) -> None:
     folder = tmp_path / "my archive"
     folder.mkdir()
     (tmp_path / "link").symlink_to(folder)
-    spellings = [
+    spellings: list[str | Path] = [
         folder,
         f"{folder}/",
         f"{tmp_path}/link",

@@ -63,7 +63,7 @@ async def merge_segments(
     """Merge what is small, until nothing is left to merge."""
     async with database.connection() as connection:
         await merge_store.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
-        # so small that the fewest always fit into one: what is listed is merged, not listed for ever
+        # so small that the fewest always fit into one: whatever is listed is merged
         small = await merge_store.select_small(
             connection, below=limit // FEWEST, owner=OWNER, fewest=FEWEST, limit=CHUNK
         )
