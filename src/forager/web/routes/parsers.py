@@ -11,11 +11,14 @@ from forager.catalog.backtest import Backtest
 from forager.catalog.parser_overview import overview
 from forager.catalog.rates import list_rates, share
 from forager.catalog.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.errors import InvalidInput
+from forager.catalog.store.rates import VersionRate
+from forager.db.cursor import Page as Rows
+from forager.errors import InvalidInput, NotFound
 from forager.parsers.registry import load_parsers
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
+from forager.web.routes.errors import in_place
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()
@@ -70,12 +73,17 @@ async def compare(visit: Administers, form: Submitted) -> Page:
 async def _load(visit: Visit) -> dict[str, object]:
     form = asked(visit)
     found = await overview(visit.here.database, visit.here.settings)
-    rates = await list_rates(
-        visit.here.database,
-        domain=form.text("domain") or None,
-        cursor=form.text("cursor") or None,
-        limit=PAGE_SIZE,
-    )
+    rates: Rows[VersionRate] = Rows([], None)
+    told = {}
+    try:
+        rates = await list_rates(
+            visit.here.database,
+            domain=form.text("domain") or None,
+            cursor=form.text("cursor") or None,
+            limit=PAGE_SIZE,
+        )
+    except (InvalidInput, NotFound) as error:
+        told = in_place(error)
     return {
         "parsers": found.parsers,
         "broken": found.broken,
@@ -88,6 +96,7 @@ async def _load(visit: Visit) -> dict[str, object]:
         "max_pages": MAX_PAGES,
         "default_pages": DEFAULT_PAGES,
         "seconds": BACKTEST_SECONDS,
+        **told,
     }
 
 

@@ -1,0 +1,42 @@
+"""A filter that means nothing leaves the page as it is, with what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from web.visitor import Visitor
+
+HOSTILE = '"><script>alert(1)</script>'
+
+
+def told_on(page: str) -> str:
+    return page.partition('id="notices"')[2].partition("</div>")[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/errors", "Errors by cause"),
+        ("/errors/list", "Errors, one by one"),
+        ("/dead-letters", "Dead letters"),
+        ("/parsers", "Success by domain"),
+    ],
+)
+async def test_an_unknown_domain_is_told_on_the_page(
+    visitor: Visitor, path: str, words: str
+) -> None:
+    wrong = {"domain=no.example": "no.example", f"domain={HOSTILE}": "", "cursor=x": "ursor"}
+    for query, said in wrong.items():
+        page = await visitor.get(f"{path}?{query}")
+        assert page.status == 200
+        assert words in page.text
+        assert 'class="notice error"' in told_on(page.text)
+        assert said in told_on(page.text)
+        assert "<script>alert" not in page.text
+
+
+async def test_an_age_that_is_none_is_told_on_the_page(visitor: Visitor) -> None:
+    for path in ("/errors", "/errors/list"):
+        page = await visitor.get(f"{path}?hours=x")
+        assert page.status == 200
+        assert 'class="notice error"' in told_on(page.text)
