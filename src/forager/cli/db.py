@@ -80,7 +80,7 @@ def downgrade(
 
 @app.command()
 def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
-    """Save database, archive and the key of secrets, while work goes on.
+    """Save database, archive, archived products and the key of secrets, while work goes on.
 
     Into the same folder again, only what is new is copied. The folder holds secrets.
     """
