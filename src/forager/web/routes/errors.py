@@ -17,12 +17,10 @@ from forager.catalog.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.catalog.errors import ErrorFilter
 from forager.catalog.store.errors import ErrorGroup, ErrorRow
 from forager.db.cursor import Page as Found
-from forager.errors import ErrorKind, InvalidInput, NotFound
+from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
 from forager.web.asking import asked, following, remembered
-from forager.web.clicks import in_clicks
-from forager.web.formats import counted, sentence
+from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.notices import Notice
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
@@ -52,12 +50,13 @@ class Cause:
 @page(router, "/errors")
 async def overview(visit: Reads) -> Page:
     form = asked(visit)
-    groups, age, told = Remembrance(Found([], None), None), DAY, {}
+    groups, age = Remembrance(Found([], None), None), DAY
+    trouble: ForagerError | None = None
     try:
         age = form.amount("hours", most=87600) or DAY
         groups = await remembered(visit, lambda: _groups(visit, form))
     except (InvalidInput, NotFound) as error:
-        told = in_place(error)
+        trouble = error
     waiting = await letters.count_letters(visit.here.database, letters.letter_filter())
     dead = await remembered(visit, lambda: _dead(visit), "letters", waiting)
     return Page(
@@ -74,7 +73,7 @@ async def overview(visit: Reads) -> Page:
             "types": list(ErrorType),
             "ages": AGES,
             "age": age,
-            **told,
+            "trouble": trouble,
         },
     )
 
@@ -83,20 +82,20 @@ async def overview(visit: Reads) -> Page:
 async def list_errors(visit: Reads) -> Page:
     form = asked(visit)
     found: Found[ErrorRow] = Found([], None)
-    told = {}
+    trouble: ForagerError | None = None
     try:
         found = await errors.list_errors(
             visit.here.database, _wanted(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
         )
     except (InvalidInput, NotFound) as error:
-        told = in_place(error)
+        trouble = error
     return Page(
         "error_list.html",
         {
             "errors": found.items,
             "next_url": following(visit, found.next_cursor),
             "asked": form,
-            **told,
+            "trouble": trouble,
         },
     )
 
@@ -110,13 +109,13 @@ async def show(visit: Reads, error_id: ErrorId) -> Page:
 async def list_letters(visit: Reads) -> Page:
     form = asked(visit)
     found: Found[DeadLetter] = Found([], None)
-    told = {}
+    trouble: ForagerError | None = None
     try:
         found = await letters.list_letters(
             visit.here.database, _letters(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
         )
     except (InvalidInput, NotFound) as error:
-        told = in_place(error)
+        trouble = error
     return Page(
         "dead_letters.html",
         {
@@ -124,7 +123,7 @@ async def list_letters(visit: Reads) -> Page:
             "next_url": following(visit, found.next_cursor),
             "asked": form,
             "kinds": list(ErrorKind),
-            **told,
+            "trouble": trouble,
         },
     )
 
@@ -154,12 +153,6 @@ async def _groups(visit: Visit, form: Form) -> Found[ErrorGroup]:
 
 async def _dead(visit: Visit) -> list[LetterGroup]:
     return await letters.group_letters(visit.here.database, letters.letter_filter(), limit=GROUPS)
-
-
-def in_place(error: InvalidInput | NotFound) -> dict[str, object]:
-    """What is wrong with a filter, told on the page where it can be put right."""
-    words = f"{sentence(in_clicks(error.message))}. {in_clicks(error.hint or '')}"
-    return {"notice": Notice(words.strip(), "error")}
 
 
 def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:

@@ -13,12 +13,11 @@ from forager.catalog.rates import list_rates, share
 from forager.catalog.rollouts import RolloutPlan, load_plan, roll_back, roll_out
 from forager.catalog.store.rates import VersionRate
 from forager.db.cursor import Page as Rows
-from forager.errors import InvalidInput, NotFound
+from forager.errors import ForagerError, InvalidInput, NotFound
 from forager.parsers.registry import load_parsers
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
-from forager.web.routes.errors import in_place
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()
@@ -74,7 +73,7 @@ async def _load(visit: Visit) -> dict[str, object]:
     form = asked(visit)
     found = await overview(visit.here.database, visit.here.settings)
     rates: Rows[VersionRate] = Rows([], None)
-    told = {}
+    trouble: ForagerError | None = None
     try:
         rates = await list_rates(
             visit.here.database,
@@ -83,7 +82,7 @@ async def _load(visit: Visit) -> dict[str, object]:
             limit=PAGE_SIZE,
         )
     except (InvalidInput, NotFound) as error:
-        told = in_place(error)
+        trouble = error
     return {
         "parsers": found.parsers,
         "broken": found.broken,
@@ -96,7 +95,7 @@ async def _load(visit: Visit) -> dict[str, object]:
         "max_pages": MAX_PAGES,
         "default_pages": DEFAULT_PAGES,
         "seconds": BACKTEST_SECONDS,
-        **told,
+        "trouble": trouble,
     }
 
 
