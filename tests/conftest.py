@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
+import hypothesis
 import psycopg
 import pytest
 from pydantic import SecretStr
@@ -21,6 +22,12 @@ from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.settings import Settings
+
+# the same inputs in every run: a change fails the tests, and chance does not.
+# HYPOTHESIS_PROFILE=default looks elsewhere each time, and `make fuzz` further than that
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    hypothesis.settings.load_profile("repeatable")
 
 TEMPLATE = "forager_template"
 

@@ -32,7 +32,7 @@ async def settled(database: Database, queue: Queue, count: int) -> UUID:
             INSERT INTO crawl_visited (job_id, url_hash, url, outcome, depth, via, settled_at)
             SELECT %(id)s, substring(sha256(k::text::bytea) FOR 16), 'https://a.example/' || k,
                    CASE WHEN k %% 10 = 0 THEN 'failed' ELSE 'fetched' END, 0, 'link',
-                   to_timestamp(%(start)s + 100.0 * (k - 1) / %(n)s)
+                   to_timestamp(%(start)s + 100.0 * (k - 0.5) / %(n)s)
               FROM generate_series(1, %(n)s::int) AS k
             """,
             {"id": job.id, "n": count, "start": START},

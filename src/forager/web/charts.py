@@ -18,6 +18,8 @@ from forager.web.formats import number, percent, short_number
 WIDTH = 600
 HEIGHT = 120
 SPARK_HEIGHT = 28
+# below, powers of ten are no longer told apart: such a number is none on any chart
+SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
 def nice_top(values: Iterable[float]) -> float:
     """The end of an axis: the next of 1, 2, 4, 5, 10 times a power of ten."""
     largest = max(values, default=0)
-    if not 0 < largest < math.inf:
+    if not SMALLEST < largest < math.inf:
         return 1
     power = 10.0 ** math.floor(math.log10(largest))
     return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= largest * 0.999)
