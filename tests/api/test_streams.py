@@ -99,6 +99,8 @@ async def test_a_quiet_stream_shows_that_it_lives(
         async for event in events:
             if event.kind == "comment":
                 break
+        else:
+            pytest.fail("the stream ended without a sign of life")
 
 
 async def test_a_stream_of_a_cancelled_job_ends(api: Api, queue: Queue) -> None:
