@@ -12,7 +12,14 @@ from forager.db.tables.documents import (
     SectionSearch,
     Source,
 )
-from forager.db.tables.fetch import Domain, DomainPermit, Proxy, ProxySlot, RobotsFile
+from forager.db.tables.fetch import (
+    Domain,
+    DomainPermit,
+    Proxy,
+    ProxySlot,
+    ProxyUsage,
+    RobotsFile,
+)
 from forager.db.tables.jobs import CrawlJob, CrawlState, JobEvent, Worker
 from forager.db.tables.metrics import MetricValue, MetricWriter
 from forager.db.tables.products import (
@@ -61,6 +68,7 @@ __all__ = [
     "Product",
     "Proxy",
     "ProxySlot",
+    "ProxyUsage",
     "RobotsFile",
     "Section",
     "SectionSearch",

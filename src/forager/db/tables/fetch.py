@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -20,6 +20,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from forager.db.tables.base import NOW, Base, RowNumber
+
+# a short name, as people say it and as it can stand in the name of a queue
+REGION = "^[a-z0-9-]{1,32}$"
 
 
 class Domain(Base):
@@ -39,6 +42,7 @@ class Domain(Base):
         ),
         CheckConstraint("currency ~ '^[A-Z]{3}$'", name="currency"),
         CheckConstraint("task_hold IN ('paused', 'stopped')", name="task_hold"),
+        CheckConstraint(f"region ~ '{REGION}'", name="region"),
         Index("domains_domain_name_key", "domain_name", unique=True),
         Index("domains_is_active_idx", "is_active"),
         {"postgresql_with": {"fillfactor": "70"}},
@@ -63,6 +67,8 @@ class Domain(Base):
     # the currency its prices must have
     currency: Mapped[str | None]
     task_hold: Mapped[str | None]
+    # whose workers alone ask it for anything; None: all of them
+    region: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
     # -------------------------------------------------------------------------------------------
@@ -107,6 +113,11 @@ class Proxy(Base):
     __table_args__ = (
         CheckConstraint("proxy_protocol IN ('http', 'https', 'socks5')", name="proxy_protocol"),
         CheckConstraint("proxy_port BETWEEN 1 AND 65535", name="proxy_port"),
+        CheckConstraint(f"region ~ '{REGION}'", name="region"),
+        CheckConstraint("cost_amount >= 0", name="cost_amount"),
+        CheckConstraint("cost_unit IN ('request', 'GB', 'month')", name="cost_unit"),
+        CheckConstraint("cost_currency ~ '^[A-Z]{3}$'", name="cost_currency"),
+        CheckConstraint("num_nulls(cost_amount, cost_unit, cost_currency) IN (0, 3)", name="cost"),
         Index(
             "proxies_address_key",
             "proxy_protocol",
@@ -143,6 +154,12 @@ class Proxy(Base):
     last_success_at: Mapped[datetime | None]
     last_failure_at: Mapped[datetime | None]
     avg_response_time_ms: Mapped[int | None]
+    # whose workers alone go through it; None: all of them
+    region: Mapped[str | None]
+    # what it costs, for each of its unit
+    cost_amount: Mapped[Decimal | None] = mapped_column(Numeric(18, 8))
+    cost_unit: Mapped[str | None]
+    cost_currency: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
@@ -160,3 +177,27 @@ class ProxySlot(Base):
         BigInteger, ForeignKey("proxies.id", ondelete="CASCADE"), primary_key=True
     )
     next_slot_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class ProxyUsage(Base):
+    """What one domain sent through one proxy on one day, in UTC.
+
+    The columns below the line change every few seconds and are in no index.
+    """
+
+    __tablename__ = "proxy_usage"
+    __table_args__ = (
+        Index("proxy_usage_key", "day", "domain_name", "proxy_id", unique=True),
+        Index("proxy_usage_proxy_idx", "proxy_id"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
+
+    id: Mapped[RowNumber]
+    day: Mapped[date]
+    # of the domain that applied, or the host where none did
+    domain_name: Mapped[str]
+    proxy_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("proxies.id", ondelete="CASCADE"))
+    # -------------------------------------------------------------------------------------------
+    requests: Mapped[int] = mapped_column(BigInteger)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)

@@ -90,6 +90,9 @@ class CrawlJob(Base):
     user_id: Mapped[UUID | None]
     # where it was asked for, as a W3C traceparent; read only where traces are sent
     trace: Mapped[str | None]
+    # the host it is about, and the region of that host's domain: only its workers claim it
+    host: Mapped[str | None]
+    region: Mapped[str | None]
 
 
 class CrawlState(Base):
@@ -166,4 +169,5 @@ class Worker(Base):
     state: Mapped[str] = mapped_column(server_default="running")
     # what it does: jobs, or tasks
     role: Mapped[str] = mapped_column(server_default="jobs")
+    region: Mapped[str | None]
     note: Mapped[str | None]

@@ -18,12 +18,52 @@ ALTER TABLE image_files DROP COLUMN moved_to;
 ALTER TABLE archive_segments DROP COLUMN keep_until, DROP COLUMN moved_to;
 """
 
+REGIONS = """
+ALTER TABLE domains ADD COLUMN region text,
+    ADD CONSTRAINT domains_region_check CHECK (region ~ '^[a-z0-9-]{1,32}$');
+ALTER TABLE proxies ADD COLUMN region text,
+    ADD CONSTRAINT proxies_region_check CHECK (region ~ '^[a-z0-9-]{1,32}$');
+ALTER TABLE workers ADD COLUMN region text;
+ALTER TABLE crawl_jobs ADD COLUMN host text, ADD COLUMN region text;
+"""
+NO_REGIONS = """
+ALTER TABLE crawl_jobs DROP COLUMN region, DROP COLUMN host;
+ALTER TABLE workers DROP COLUMN region;
+ALTER TABLE proxies DROP COLUMN region;
+ALTER TABLE domains DROP COLUMN region;
+"""
+
+PROXY_COSTS = """
+ALTER TABLE proxies
+    ADD COLUMN cost_amount numeric(18, 8), ADD COLUMN cost_unit text, ADD COLUMN cost_currency text,
+    ADD CONSTRAINT proxies_cost_amount_check CHECK (cost_amount >= 0),
+    ADD CONSTRAINT proxies_cost_unit_check CHECK (cost_unit IN ('request', 'GB', 'month')),
+    ADD CONSTRAINT proxies_cost_currency_check CHECK (cost_currency ~ '^[A-Z]{3}$'),
+    ADD CONSTRAINT proxies_cost_check
+        CHECK (num_nulls(cost_amount, cost_unit, cost_currency) IN (0, 3));
+CREATE TABLE proxy_usage (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    day date NOT NULL,
+    domain_name text NOT NULL,
+    proxy_id bigint NOT NULL REFERENCES proxies ON DELETE CASCADE,
+    requests bigint NOT NULL,
+    bytes bigint NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX proxy_usage_key ON proxy_usage (day, domain_name, proxy_id);
+CREATE INDEX proxy_usage_proxy_idx ON proxy_usage (proxy_id);
+"""
+NO_PROXY_COSTS = """
+DROP TABLE proxy_usage;
+ALTER TABLE proxies DROP COLUMN cost_currency, DROP COLUMN cost_unit, DROP COLUMN cost_amount;
+"""
+
 
 def upgrade() -> None:
-    for statements in (OBJECT_STORAGE,):
+    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS):
         op.execute(statements)
 
 
 def downgrade() -> None:
-    for statements in (NO_OBJECT_STORAGE,):
+    for statements in (NO_PROXY_COSTS, NO_REGIONS, NO_OBJECT_STORAGE):
         op.execute(statements)
