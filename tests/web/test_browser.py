@@ -21,6 +21,18 @@ pytestmark = pytest.mark.timeout(600)
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
+# the page's body says when its stream told of a cancelled job
+HEARS_CANCELLED = """
+window.EventSource = class extends EventSource {
+  constructor(url) {
+    super(url);
+    this.addEventListener("part", (event) => {
+      if (event.data.includes("cancelled")) document.body.dataset.toldOf = "cancelled";
+    });
+  }
+};
+"""
+
 
 @pytest.fixture(autouse=True)
 def patience() -> None:
@@ -174,6 +186,35 @@ async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
     await tab.tab_to("confirm-yes")
     await tab.press("Enter")
     await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+
+
+async def test_a_question_asked_twice_in_one_breath_still_hears_the_answer(
+    tab: Tab, queue: Queue
+) -> None:
+    """A browser tells of a closed dialog with its next frame, which may come after the next one."""
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
+    await tab.go(f"/jobs/{job.id}")
+    await tab.page.evaluate(
+        "() => { const cancel = document.querySelector('#live_head form.inline button.danger');"
+        " cancel.click(); document.getElementById('confirm').close(); cancel.click() }"
+    )
+    await tab.page.locator("#confirm-yes").click()
+    await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+
+
+async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None:
+    """A form that changed under an open question would send something else than was asked."""
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
+    badge = tab.page.locator("h1 .badge")
+    await tab.page.add_init_script(HEARS_CANCELLED)
+    await tab.go(f"/jobs/{job.id}")
+    await tab.page.get_by_role("button", name="Cancel").click()
+    await expect(tab.page.get_by_role("dialog")).to_be_visible()
+    await queue.cancel(job.id)
+    await tab.page.locator("body[data-told-of]").wait_for()
+    await expect(badge).to_have_text("pending")
+    await tab.press("Escape")
+    await expect(badge).to_have_text("cancelled")
 
 
 async def test_a_phone_has_its_menu(address: str, database: Database) -> None:

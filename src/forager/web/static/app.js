@@ -78,11 +78,13 @@ function lose(why) {
   show("lost", text);
 }
 
-function swap({ id, html }) {
-  const element = document.getElementById(id);
+function swap(part) {
+  // what a question is about stays as it is until the question is answered
+  if (dialog.open) return held.set(part.id, part);
+  const element = document.getElementById(part.id);
   if (!element) return;
   const fresh = document.createElement("template");
-  fresh.innerHTML = html;
+  fresh.innerHTML = part.html;
   tellTimes(fresh.content);
   Idiomorph.morph(element, fresh.innerHTML, {
     morphStyle: "innerHTML",
@@ -130,6 +132,8 @@ if (notices) notices.querySelectorAll(".notice").forEach(fade);
 // --- questions before what cannot be undone -------------------------------------------------------
 
 const dialog = document.getElementById("confirm");
+const held = new Map();
+let asked = null;
 
 document.addEventListener("htmx:confirm", (event) => {
   if (!event.detail.question) return;
@@ -137,13 +141,20 @@ document.addEventListener("htmx:confirm", (event) => {
   document.getElementById("confirm-question").textContent = event.detail.question;
   const verb = event.detail.elt.dataset.verb || event.detail.triggeringEvent?.submitter?.textContent;
   document.getElementById("confirm-yes").textContent = verb || "Yes";
-  dialog.returnValue = "no";
-  dialog.addEventListener(
-    "close",
-    () => dialog.returnValue === "yes" && event.detail.issueRequest(true),
-    { once: true },
-  );
+  asked = event.detail;
   dialog.showModal();
+});
+
+// not on "close", which comes a frame later, when the next question may be open already
+dialog.addEventListener("submit", (event) => {
+  if (event.submitter?.value === "yes") asked?.issueRequest(true);
+  asked = null;
+});
+
+dialog.addEventListener("close", () => {
+  const parts = [...held.values()];
+  held.clear();
+  parts.forEach(swap);
 });
 
 // --- ticking many rows ------------------------------------------------------------------------------
