@@ -34,7 +34,14 @@ from forager.db.tables.products import (
     Product,
     Webhook,
 )
-from forager.db.tables.tasks import CrawlTask, DeadLetter, ErrorLog, TaskAttempt, TaskControl
+from forager.db.tables.tasks import (
+    CrawlTask,
+    DeadLetter,
+    DispatchMessage,
+    ErrorLog,
+    TaskAttempt,
+    TaskControl,
+)
 
 __all__ = [
     "ApiKey",
@@ -45,6 +52,7 @@ __all__ = [
     "CrawlState",
     "CrawlTask",
     "DeadLetter",
+    "DispatchMessage",
     "Document",
     "Domain",
     "DomainPermit",

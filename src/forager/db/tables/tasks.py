@@ -15,6 +15,7 @@ from sqlalchemy import (
     SmallInteger,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from forager.db.tables.base import NOW, Base, RowNumber
@@ -254,3 +255,22 @@ class DeadLetter(Base):
     died_at: Mapped[datetime] = mapped_column(server_default=NOW)
     resolved_at: Mapped[datetime | None]
     resolution: Mapped[str | None]
+
+
+class DispatchMessage(Base):
+    """Tasks of one domain that wait for a worker, to be told to a broker. Deleted when it knows."""
+
+    __tablename__ = "dispatch_outbox"
+    __table_args__ = (
+        CheckConstraint("stage IN ('crawl', 'parse')", name="stage"),
+        CheckConstraint("band BETWEEN 1 AND 3", name="band"),
+        Index("dispatch_outbox_order_idx", "band", "id"),
+    )
+
+    id: Mapped[RowNumber]
+    stage: Mapped[str]
+    # of priorities: 1 leaves first
+    band: Mapped[int] = mapped_column(SmallInteger)
+    domain_id: Mapped[int] = mapped_column(BigInteger)
+    task_ids: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)

@@ -58,12 +58,27 @@ DROP TABLE proxy_usage;
 ALTER TABLE proxies DROP COLUMN cost_currency, DROP COLUMN cost_unit, DROP COLUMN cost_amount;
 """
 
+DISPATCH = """
+CREATE TABLE dispatch_outbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stage text NOT NULL,
+    band smallint NOT NULL,
+    domain_id bigint NOT NULL,
+    task_ids bigint[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT dispatch_outbox_stage_check CHECK (stage IN ('crawl', 'parse')),
+    CONSTRAINT dispatch_outbox_band_check CHECK (band BETWEEN 1 AND 3)
+);
+CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
+"""
+NO_DISPATCH = "DROP TABLE dispatch_outbox"
+
 
 def upgrade() -> None:
-    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS):
+    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS, DISPATCH):
         op.execute(statements)
 
 
 def downgrade() -> None:
-    for statements in (NO_PROXY_COSTS, NO_REGIONS, NO_OBJECT_STORAGE):
+    for statements in (NO_DISPATCH, NO_PROXY_COSTS, NO_REGIONS, NO_OBJECT_STORAGE):
         op.execute(statements)
