@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.servers.minio import MinIO
-from services.servers.obtaining import BUILT
 from services.servers.opensearch import OpenSearch
 from services.servers.pgbouncer import PgBouncer
 from services.servers.rabbitmq import RabbitMQ
@@ -22,7 +21,7 @@ KINDS: dict[str, Callable[[Path, int], Server]] = {
     OpenSearch.name: OpenSearch,
     PgBouncer.name: lambda folder, port: PgBouncer(folder, _database(), port=port),
 }
-RUN = BUILT / "run"
+RUN = Path(__file__).parents[3] / "build" / "services"
 
 
 def main() -> int:

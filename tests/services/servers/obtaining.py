@@ -1,4 +1,7 @@
-"""Where the programs come from: Debian packages, or a build below build/services."""
+"""Where the programs come from: Debian packages, or a build in a folder of this user's caches.
+
+One build serves every clone of the project: a cold build of all takes a quarter of an hour.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from pathlib import Path
 
 from services.servers.server import NotStartedError, locked
 
-ROOT = Path(__file__).parents[3]
-BUILT = ROOT / "build" / "services"
+BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forager-services"
 # a cold build of the largest takes a quarter of an hour on two busy cores
 BUILD_LIMIT = 3600.0
 
@@ -34,7 +36,7 @@ def need_packages(programs: Mapping[str, str]) -> None:
 
 
 def build_once(result: Path, build: Callable[[Path], None]) -> Path:
-    """Build `result` below build/services, one process at a time, all or nothing."""
+    """Build `result`, one process at a time, all or nothing."""
     with locked(BUILT / f"{result.name}.lock"):
         if not result.exists():
             unfinished = result.with_name(f"{result.name}.unfinished")
