@@ -78,6 +78,10 @@ PAGES = Dataset(
         "attempt": Kind.INT,
         "duration_ms": Kind.INT,
         "size": Kind.INT,
+        # of site crawls alone; there `attempt` is how many there were
+        "job_id": Kind.TEXT,
+        "url": Kind.TEXT,
+        "content_type": Kind.TEXT,
     },
 )
 EXTRACTIONS = Dataset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +15,8 @@ from forager.parquet import CountingFile, load_pyarrow
 
 # what is parsed at a time; a row is far smaller
 _BLOCK = 16 << 20
+# rows of a file that are in memory at a time when files are merged
+_BATCH = 100_000
 
 
 def read_rows(dataset: Dataset, file: BinaryIO) -> Any:
@@ -59,19 +61,36 @@ def by_month(table: Any) -> Iterator[tuple[str, Any]]:
 
 
 def write_file(
-    folder: Path, dataset: str, month: str, number: int, tables: Sequence[Any]
+    folder: Path, dataset: Dataset, month: str, number: int, tables: Iterable[Any]
 ) -> LakeFile:
     """One file, complete and on the disk before anybody can name it."""
-    place = place_for(folder, dataset, month, number)
+    place = place_for(folder, dataset.name, month, number)
     parquet = load_pyarrow("pyarrow.parquet")
+    rows = 0
     with whole_file(place, overwrite=True) as file:
         counted = CountingFile(file)
-        with parquet.ParquetWriter(counted, tables[0].schema, compression="zstd") as writer:
+        with parquet.ParquetWriter(counted, schema_of(dataset), compression="zstd") as writer:
             for table in tables:
                 writer.write_table(table)
+                rows += table.num_rows
     sync_folder(place.parent)
-    rows = sum(table.num_rows for table in tables)
-    return LakeFile(dataset, month, str(place.relative_to(folder)), rows, size=place.stat().st_size)
+    return LakeFile(
+        dataset.name, month, str(place.relative_to(folder)), rows, size=place.stat().st_size
+    )
+
+
+def read_file(dataset: Dataset, path: Path) -> Iterator[Any]:
+    """A file's rows, some at a time; columns that are newer than the file hold nothing."""
+    arrow, parquet = load_pyarrow("pyarrow"), load_pyarrow("pyarrow.parquet")
+    schema = schema_of(dataset)
+    for batch in parquet.ParquetFile(path).iter_batches(_BATCH):
+        table = arrow.Table.from_batches([batch])
+        columns = [
+            table[field.name] if field.name in table.column_names
+            else arrow.nulls(table.num_rows, field.type)
+            for field in schema
+        ]  # fmt: skip
+        yield arrow.table(columns, schema=schema)
 
 
 def schema_of(dataset: Dataset) -> Any:

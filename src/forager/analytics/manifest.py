@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+from uuid import UUID, uuid4
 
 import orjson
 
@@ -26,6 +27,8 @@ class LakeFile:
     path: str
     rows: int
     size: int
+    # the files it was merged from, if it was
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,17 @@ class Position:
 
     at: datetime = BEGINNING
     id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How far the pages of site crawls were read: all before `since`, and of those up to `until`
+    the jobs before `job`, and its pages up to `key`. Without `until` no pass is under way."""
+
+    since: datetime = BEGINNING
+    until: datetime | None = None
+    job: str = str(UUID(int=0))
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,9 @@ class Manifest:
     # merged into others, and kept for a while: somebody may be reading them
     superseded: dict[str, datetime] = field(default_factory=dict)
     complete_until: datetime | None = None
+    site: Pass = Pass()
+    # tells this lake from another one of the same database
+    lake: str = field(default_factory=lambda: uuid4().hex)
 
     def of(self, dataset: str) -> tuple[LakeFile, ...]:
         return tuple(file for file in self.files if file.dataset == dataset)
@@ -56,12 +73,10 @@ class Manifest:
         return self.positions.get(dataset, Position())
 
     def extended(self, files: tuple[LakeFile, ...], dataset: str, position: Position) -> Self:
-        return replace(
-            self,
-            files=self.files + files,
-            next_file=self.next_file + len(files),
-            positions=self.positions | {dataset: position},
-        )
+        return replace(self.with_files(files), positions=self.positions | {dataset: position})
+
+    def with_files(self, files: tuple[LakeFile, ...]) -> Self:
+        return replace(self, files=self.files + files, next_file=self.next_file + len(files))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -94,9 +109,21 @@ def _parsed(data: dict[str, Any]) -> Manifest:
             name: Position(datetime.fromisoformat(each["at"]), each["id"])
             for name, each in data["positions"].items()
         },
-        files=tuple(LakeFile(**each) for each in data["files"]),
+        files=tuple(
+            LakeFile(**each | {"parts": tuple(each.get("parts", ()))}) for each in data["files"]
+        ),
         superseded={
             path: datetime.fromisoformat(since) for path, since in data["superseded"].items()
         },
         complete_until=until and datetime.fromisoformat(until),
+        # lakes of before have neither
+        site=_pass(data.get("site") or {}),
+        lake=data.get("lake") or uuid4().hex,
     )
+
+
+def _pass(data: dict[str, Any]) -> Pass:
+    times = {
+        name: datetime.fromisoformat(data[name]) for name in ("since", "until") if data.get(name)
+    }
+    return Pass(**data | times)

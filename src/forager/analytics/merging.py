@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from forager.analytics.files import write_file
+from forager.analytics.dataset import DATASETS
+from forager.analytics.files import read_file, write_file
 from forager.analytics.manifest import LakeFile, Manifest
-from forager.parquet import load_pyarrow
 
 # of one month; with more, all of them are merged that are not large already
 MOST_FILES = 24
@@ -26,19 +26,31 @@ def crowded(manifest: Manifest) -> Iterator[tuple[LakeFile, ...]]:
         return file.dataset, file.month
 
     for _, group in groupby(sorted(manifest.files, key=month_of), month_of):
-        small = tuple(file for file in group if file.rows < LARGE_ROWS)
+        small = [file for file in group if file.rows < LARGE_ROWS]
         if len(small) > MOST_FILES:
-            yield small
+            yield from _runs(small)
+
+
+def _runs(small: list[LakeFile]) -> Iterator[tuple[LakeFile, ...]]:
+    """One after the other, as they came, until they are a large one together."""
+    run: list[LakeFile] = []
+    for file in small:
+        run.append(file)
+        if sum(each.rows for each in run) >= LARGE_ROWS:
+            yield tuple(run)
+            run = []
+    if len(run) > 1:
+        yield tuple(run)
 
 
 def merged(
     folder: Path, manifest: Manifest, files: tuple[LakeFile, ...], now: datetime
 ) -> Manifest:
     """The manifest with one file in place of several; those stay until nobody reads them."""
-    parquet = load_pyarrow("pyarrow.parquet")
-    # one after the other, as the rows came
-    tables = [parquet.ParquetFile(folder / file.path).read() for file in files]
-    whole = write_file(folder, files[0].dataset, files[0].month, manifest.next_file, tables)
+    dataset = next(each for each in DATASETS if each.name == files[0].dataset)
+    tables = (table for file in files for table in read_file(dataset, folder / file.path))
+    whole = write_file(folder, dataset, files[0].month, manifest.next_file, tables)
+    whole = replace(whole, parts=tuple(file.path for file in files))
     rest = tuple(file for file in manifest.files if file not in files)
     return replace(
         manifest,

@@ -53,16 +53,19 @@ PRICE_CHANGES = Query(
 
 CRAWL_COST = Query(
     "crawl-cost",
-    "What crawling costs by domain and proxy: requests, failures, bytes, time.",
+    "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time.",
     """
     SELECT coalesce(domain, '') AS domain,
            coalesce(proxy, 'direct') AS proxy,
-           count() AS requests,
-           countIf(outcome NOT IN ('ok', 'unchanged')) AS failures,
+           sum(if(job_id IS NULL, 1, assumeNotNull(attempt))) AS requests,
+           countIf(outcome NOT IN ('ok', 'unchanged', 'fetched', 'duplicate', 'excluded'))
+               + sum(if(job_id IS NULL, 0, assumeNotNull(attempt) - 1)) AS failures,
            round(failures / requests * 100, 2) AS failed_percent,
            sum(coalesce(size, 0)) AS bytes,
+           round(sum(coalesce(duration_ms, 0)) / 1000, 1) AS seconds,
            round(avg(duration_ms)) AS mean_ms,
-           uniqExact(task_id) AS tasks
+           uniqExact(task_id) AS tasks,
+           countIf(job_id IS NOT NULL) AS site_pages
       FROM {pages}
      WHERE at >= now() - INTERVAL {days} DAY AND outcome NOT IN ('rested', 'withdrawn', 'lost')
      GROUP BY domain, proxy

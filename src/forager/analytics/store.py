@@ -39,7 +39,7 @@ _PRICE_HISTORY: LiteralString = """
 _PAGES: LiteralString = """
     SELECT t.id, (extract(epoch FROM t.finished_at) * 1000000)::bigint, t.task_id, d.domain_name,
            p.proxy_protocol || '://' || p.proxy_url || ':' || p.proxy_port, t.outcome,
-           t.error_kind, t.http_status, t.attempt, t.duration_ms, t.size
+           t.error_kind, t.http_status, t.attempt, t.duration_ms, t.size, NULL, NULL, NULL
       FROM task_attempts t
       LEFT JOIN domains d ON d.id = t.domain_id
       LEFT JOIN proxies p ON p.id = t.proxy_id

@@ -16,6 +16,7 @@ from forager.analytics.files import by_month, last_position, read_rows, write_fi
 from forager.analytics.lake import lake_folder, remove_strays, sole_writer
 from forager.analytics.manifest import Manifest, read_manifest, write_manifest
 from forager.analytics.merging import crowded, forgotten, merged
+from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
 from forager.parquet import load_pyarrow
@@ -52,11 +53,13 @@ async def sync(
     with sole_writer(folder):
         manifest = await _opened(database, folder)
         horizon = await _horizon(database)
-        rows: dict[str, int] = {}
+        had = _rows_of(manifest)
         for dataset in DATASETS:
-            had = _rows_of(manifest, dataset)
             manifest = await _sync(database, folder, manifest, dataset, horizon, chunk, progress)
-            rows[dataset.name] = _rows_of(manifest, dataset) - had
+        manifest = await sync_site_pages(
+            database, folder, manifest, horizon, chunk=chunk, progress=progress
+        )
+        rows = {name: count - had[name] for name, count in _rows_of(manifest).items()}
         manifest = await asyncio.to_thread(_finish, folder, manifest, horizon)
     return Synced(rows, len(manifest.files), horizon, folder)
 
@@ -131,7 +134,7 @@ async def _next_rows(
 def _add(folder: Path, manifest: Manifest, dataset: Dataset, table: Any) -> Manifest:
     """Write the rows, then the manifest that names them: that is the commit."""
     files = tuple(
-        write_file(folder, dataset.name, month, manifest.next_file + number, [part])
+        write_file(folder, dataset, month, manifest.next_file + number, [part])
         for number, (month, part) in enumerate(by_month(table))
     )
     manifest = manifest.extended(files, dataset.name, last_position(table))
@@ -147,5 +150,7 @@ def _finish(folder: Path, manifest: Manifest, horizon: datetime) -> Manifest:
     return manifest
 
 
-def _rows_of(manifest: Manifest, dataset: Dataset) -> int:
-    return sum(file.rows for file in manifest.of(dataset.name))
+def _rows_of(manifest: Manifest) -> dict[str, int]:
+    return {
+        dataset.name: sum(file.rows for file in manifest.of(dataset.name)) for dataset in DATASETS
+    }
