@@ -55,6 +55,13 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class Search(StrEnum):
+    """What finds sections and products by their words."""
+
+    POSTGRES = "postgres"
+    OPENSEARCH = "opensearch"
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Times are seconds unless the name says otherwise."""
 
@@ -225,6 +232,23 @@ class Settings(BaseSettings):
         description="Attempts, errors, extractions and events of tasks older than this go.",
     )
 
+    # --- search ----------------------------------------------------------------------------
+    search: Search = Field(
+        default=Search.POSTGRES,
+        description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
+        " it (OpenSearch, or an Elasticsearch that speaks the same).",
+    )
+    opensearch_url: SecretStr | None = Field(
+        default=None,
+        description="The search engine, as `https://user:password@host:9200`.",
+    )
+    opensearch_prefix: str = Field(
+        default="forager",
+        pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
+        description="How the names of its indexes begin; another one for each Forager that uses"
+        " the same engine.",
+    )
+
     # --- archive ---------------------------------------------------------------------------
     archive_url: str | None = Field(
         default=None,
@@ -309,6 +333,19 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("opensearch_url", mode="after")
+    @classmethod
+    def _http_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(("http://", "https://")):
+            raise ValueError("expected https://user:password@host:9200")
+        return url
+
+    @model_validator(mode="after")
+    def _has_engine(self) -> Self:
+        if self.search is Search.OPENSEARCH and self.opensearch_url is None:
+            raise ValueError("search is opensearch, but opensearch_url is not set")
+        return self
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

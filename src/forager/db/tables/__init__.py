@@ -20,6 +20,7 @@ from forager.db.tables.fetch import (
     ProxyUsage,
     RobotsFile,
 )
+from forager.db.tables.index import IndexMessage, SearchIndex
 from forager.db.tables.jobs import CrawlJob, CrawlState, JobEvent, Worker
 from forager.db.tables.metrics import MetricValue, MetricWriter
 from forager.db.tables.products import (
@@ -64,6 +65,7 @@ __all__ = [
     "IdempotencyKey",
     "Image",
     "ImageFile",
+    "IndexMessage",
     "JobEvent",
     "LinkSet",
     "MetricValue",
@@ -78,6 +80,7 @@ __all__ = [
     "ProxySlot",
     "ProxyUsage",
     "RobotsFile",
+    "SearchIndex",
     "Section",
     "SectionSearch",
     "Source",

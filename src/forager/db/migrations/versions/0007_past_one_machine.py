@@ -74,11 +74,47 @@ CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
 NO_DISPATCH = "DROP TABLE dispatch_outbox"
 
 
+SEARCH_ENGINE = """
+CREATE TABLE search_indexes (
+    kind text PRIMARY KEY,
+    name text,
+    uuid text,
+    layout integer,
+    complete_since timestamptz,
+    building text,
+    building_uuid text,
+    building_layout integer,
+    filled_to bigint NOT NULL DEFAULT 0,
+    old text,
+    fed_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT search_indexes_kind_check CHECK (kind IN ('sections', 'products'))
+) WITH (fillfactor = 50);
+CREATE TABLE index_outbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    ref_id bigint NOT NULL,
+    sections integer,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    attempts integer NOT NULL DEFAULT 0,
+    last_error text
+);
+CREATE INDEX index_outbox_due_idx ON index_outbox (kind, next_attempt_at, id);
+"""
+NO_SEARCH_ENGINE = "DROP TABLE index_outbox; DROP TABLE search_indexes"
+
+
 def upgrade() -> None:
-    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS, DISPATCH):
+    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS, DISPATCH, SEARCH_ENGINE):
         op.execute(statements)
 
 
 def downgrade() -> None:
-    for statements in (NO_DISPATCH, NO_PROXY_COSTS, NO_REGIONS, NO_OBJECT_STORAGE):
+    for statements in (
+        NO_SEARCH_ENGINE,
+        NO_DISPATCH,
+        NO_PROXY_COSTS,
+        NO_REGIONS,
+        NO_OBJECT_STORAGE,
+    ):
         op.execute(statements)
