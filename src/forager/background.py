@@ -37,6 +37,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         database,
         Vault(settings),
         ClientOptions(user_agent=agent_header(settings)),
+        region=settings.region,
     )
     services = (
         ArchiveUpkeep(database, settings),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -27,7 +28,11 @@ ENV_PREFIX = "FORAGER_"
 ENV_OTHER = {"FORAGER_CONFIG"}
 ENV_TEST_PREFIX = "FORAGER_TEST_"
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
-A_YEAR = 365 * 86400.0
+BROKER_SCHEMES = ("amqp://", "amqps://")
+CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
+DAY = 86400.0
+A_YEAR = 365 * DAY
+LENGTHS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY}
 
 # Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
 Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
@@ -53,6 +58,13 @@ class LogFormat(StrEnum):
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
+
+
+class Dispatch(StrEnum):
+    """How tasks that are due reach the workers."""
+
+    POSTGRES = "postgres"
+    CELERY = "celery"
 
 
 class Search(StrEnum):
@@ -99,6 +111,12 @@ class Settings(BaseSettings):
     # --- workers ---------------------------------------------------------------------------
     worker_capacity: int = Field(
         default=2, ge=1, le=1000, description="Jobs one worker runs at the same time."
+    )
+    region: str | None = Field(
+        default=None,
+        pattern="^[a-z0-9-]{1,32}$",
+        description="Where this worker is: it also works for domains, and goes through proxies,"
+        " that are tied to this region.",
     )
     poll_interval: Seconds = Field(
         default=1.0, description="How often a worker looks for jobs when nothing wakes it."
@@ -232,6 +250,23 @@ class Settings(BaseSettings):
         description="Attempts, errors, extractions and events of tasks older than this go.",
     )
 
+    # --- dispatch --------------------------------------------------------------------------
+    dispatch: Dispatch = Field(
+        default=Dispatch.POSTGRES,
+        description="How tasks reach the workers: `postgres`, or `celery` for messages through"
+        " RabbitMQ.",
+    )
+    broker_url: SecretStr | None = Field(
+        default=None,
+        description="RabbitMQ for `FORAGER_DISPATCH=celery`, as"
+        " `amqp://user:password@host:5672/vhost`.",
+    )
+    dispatch_resend_after: Seconds = Field(
+        default=30.0,
+        description="A task that waits for a worker this long is told to the broker again, unless"
+        " messages wait there.",
+    )
+
     # --- search ----------------------------------------------------------------------------
     search: Search = Field(
         default=Search.POSTGRES,
@@ -247,6 +282,23 @@ class Settings(BaseSettings):
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
         description="How the names of its indexes begin; another one for each Forager that uses"
         " the same engine.",
+    )
+
+    product_archive_after: float | None = Field(
+        default=180 * DAY,
+        ge=DAY,
+        le=36500 * DAY,
+        description="Products that nobody has seen for this long, and nobody looks for any more or"
+        " finds again, are moved to files in the home folder (`forager products restore` brings"
+        " them back); as `180d`, or `off`.",
+    )
+
+    # --- analytics -------------------------------------------------------------------------
+    clickhouse_url: SecretStr | None = Field(
+        default=None,
+        description="ClickHouse server that `forager analytics sync` loads, and that is asked"
+        " instead of the files, as `clickhouse://user:password@host:8123/database`;"
+        " `clickhouses://` for TLS.",
     )
 
     # --- archive ---------------------------------------------------------------------------
@@ -327,12 +379,45 @@ class Settings(BaseSettings):
             raise ValueError("expected postgresql://user:password@host:5432/database")
         return url
 
+    @field_validator("broker_url", mode="after")
+    @classmethod
+    def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(BROKER_SCHEMES):
+            raise ValueError("expected amqp://user:password@host:5672/vhost")
+        return url
+
+    @field_validator("clickhouse_url", mode="after")
+    @classmethod
+    def _clickhouse_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(CLICKHOUSE_SCHEMES):
+            raise ValueError("expected clickhouse://user:password@host:8123/database")
+        return url
+
+    @field_validator("product_archive_after", mode="before")
+    @classmethod
+    def _length_or_off(cls, value: object) -> object:
+        """A bare number is refused where it is text: it would be taken for days."""
+        if not isinstance(value, str):
+            return value
+        if value.strip().lower() == "off":
+            return None
+        length = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])\s*", value.lower(), re.ASCII)
+        if length is None:
+            raise ValueError("expected a length of time, as 180d, or off")
+        return float(length[1]) * LENGTHS[length[2]]
+
     @field_validator("job_modules", "parser_modules", "api_allowed_hosts", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @model_validator(mode="after")
+    def _has_broker(self) -> Self:
+        if self.dispatch is Dispatch.CELERY and self.broker_url is None:
+            raise ValueError("dispatch is celery: broker_url must say where RabbitMQ is")
+        return self
 
     @field_validator("opensearch_url", mode="after")
     @classmethod

@@ -69,6 +69,29 @@ async def test_tasks_that_are_late_want_a_scheduler_and_a_worker(tasks: Tasks) -
     assert (await work.check_tasks(database, settings)).level is Level.OK
 
 
+async def test_domains_that_wait_for_their_region_are_counted(tasks: Tasks) -> None:
+    database, settings = tasks.database, tasks.settings
+    await tasks.add("http://shop.example/1", "http://other.example/1", "http://free.example/1")
+    await enter(database, "tasks")
+    assert (await work.check_regions(database, settings)).level is Level.OK
+    await tasks.sql("UPDATE domains SET region = 'eu' WHERE domain_name <> 'free.example'")
+    check = await work.check_regions(database, settings)
+    assert_warns(check, "2 domains wait for a worker of region eu", "forager worker --region eu")
+    await Registration(database, new_id(), capacity=1, role="tasks", region="eu").renew()
+    assert (await work.check_regions(database, settings)).level is Level.OK
+    # a crawl waits for a worker of another role
+    await tasks.sql(
+        """
+        INSERT INTO crawl_jobs (id, kind, payload, host, region)
+        VALUES (%s, 'crawl', '{}', 'shop.example', 'eu')
+        """,
+        new_id(),
+    )
+    assert_warns(await work.check_regions(database, settings), "1 domain waits")
+    await tasks.silence()
+    assert_warns(await work.check_regions(database, settings), "2 domains wait")
+
+
 async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
     assert (await products.check_dead_letters(tasks.database)).finding == "none"
     (task_id,) = await tasks.add("http://shop.example/1", status="failed")

@@ -17,9 +17,10 @@ from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy
+from forager.extract.hosts import parent_domains
 from forager.fetch import budget_store as store
 from forager.fetch.accounts import FRESH_FOR
-from forager.fetch.budgets import Budgets, is_loopback, parent_domains
+from forager.fetch.budgets import Budgets, is_loopback
 from forager.fetch.lanes import Lane, Window
 from forager.fetch.server_clock import ServerClock
 from forager.fetch.slots import DomainInactive, HostResting

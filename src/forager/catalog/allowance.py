@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import ceil, floor
 
 from forager.fetch.budget_store import PAIR_DELAY
@@ -34,6 +35,7 @@ class DomainLoad:
     queued: int
     crawling: int
     priorities: list[int]
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,14 @@ class Pace:
     window: float
     proxies: int
     task_proxies: bool
+    # how many of the proxies are tied to each region
+    tied: Mapping[str, int] = field(default_factory=dict)
+
+    def proxies_for(self, region: str | None) -> int:
+        """Those that the workers of a domain can go through; all, if it is tied to none."""
+        if region is None:
+            return self.proxies
+        return self.proxies - sum(self.tied.values()) + self.tied.get(region, 0)
 
 
 def allowance(load: DomainLoad, pace: Pace, robots_delay: float = 0.0) -> int:
@@ -72,7 +82,7 @@ def _slots(pace: Pace, delay: float, starts_in: float) -> int:
 def _lanes(load: DomainLoad, pace: Pace) -> int:
     """The proxies that each have a budget of their own; 0 if all requests share one."""
     proxied = pace.task_proxies if load.use_proxies is None else load.use_proxies
-    return pace.proxies if proxied and load.per_proxy_only else 0
+    return pace.proxies_for(load.region) if proxied and load.per_proxy_only else 0
 
 
 def _delay(load: DomainLoad, robots_delay: float, *, per_pair: bool) -> float:

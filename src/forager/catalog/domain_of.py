@@ -9,8 +9,7 @@ from publicsuffixlist import PublicSuffixList
 
 from forager.db.database import Connection
 from forager.errors import NotFound
-from forager.extract.hosts import host_name
-from forager.fetch.budgets import parent_domains
+from forager.extract.hosts import host_name, parent_domains
 from forager.fetch.domain_store import Domain, select_first, select_meant
 from forager.fetch.domains import domain_name
 

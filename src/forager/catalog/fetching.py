@@ -135,7 +135,9 @@ class Fetching:
         if way.use_proxies:
             guard = GuardPolicy(allow_private=way.private_proxies)
             proxies = await self._stack.enter_async_context(
-                ProxyPool(self._database, Vault(self._settings), guard)
+                ProxyPool(
+                    self._database, Vault(self._settings), guard, region=self._settings.region
+                )
             )
             client: Client = PooledClient(replace(plain, proxy_guard=guard), proxies)
         else:

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from forager.catalog.store import scheduling as store
 from forager.clock import local_time
 from forager.db.database import Connection
-from forager.extract.hosts import host_of
-from forager.fetch.budgets import parent_domains
+from forager.extract.hosts import host_of, parent_domains
 from forager.fetch.robots import parse_robots
 
 LOOK_EVERY = 15.0

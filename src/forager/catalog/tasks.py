@@ -148,7 +148,9 @@ class Tasks:
     async def report(self, name: str) -> TaskReport:
         async with self._database.transaction() as connection:
             task = await _existing(connection, name)
-            around = await store.select_surroundings(connection, task, MOST_AHEAD)
+            around = await store.select_surroundings(
+                connection, task, MOST_AHEAD, stale_after=self._settings.stale_after
+            )
             attempts = await store.select_attempts(connection, task.id, ATTEMPTS_SHOWN)
         asked = task.adapted_frequency or task.crawl_frequency or around.domain_frequency
         return TaskReport(

@@ -16,10 +16,10 @@ from forager.catalog.task import DEFAULT_PRIORITY
 from forager.catalog.wish import ANY_TERMS, BadLine, Terms, Wish
 from forager.db.database import Connection, Database
 from forager.errors import GiveUp
-from forager.extract.hosts import host_name, host_of
+from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.budgets import base_url, parent_domains
+from forager.fetch.budgets import base_url
 from forager.fetch.guard import GuardPolicy
 from forager.settings import Settings
 

@@ -31,6 +31,12 @@ def why_not_now(task: Task, around: Surroundings) -> str:
         return f"its domain is switched off; `forager domains enable {task.domain}`"
     if task.status is TaskStatus.COMPLETED:
         return "done; waits for its next visit"
+    is_waiting = task.status is not TaskStatus.PENDING or task.scheduled_at <= around.now
+    if is_waiting and around.region is not None and not around.has_worker:
+        return (
+            f"waits for a worker of region {around.region}, and none runs;"
+            f" `forager worker --region {around.region}` is one"
+        )
     if task.status is not TaskStatus.PENDING:
         return _WITH_WORKERS[task.status]
     return _why_pending(task, around)

@@ -251,6 +251,7 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
     from forager.cli.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
+    await _say_whose(database, settings, job_id)
     at_once = False
     with CrawlProgress() as progress:
         foreground = Foreground(database, settings, job_id, progress.show)
@@ -263,6 +264,18 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
             report = await _last_look(database, settings, job_id)
     _show(report, as_json=as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
+
+
+async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
+    """A crawl of a domain that is tied to another region is watched here, and done there."""
+    from forager.jobs.queue import Queue
+
+    region = (await Queue(database, settings).get(job_id)).region
+    if region not in (None, settings.region):
+        note(
+            f"its domain is tied to the region {region}: a worker of that must run it"
+            f" (forager worker --region {region})"
+        )
 
 
 async def _last_look(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:

@@ -101,6 +101,14 @@ AllowPrivate = Annotated[
         show_default=False,
     ),
 ]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|default",
+        help="Only workers of this region crawl it; `default` leaves it to all of them.",
+        show_default=False,
+    ),
+]
 
 
 @app.command("list")
@@ -113,6 +121,9 @@ def list_(
     slowed: Annotated[
         bool, typer.Option("--slowed", help="Only hosts that asked for fewer requests.")
     ] = False,
+    region: Annotated[
+        str | None, typer.Option(help="Only those tied to this region.", show_default=False)
+    ] = None,
     limit: Limit = 100,
     cursor: Annotated[
         str | None, typer.Option(help="Go on where the last list ended.", show_default=False)
@@ -123,7 +134,7 @@ def list_(
     page = with_domains(
         context,
         lambda domains: domains.list_domains(
-            active=active, slowed=slowed, limit=limit, cursor=cursor
+            active=active, slowed=slowed, region=region, limit=limit, cursor=cursor
         ),
     )
     if as_json:
@@ -157,6 +168,7 @@ def set_(
     currency: Currency = None,
     proxies: Proxies = None,
     allow_private: AllowPrivate = None,
+    region: Region = None,
     as_json: AsJson = False,
 ) -> None:
     """Change how a domain is treated; running crawls heed it within seconds."""
@@ -171,6 +183,7 @@ def set_(
         currency=_read(currency, str.upper),
         proxies=proxies,
         allow_private=allow_private,
+        region=_read(region, str),
     )
     if not changes.named():
         raise InvalidInput(
@@ -194,6 +207,7 @@ def add(
     currency: Currency = None,
     proxies: Proxies = None,
     allow_private: AllowPrivate = None,
+    region: Region = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a host settings of its own; they also cover its subdomains that have none."""
@@ -208,6 +222,7 @@ def add(
         currency=_read(currency, str.upper),
         proxies=proxies,
         allow_private=allow_private,
+        region=_read(region, str),
     )
     _show(with_domains(context, lambda domains: domains.add(host, changes)), as_json)
 
@@ -297,6 +312,7 @@ def _show_list(domains: list[Domain]) -> None:
         "DELAY": {"justify": "right"},
         "CONNECTIONS": {"justify": "right"},
         "IN USE": {"justify": "right"},
+        "REGION": {},
         "NOW": {},
     }
     show_table(columns, [_row(domain) for domain in domains])
@@ -308,6 +324,7 @@ def _row(domain: Domain) -> tuple[Any, ...]:
         _seconds(domain.crawl_delay_seconds),
         domain.max_concurrent_requests or DEFAULT,
         domain.connections,
+        domain.region,
         _now(domain),
     )
 
@@ -336,6 +353,8 @@ def _show(domain: Domain, as_json: bool) -> None:
     say(f"delay        {_seconds(domain.crawl_delay_seconds)}, {counted}")
     say(f"connections  {domain.max_concurrent_requests or DEFAULT}")
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
+    if domain.region is not None:
+        say(f"region       {domain.region}: only its workers crawl it")
     for name, value in _task_facts(domain).items():
         say(f"{name:13}{value}")
 

@@ -66,12 +66,22 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
     if not found:
         return note("There are no workers. `forager worker` or `forager up` runs one.")
     return show_table(
-        {"ID": {}, "ROLE": {}, "STATE": {}, "HOST": {}, "PID": RIGHT, "SEEN": {}, "NOTE": {}},
+        {
+            "ID": {},
+            "ROLE": {},
+            "STATE": {},
+            "REGION": {},
+            "HOST": {},
+            "PID": RIGHT,
+            "SEEN": {},
+            "NOTE": {},
+        },
         [
             (
                 each.id,
                 each.role,
                 each.state,
+                each.region,
                 each.host,
                 each.pid,
                 short_time(each.last_seen),

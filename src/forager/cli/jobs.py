@@ -160,6 +160,7 @@ def _facts(report: JobReport) -> dict[str, Any]:
         "progress": f"{job.progress_percentage} %, {report.total_processed} done,"
         f" {report.total_pending} to do",
         "priority": job.priority,
+        "region": f"{job.region}: only its workers run it" if job.region else None,
         "retries": f"{job.retry_count} of {job.max_retries}",
         "error": (job.error_message, "red") if job.error_message else None,
         "stop reason": job.stop_reason,

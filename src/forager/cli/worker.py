@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 Jobs = Annotated[bool, typer.Option("--jobs/--no-jobs", help="Run crawls and other jobs.")]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where this worker is: it also does what is tied to this region.",
+        show_default="setting",
+    ),
+]
 Tasks = Annotated[bool, typer.Option("--tasks/--no-tasks", help="Download and parse products.")]
 
 
@@ -33,12 +41,16 @@ class Part(Protocol):
 
 
 def worker(
-    context: typer.Context, capacity: Capacity = None, jobs: Jobs = True, tasks: Tasks = True
+    context: typer.Context,
+    capacity: Capacity = None,
+    jobs: Jobs = True,
+    tasks: Tasks = True,
+    region: Region = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
         raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
-    settings = flags_of(context).load(quiet=False, worker_capacity=capacity)
+    settings = flags_of(context).load(quiet=False, worker_capacity=capacity, region=region)
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 
@@ -98,7 +110,9 @@ async def _run_together(parts: Sequence[Part]) -> None:
 
 def welcome(settings: Settings, name: str) -> str:
     where = "the configured PostgreSQL" if settings.database_url else f"{settings.home}"
+    region = f", for the region {settings.region} too" if settings.region else ""
     return (
-        f"forager {name}: {counted(settings.worker_capacity, 'job')} at a time, data in {where}.\n"
+        f"forager {name}: {counted(settings.worker_capacity, 'job')} at a time, data in {where}"
+        f"{region}.\n"
         "`forager jobs list` shows the jobs. Ctrl-C stops."
     )

@@ -185,7 +185,8 @@ async def _client(
     if options.proxy != POOL:
         return await stack.enter_async_context(Client(plain)), None
     guard = await proxy_guard(context.database)
-    proxies = ProxyPool(context.database, Vault(context.settings), guard)
+    settings = context.settings
+    proxies = ProxyPool(context.database, Vault(settings), guard, region=settings.region)
     await stack.enter_async_context(proxies)
     client = PooledClient(replace(plain, proxy_guard=guard), proxies)
     return await stack.enter_async_context(client), proxies

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forager.crawl.options import check_payload
+from forager.extract.hosts import host_of, parent_domains
 from forager.jobs.kinds import JobKind, register
 
 if TYPE_CHECKING:
@@ -18,4 +19,12 @@ async def _crawl(context: JobContext) -> Outcome:
     return await crawl(context)
 
 
-CRAWL = register(JobKind("crawl", _crawl, check_payload, module="forager.crawl.job"))
+def _domains(payload: dict[str, Any]) -> tuple[str, ...]:
+    """A crawl is where its first URL is, though it may meet other hosts."""
+    host = host_of(payload["urls"][0])
+    return (host, *parent_domains(host))
+
+
+CRAWL = register(
+    JobKind("crawl", _crawl, check_payload, module="forager.crawl.job", domains=_domains)
+)

@@ -73,6 +73,7 @@ async def _examine_work(
     note(await work.check_stuck_jobs(database, settings))
     note(await work.check_waiting_jobs(database))
     note(await work.check_tasks(database, settings))
+    note(await work.check_regions(database, settings))
     note(await products.check_dead_letters(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))

@@ -27,6 +27,7 @@ REASONS = {
     "stuck jobs": "A job that commits nothing holds its place and its source.",
     "waiting jobs": "Somebody has asked for them and gets nothing.",
     "tasks": "Products grow old: prices shown are not those of today.",
+    "regions": "What is tied to a region is left alone by all other workers.",
     "dead letters": "They are not tried again unless a person says so.",
     "proxies": "Fewer proxies mean fewer requests, and the rest are used more.",
     "webhooks": "Messages wait, and are given up after three days.",

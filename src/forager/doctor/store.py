@@ -39,6 +39,14 @@ class StillJob:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class UnservedRegion:
+    """A region without a worker, and how many domains wait for one."""
+
+    region: str
+    domains: int
+
+
 async def select_connections(connection: Connection) -> Connections:
     cursor = connection.cursor(row_factory=class_row(Connections))
     await cursor.execute(
@@ -130,6 +138,50 @@ async def select_oldest_due(connection: Connection) -> float | None:
     )
     row = await cursor.fetchone()
     return None if row is None else row[0]
+
+
+async def select_unserved_regions(
+    connection: Connection, *, stale_after: float
+) -> list[UnservedRegion]:
+    """Regions whose domains have work that waits, and no worker for it."""
+    cursor = connection.cursor(row_factory=class_row(UnservedRegion))
+    await cursor.execute(
+        """
+        WITH present AS (
+            SELECT DISTINCT region, role
+              FROM workers
+             WHERE last_seen > now() - %s * interval '1 second'
+        ), waiting AS (
+            SELECT d.region, d.domain_name AS host
+              FROM domains d
+             WHERE d.region IS NOT NULL
+               AND NOT EXISTS (
+                   SELECT FROM present p WHERE p.region = d.region AND p.role = 'tasks'
+               )
+               AND (
+                   EXISTS (
+                       SELECT FROM crawl_tasks t
+                        WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
+                          AND t.scheduled_at <= now()
+                   ) OR EXISTS (
+                       SELECT FROM crawl_tasks t
+                        WHERE t.status IN ('queued', 'downloaded') AND t.domain_id = d.id
+                   )
+               )
+            UNION
+            SELECT j.region, j.host
+              FROM crawl_jobs j
+             WHERE j.status = 'pending' AND j.run_after <= now() AND j.region IS NOT NULL
+               AND NOT EXISTS (
+                   SELECT FROM present p WHERE p.region = j.region AND p.role = 'jobs'
+               )
+        )
+        SELECT region, count(*)::int AS domains
+          FROM waiting GROUP BY region ORDER BY domains DESC, region
+        """,
+        (stale_after,),
+    )
+    return await cursor.fetchall()
 
 
 async def select_segment_sample(connection: Connection, limit: int) -> list[str]:

@@ -102,6 +102,22 @@ async def check_waiting_jobs(database: Database) -> Check:
     return ok("waiting jobs", finding)
 
 
+async def check_regions(database: Database, settings: Settings) -> Check:
+    """Whether what is tied to a region has a worker there."""
+    async with database.connection() as connection:
+        unserved = await doctor_store.select_unserved_regions(
+            connection, stale_after=settings.stale_after
+        )
+    if not unserved:
+        return ok("regions", "nothing waits for a worker of its region")
+    found = ", ".join(
+        f"{each.domains} {'domain waits' if each.domains == 1 else 'domains wait'}"
+        f" for a worker of region {each.region}"
+        for each in unserved[:3]
+    )
+    return warn("regions", found, f"Start one: forager worker --region {unserved[0].region}")
+
+
 def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:
     limit = timedelta(seconds=settings.stale_after)
     return [worker for worker in found if _age(worker.last_seen) > limit]

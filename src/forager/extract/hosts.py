@@ -30,7 +30,7 @@ def registrable_domain(host: str) -> str:
     registrable part (localhost, co.uk) stand for themselves.
     """
     name = host_name(host)
-    if _is_address(name):
+    if is_address(name):
         return name
     return _suffixes().privatesuffix(name.rstrip(".")) or name
 
@@ -40,7 +40,16 @@ def same_domain(host: str, other: str) -> bool:
     return registrable_domain(host) == registrable_domain(other)
 
 
-def _is_address(name: str) -> bool:
+def parent_domains(host: str) -> list[str]:
+    """The domains whose row would cover this host, nearest first; the port stays."""
+    name = host_name(host)
+    if is_address(name):
+        return []
+    labels, port = name.split("."), host[len(name) :]
+    return [".".join(labels[i:]) + port for i in range(1, len(labels) - 1)]
+
+
+def is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name.strip("[]"))
     except ValueError:

@@ -19,6 +19,7 @@ from uuid import UUID
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, ErrorKind, Retry, RotateProxy
+from forager.extract.hosts import is_address, parent_domains
 from forager.fetch import budget_store as store
 from forager.fetch.accounts import DomainAccount, HostState
 from forager.fetch.server_clock import ServerClock
@@ -353,18 +354,6 @@ def _reason(account: DomainAccount, now: float) -> str:
     return f"one request is allowed in {account.delay:g} s"
 
 
-def parent_domains(host: str) -> list[str]:
-    """The domains whose row would cover this host, nearest first; the port stays."""
-    name, colon, port = host.rpartition(":")
-    if not colon or not port.isdigit():
-        name, port = host, ""
-    if is_address(name):
-        return []
-    labels = name.split(".")
-    suffix = f":{port}" if port else ""
-    return [".".join(labels[i:]) + suffix for i in range(1, len(labels) - 1)]
-
-
 def base_url(host: str) -> str:
     """A guess: only the host is known here."""
     _, colon, port = host.rpartition(":")
@@ -380,11 +369,3 @@ def is_loopback(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     return is_address(name) and ipaddress.ip_address(name.strip("[]")).is_loopback
-
-
-def is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True

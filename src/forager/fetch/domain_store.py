@@ -32,6 +32,7 @@ class Domain:
     allow_private: bool
     currency: str | None
     task_hold: str | None
+    region: str | None
     created_at: datetime
     updated_at: datetime
     blocked_until: datetime | None  # None unless that is still to come
@@ -48,7 +49,8 @@ _COLUMNS: LiteralString = """
     d.adaptive,
     extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
     extract(epoch FROM d.max_frequency)::float8 AS max_frequency,
-    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.created_at, d.updated_at,
+    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
+    d.created_at, d.updated_at,
     CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
     d.slow_delay,
     CASE WHEN d.next_slot_at > now() THEN d.next_slot_at END AS next_slot_at,
@@ -78,6 +80,7 @@ _SETTABLE: dict[str, LiteralString] = {
     "proxies": "use_proxies",
     "allow_private": "allow_private",
     "currency": "currency",
+    "region": "region",
 }
 
 
@@ -88,6 +91,7 @@ async def select_domains(
     limit: int,
     active: bool | None,
     slowed: bool,
+    region: str | None,
 ) -> list[Domain]:
     """Domains by name."""
     cursor = connection.cursor(row_factory=class_row(Domain))
@@ -98,10 +102,11 @@ async def select_domains(
          WHERE d.domain_name > coalesce(%(after)s, '')
            AND d.is_active = coalesce(%(active)s, d.is_active)
            AND ({_SLOWED} OR NOT %(slowed)s)
+           AND (%(region)s::text IS NULL OR d.region = %(region)s)
          ORDER BY d.domain_name
          LIMIT %(limit)s
         """,
-        {"after": after, "active": active, "slowed": slowed, "limit": limit},
+        {"after": after, "active": active, "slowed": slowed, "region": region, "limit": limit},
     )
     return await cursor.fetchall()
 
@@ -163,6 +168,38 @@ async def update_domain(connection: Connection, name: str, changes: Mapping[str,
         {**changes, "name": name},
     )
     return cursor.rowcount == 1
+
+
+async def move_jobs(connection: Connection, name: str) -> None:
+    """Jobs of the hosts that this domain may cover are for the region of whichever covers them.
+
+    A job that runs goes on where it is, and counts for the region when it is given back.
+    """
+    await connection.execute(
+        """
+        WITH covered AS (
+            SELECT j.id,
+                   (
+                       SELECT d.region
+                         FROM domains d
+                        WHERE d.domain_name = j.host
+                           OR right(j.host, length(d.domain_name) + 1) = '.' || d.domain_name
+                        ORDER BY length(d.domain_name) DESC
+                        LIMIT 1
+                   ) AS region
+              FROM crawl_jobs j
+             WHERE j.status IN ('pending', 'processing', 'paused', 'failed')
+               AND (j.host = %(name)s OR right(j.host, length(%(below)s)) = %(below)s)
+             ORDER BY j.id
+               FOR NO KEY UPDATE OF j
+        )
+        UPDATE crawl_jobs j
+           SET region = covered.region
+          FROM covered
+         WHERE j.id = covered.id AND j.region IS DISTINCT FROM covered.region
+        """,
+        {"name": name, "below": f".{name}"},
+    )
 
 
 async def forget_slow_down(connection: Connection, name: str) -> bool:

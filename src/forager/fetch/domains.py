@@ -18,9 +18,11 @@ import psycopg
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
+from forager.extract.hosts import parent_domains
 from forager.fetch import domain_store as store
-from forager.fetch.budgets import base_url, parent_domains
+from forager.fetch.budgets import base_url
 from forager.fetch.domain_store import Domain
+from forager.fetch.region import check_region
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
@@ -59,6 +61,8 @@ class DomainChanges:
     proxies: bool | Unchanged | None = UNCHANGED
     allow_private: bool | Unchanged = UNCHANGED
     currency: str | Unchanged | None = UNCHANGED
+    # whose workers alone ask it for anything
+    region: str | Unchanged | None = UNCHANGED
 
     def named(self) -> dict[str, Any]:
         """The values that are to be set, checked."""
@@ -69,6 +73,7 @@ class DomainChanges:
         for name in ("every", "shortest", "longest"):
             _check_interval(changes.get(name))
         _check_currency(changes.get("currency"))
+        check_region(changes.get("region"))
         return changes
 
 
@@ -83,10 +88,15 @@ class Domains:
         *,
         active: bool | None = None,
         slowed: bool = False,
+        region: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Domain]:
-        """Domains by name, a page at a time; `slowed`: only those that asked for fewer requests."""
+        """Domains by name, a page at a time; `slowed`: only those that asked for fewer requests.
+
+        `region`: only those that are tied to it.
+        """
+        check_region(region)
         if not 1 <= limit <= MAX_LIST:
             raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
         async with self._database.connection() as connection:
@@ -96,6 +106,7 @@ class Domains:
                 limit=limit + 1,
                 active=active,
                 slowed=slowed,
+                region=region,
             )
         more = len(found) > limit
         return Page(found[:limit], _encode(found[limit - 1].domain_name) if more else None)
@@ -121,6 +132,7 @@ class Domains:
                         hint=f"`forager domains set {name}` changes it.",
                     )
                 await store.update_domain(connection, name, named)
+                await store.move_jobs(connection, name)
                 return await _existing(connection, name)
 
     async def set(self, host: str, changes: DomainChanges) -> Domain:
@@ -131,6 +143,8 @@ class Domains:
             async with self._database.transaction() as connection:
                 if not await store.update_domain(connection, name, named):
                     raise _unknown(name)
+                if "region" in named:
+                    await store.move_jobs(connection, name)
                 return await _existing(connection, name)
 
     async def forget_slow_down(self, host: str) -> Domain:

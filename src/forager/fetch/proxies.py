@@ -20,8 +20,8 @@ from forager.errors import (
     NotFound,
     NotPermitted,
 )
+from forager.extract.hosts import parent_domains
 from forager.fetch import proxy_store as store
-from forager.fetch.budgets import parent_domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxy import ProxyScheme, ProxySpec
 from forager.fetch.proxy_record import PickedProxy, ProxyRecord, SealedProxy, Tally, spec_of
@@ -128,11 +128,17 @@ class ProxyPool:
     Counts are written about once a second. Use it as a context manager, which writes the rest.
     """
 
-    def __init__(self, database: Database, vault: Vault, guard: GuardPolicy) -> None:
-        """`guard` is the one that the client holds against the addresses of proxies."""
+    def __init__(
+        self, database: Database, vault: Vault, guard: GuardPolicy, *, region: str | None = None
+    ) -> None:
+        """`guard` is the one that the client holds against the addresses of proxies.
+
+        Of the proxies that are tied to a region, only those of `region` are handed out.
+        """
         self._database = database
         self._vault = vault
         self._guard = guard
+        self._region = region
         self._tallies: dict[int, Tally] = {}
         self._urgent = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -158,7 +164,11 @@ class ProxyPool:
             # with fewer proxies than runners some must share, and then it is right to wait
             for statement in (store.pick_unpicked, store.pick_any):
                 found = await statement(
-                    connection, names=names, exclude=list(exclude), private=private
+                    connection,
+                    names=names,
+                    exclude=list(exclude),
+                    private=private,
+                    region=self._region,
                 )
                 if found is not None:
                     return unsealed(found, self._vault)

@@ -79,12 +79,19 @@ class ProxyProber:
     """Probes failing proxies when they are due, and turns on those that have recovered."""
 
     def __init__(
-        self, database: Database, vault: Vault, options: ClientOptions, url: str | None = None
+        self,
+        database: Database,
+        vault: Vault,
+        options: ClientOptions,
+        url: str | None = None,
+        *,
+        region: str | None = None,
     ) -> None:
         self._database = database
         self._vault = vault
         self._options = options
         self._url = url
+        self._region = region
 
     async def run(self) -> None:
         patience = Patience(log, "proxies cannot be probed now")
@@ -94,7 +101,11 @@ class ProxyProber:
         """Probe a few of those that are due."""
         async with self._database.connection() as connection:
             due = await store.claim_probes(
-                connection, limit=AT_ONCE, first=PROBE_DELAY, longest=PROBE_DELAY_MAX
+                connection,
+                limit=AT_ONCE,
+                first=PROBE_DELAY,
+                longest=PROBE_DELAY_MAX,
+                region=self._region,
             )
         results = await asyncio.gather(*map(self._probe, due))
         for result in results:

@@ -37,6 +37,7 @@ _SEEN: LiteralString = """
             ON s.proxy_id = p.id AND s.domain_id = (SELECT id FROM applied)
          WHERE p.is_active AND p.id <> ALL(%(exclude)s)
            AND (%(private)s OR NOT p.allow_private)
+           AND (p.region IS NULL OR p.region = %(region)s)
     )
 """
 _UNPICKED: LiteralString = """
@@ -103,25 +104,45 @@ async def upsert_proxy(
 
 
 async def pick_unpicked(
-    connection: Connection, *, names: Sequence[str], exclude: Sequence[int], private: bool
+    connection: Connection,
+    *,
+    names: Sequence[str],
+    exclude: Sequence[int],
+    private: bool,
+    region: str | None,
 ) -> SealedProxy | None:
     """The least recently used proxy that nobody else is picking at this moment."""
     cursor = connection.cursor(row_factory=class_row(SealedProxy))
     await cursor.execute(
         f"{_SEEN}, {_UNPICKED} {_USE}",
-        {"names": list(names), "exclude": list(exclude), "private": private},
+        {
+            "names": list(names),
+            "exclude": list(exclude),
+            "private": private,
+            "region": region,
+        },
     )
     return await cursor.fetchone()
 
 
 async def pick_any(
-    connection: Connection, *, names: Sequence[str], exclude: Sequence[int], private: bool
+    connection: Connection,
+    *,
+    names: Sequence[str],
+    exclude: Sequence[int],
+    private: bool,
+    region: str | None,
 ) -> SealedProxy | None:
     """The least recently used proxy, though others may be picking it too."""
     cursor = connection.cursor(row_factory=class_row(SealedProxy))
     await cursor.execute(
         f"{_SEEN}, {_ANY} {_USE}",
-        {"names": list(names), "exclude": list(exclude), "private": private},
+        {
+            "names": list(names),
+            "exclude": list(exclude),
+            "private": private,
+            "region": region,
+        },
     )
     return await cursor.fetchone()
 
@@ -193,7 +214,7 @@ async def disable_failing(
 
 
 async def claim_probes(
-    connection: Connection, *, limit: int, first: float, longest: float
+    connection: Connection, *, limit: int, first: float, longest: float, region: str | None
 ) -> list[SealedProxy]:
     """Failing proxies whose probe is due; the next one is set at once, later each time."""
     cursor = connection.cursor(row_factory=class_row(SealedProxy))
@@ -202,6 +223,7 @@ async def claim_probes(
         WITH due AS (
             SELECT id FROM proxies
              WHERE NOT is_active AND next_probe_at <= now()
+               AND (region IS NULL OR region = %(region)s)
              ORDER BY next_probe_at LIMIT %(limit)s
                FOR NO KEY UPDATE SKIP LOCKED
         )
@@ -211,7 +233,7 @@ async def claim_probes(
          WHERE p.id = due.id
         RETURNING {_SEALED}
         """,
-        {"limit": limit, "first": first, "longest": longest},
+        {"limit": limit, "first": first, "longest": longest, "region": region},
     )
     return await cursor.fetchall()
 

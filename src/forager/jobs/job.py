@@ -26,6 +26,8 @@ class NewJob:
     delay: float = 0.0
     # the span it was asked for in
     trace: str | None = None
+    # its host, and the domains above it: the nearest with a row decides on its region
+    domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Job:
     stop_reason: str | None
     source_id: str | None
     user_id: UUID | None
+    # only workers of this region claim it; None: all of them
+    region: str | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", Status(self.status))

@@ -201,6 +201,7 @@ class Queue:
                 kinds=kinds,
                 limit=_checked_limit(limit),
                 schema=SCHEMA_VERSION,
+                region=self.settings.region,
                 only=only,
             )
 
@@ -345,7 +346,8 @@ def _checked(job: NewJob) -> NewJob:
         raise InvalidInput(f"priority {job.priority} is out of range")
     if job.max_retries < 0 or job.delay < 0:
         raise InvalidInput("max_retries and delay cannot be negative")
-    payload = kind_named(job.kind).check(_checked_payload(job.payload))
+    kind = kind_named(job.kind)
+    payload = kind.check(_checked_payload(job.payload))
     return NewJob(
         kind=job.kind,
         payload=payload,
@@ -355,6 +357,7 @@ def _checked(job: NewJob) -> NewJob:
         user_id=job.user_id,
         delay=job.delay,
         trace=traceparent(),
+        domains=kind.domains(payload),
     )
 
 

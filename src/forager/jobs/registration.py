@@ -27,6 +27,7 @@ class Registration:
         *,
         capacity: int,
         role: str = "jobs",
+        region: str | None = None,
         returns: bool = True,
     ) -> None:
         self.note: str | None = None
@@ -34,6 +35,7 @@ class Registration:
         self._worker_id = worker_id
         self._capacity = capacity
         self._role = role
+        self._region = region
         self._returns = returns
         self._entered = False
 
@@ -79,6 +81,7 @@ class Registration:
                 state=state,
                 note=self.note,
                 role=self._role,
+                region=self._region,
             )
 
 

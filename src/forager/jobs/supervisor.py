@@ -55,7 +55,10 @@ class Supervisor:
         self._only = only
         self._queue = Queue(self._database, settings)
         self._registration = Registration(
-            self._database, self.worker_id, capacity=settings.worker_capacity
+            self._database,
+            self.worker_id,
+            capacity=settings.worker_capacity,
+            region=settings.region,
         )
         self._kinds = load_kinds(settings.job_modules)
         self._wake = asyncio.Event()
@@ -306,7 +309,7 @@ class Supervisor:
 def _told_settings(settings: Settings) -> dict[str, Any]:
     """Settings as a runner is told them, through a socket that nobody else reads."""
     told = settings.model_dump(mode="json", exclude={"database_url"})
-    for name in ("secret_key", "database_pool_url"):  # dumped, they are stars
+    for name in ("secret_key", "database_pool_url", "broker_url"):  # dumped, they are stars
         secret = getattr(settings, name)
         told[name] = None if secret is None else secret.get_secret_value()
     return told

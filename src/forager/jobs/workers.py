@@ -22,6 +22,7 @@ class Worker:
     last_seen: datetime
     state: str
     role: str
+    region: str | None
     note: str | None
 
 
@@ -37,15 +38,17 @@ async def register(
     state: str,
     note: str | None,
     role: str = "jobs",
+    region: str | None = None,
 ) -> str | None:
     """Say that a worker is there; the answer is the database's schema version."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
         WITH seen AS (
-            INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role)
+            INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
+                                 region)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s, %(role)s)
+                    %(state)s, %(note)s, %(role)s, %(region)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -61,6 +64,7 @@ async def register(
             "state": state,
             "note": note,
             "role": role,
+            "region": region,
         },
     )
     return await cursor.fetchone()
@@ -92,7 +96,7 @@ async def select_workers(connection: Connection) -> list[Worker]:
     await cursor.execute(
         """
         SELECT id, host, pid, version, capacity, started_at, last_seen, state,
-               role, note
+               role, region, note
           FROM workers
          ORDER BY started_at
         """

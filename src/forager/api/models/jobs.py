@@ -45,6 +45,7 @@ class Job(View):
     error_message: str | None
     stop_reason: str | None
     worker_id: UUID | None
+    region: str | None = Field(description="Only workers of this region run it; null: all.")
     lease: int
     created_at: Time
     run_after: Time
@@ -185,6 +186,7 @@ class Worker(View):
     last_seen: Time
     state: str
     role: str
+    region: str | None = Field(description="It also does what is tied to this region.")
     note: str | None
 
 

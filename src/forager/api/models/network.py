@@ -15,6 +15,7 @@ from forager.fetch.proxy_trial import Trial
 
 MAX_ADDRESSES = 1000
 Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
+Region = Annotated[PlainText, Field(pattern="^[a-z0-9-]{1,32}$", examples=["eu"])]
 
 
 class Domain(View):
@@ -34,6 +35,7 @@ class Domain(View):
     allow_private: bool
     currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
+    region: str | None = Field(description="Only workers of this region crawl it; null: all.")
     blocked_until: Time | None
     slow_delay: float
     next_slot_at: Time | None
@@ -68,6 +70,9 @@ class DomainSettings(Order):
     allow_private: bool = Field(
         default=False, description="Whether its tasks may reach private addresses."
     )
+    region: Region | None = Field(
+        default=None, description="Only workers of this region crawl it; null: all of them."
+    )
 
     def changes(self) -> DomainChanges:
         """What was given; null is a value too."""
@@ -83,6 +88,7 @@ class DomainSettings(Order):
             "currency": self.currency and self.currency.upper(),
             "proxies": self.proxies,
             "allow_private": self.allow_private,
+            "region": self.region,
         }
         names = {"min_every": "shortest", "max_every": "longest"}
         given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}

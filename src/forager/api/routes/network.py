@@ -16,6 +16,7 @@ from forager.api.models.network import (
     NewDomain,
     Proxy,
     ProxyOrder,
+    Region,
     RemovedProxy,
     TrialOrder,
     TrialResult,
@@ -49,11 +50,14 @@ async def list_domains(
     caller: Operator,
     active: Annotated[bool | None, Query(description="Only these.")] = None,
     slowed: Annotated[bool, Query(description="Only hosts that asked for fewer requests.")] = False,
+    region: Annotated[Region | None, Query(description="Only those tied to this region.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Domain]:
     """Domains by name."""
-    page = await here.domains.list_domains(active=active, slowed=slowed, cursor=cursor, limit=limit)
+    page = await here.domains.list_domains(
+        active=active, slowed=slowed, region=region, cursor=cursor, limit=limit
+    )
     return listed(page, Domain.model_validate)
 
 

@@ -104,7 +104,12 @@ class ImageFetcher:
     async def run_once(self) -> int:
         """See to images that are due; how many there were."""
         async with self._database.connection() as connection:
-            claimed = await store.claim_images(connection, limit=PER_CLAIM, lease_seconds=LEASE)
+            claimed = await store.claim_images(
+                connection,
+                limit=PER_CLAIM,
+                lease_seconds=LEASE,
+                region=self._settings.region,
+            )
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
         wanted = [each for each in _by_url(claimed) if not await self._reuse(each, known)]
         async with asyncio.TaskGroup() as group:

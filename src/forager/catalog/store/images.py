@@ -127,27 +127,33 @@ class KnownFile:
 
 
 async def claim_images(
-    connection: Connection, *, limit: int, lease_seconds: float
+    connection: Connection, *, limit: int, lease_seconds: float, region: str | None = None
 ) -> list[PendingImage]:
-    """Images that are due. Nobody else gets them during the lease."""
+    """Images that are due, for workers of this region. Nobody else gets them during the lease."""
     cursor = connection.cursor(row_factory=class_row(PendingImage))
     await cursor.execute(
         """
         WITH due AS (
             SELECT id FROM images
              WHERE status = 'pending' AND next_attempt_at <= now()
+               -- a question for each row, so that no plan reads all products for a few images
+               AND coalesce((
+                       SELECT d.region
+                         FROM products p JOIN domains d ON d.id = p.domain_id
+                        WHERE p.id = images.product_id
+                   ), %(region)s, '') = coalesce(%(region)s, '')
              ORDER BY next_attempt_at, id
-             LIMIT %s
+             LIMIT %(limit)s
                FOR NO KEY UPDATE SKIP LOCKED
         )
         UPDATE images i
-           SET next_attempt_at = now() + make_interval(secs => %s)
+           SET next_attempt_at = now() + make_interval(secs => %(lease_seconds)s)
           FROM due, products p, domains d
          WHERE i.id = due.id AND p.id = i.product_id AND d.id = p.domain_id
         RETURNING i.id, i.image_url AS url, i.url_hash, i.attempts, d.domain_name AS domain,
                   d.use_proxies, d.allow_private
         """,
-        (limit, lease_seconds),
+        {"limit": limit, "lease_seconds": lease_seconds, "region": region},
     )
     return await cursor.fetchall()
 

@@ -70,6 +70,9 @@ class Surroundings:
     slow_delay: float
     next_slot_at: datetime
     domain_frequency: timedelta | None
+    # the region that its domain is tied to, and whether a worker of it has been heard of lately
+    region: str | None
+    has_worker: bool
     ahead: int
 
 
@@ -202,7 +205,9 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
     return await cursor.fetchall()
 
 
-async def select_surroundings(connection: Connection, task: Task, most: int) -> Surroundings:
+async def select_surroundings(
+    connection: Connection, task: Task, most: int, *, stale_after: float
+) -> Surroundings:
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
     cursor = connection.cursor(row_factory=class_row(Surroundings))
     await cursor.execute(
@@ -217,6 +222,13 @@ async def select_surroundings(connection: Connection, task: Task, most: int) -> 
                d.slow_delay,
                d.next_slot_at,
                d.crawl_frequency AS domain_frequency,
+               d.region,
+               EXISTS (
+                   SELECT
+                     FROM workers w
+                    WHERE w.role = 'tasks' AND (d.region IS NULL OR w.region = d.region)
+                      AND w.last_seen > now() - %(stale_after)s * interval '1 second'
+               ) AS has_worker,
                (
                    SELECT count(*)::int
                      FROM (
@@ -238,6 +250,7 @@ async def select_surroundings(connection: Connection, task: Task, most: int) -> 
             "scheduled_at": task.scheduled_at,
             "domain_id": task.domain_id,
             "most": most,
+            "stale_after": stale_after,
         },
     )
     found = await cursor.fetchone()

@@ -18,19 +18,34 @@ from forager.jobs.store.rows import CHANNEL, COLUMNS, job_cursor
 async def insert_jobs(
     connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], *, actor: str
 ) -> list[Job]:
-    """Insert jobs and wake the workers; a source that has an active job is passed over."""
+    """Insert jobs and wake the workers; a source that has an active job is passed over.
+
+    The domain is locked, so that whoever ties it to another region finds the job, or is found.
+    """
     cursor = job_cursor(connection)
     await cursor.execute(
         f"""
         WITH inserted AS (
             INSERT INTO crawl_jobs
-                (id, kind, payload, priority, max_retries, source_id, user_id, trace, run_after)
+                (id, kind, payload, priority, max_retries, source_id, user_id, trace, run_after,
+                 host, region)
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
-                   n.trace, now() + n.delay * interval '1 second'
+                   n.trace, now() + n.delay * interval '1 second',
+                   split_part(n.domains, ' ', 1), covering.region
               FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
                           %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
-                          %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[])
-                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay)
+                          %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[],
+                          %(domains)s::text[])
+                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay,
+                         domains)
+              LEFT JOIN LATERAL (
+                   SELECT d.region
+                     FROM domains d
+                    WHERE d.domain_name = ANY(string_to_array(n.domains, ' '))
+                    ORDER BY length(d.domain_name) DESC
+                    LIMIT 1
+                      FOR SHARE
+              ) AS covering ON true
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -53,6 +68,7 @@ async def insert_jobs(
             "users": [job.user_id for _, job in jobs],
             "traces": [job.trace for _, job in jobs],
             "delays": [job.delay for _, job in jobs],
+            "domains": [" ".join(job.domains) or None for _, job in jobs],
             "actor": actor,
         },
     )
@@ -66,6 +82,7 @@ async def claim_jobs(
     kinds: Sequence[str],
     limit: int,
     schema: str,
+    region: str | None = None,
     only: UUID | None = None,
 ) -> list[Job]:
     """Take the next due jobs. A worker of another schema version gets none.
@@ -83,6 +100,7 @@ async def claim_jobs(
              WHERE status = 'pending'
                AND run_after <= now()
                AND kind = ANY(%(kinds)s)
+               AND (region IS NULL OR region = %(region)s)
                AND (SELECT version_num FROM alembic_version) = %(schema)s
                {this_one}
              ORDER BY priority DESC, created_at, id
@@ -111,6 +129,7 @@ async def claim_jobs(
         {
             "kinds": list(kinds),
             "schema": schema,
+            "region": region,
             "only": only,
             "worker_id": worker_id,
             "actor": f"worker {worker_id}",

@@ -15,7 +15,7 @@ CHANNEL = "forager_jobs"
 COLUMNS: LiteralString = """
     id, kind, payload, priority, status, worker_id, lease, progress_percentage, created_at,
     run_after, started_at, completed_at, last_heartbeat, retry_count, max_retries, error_message,
-    stop_reason, source_id, user_id
+    stop_reason, source_id, user_id, region
 """
 
 

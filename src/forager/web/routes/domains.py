@@ -33,6 +33,7 @@ async def list_domains(visit: Operates) -> Page:
     found = await visit.here.domains.list_domains(
         active={"on": True, "off": False}.get(form.text("active")),
         slowed=form.checked("slowed"),
+        region=form.text("region") or None,
         cursor=form.text("cursor") or None,
         limit=PAGE_SIZE,
     )
@@ -43,6 +44,7 @@ async def list_domains(visit: Operates) -> Page:
             "next_url": following(visit, found.next_cursor),
             "active": form.text("active"),
             "slowed": form.checked("slowed"),
+            "region": form.text("region"),
             "host": form.text("host"),
         },
     )
@@ -121,6 +123,7 @@ def _changes(form: Form) -> DomainChanges:
         proxies=_maybe(form, "proxies"),
         allow_private=form.checked("allow_private"),
         currency=form.text("currency").upper() or None,
+        region=form.text("region") or None,
     )
 
 
