@@ -15,6 +15,7 @@ from starlette.responses import Response
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.api.commands import in_calls
 from forager.api.request_id import current_request_id
+from forager.archive.errors import StorageAway
 from forager.errors import (
     AlreadyThere,
     DatabaseUnavailable,
@@ -101,6 +102,7 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (LeaseLost, 409, "This is not possible now"),
     (Misdirected, 421, "This server does not go by that name"),
     (DatabaseUnavailable, 503, "The database cannot be used"),
+    (StorageAway, 503, "The object store cannot be used"),
     (DiskFull, 503, "There is no space left"),
     (SchemaMismatch, 503, "The database has another schema"),
     (SecretsUnavailable, 503, "Stored secrets cannot be used"),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 
+from forager.archive.errors import ArchiveError
+from forager.archive.reader import read_response
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
 from forager.chaos.requests import Budget, excess, most_at_once
 from forager.chaos.site import Host, Site
 from forager.chaos.store import looks
 from forager.chaos.store.looks import JobRow, LedgerRow
 from forager.chaos.violation import Promise, Violations
 from forager.db.database import Connection, Database
+from forager.errors import NotFound
 
 SHOWN = 5
 # Whoever was let go may be held up on the way, by a frozen process or a slow connection, and then
@@ -23,7 +27,7 @@ HELD_UP = 1.0
 class Promises:
     """Looks while it runs, and once more at the end."""
 
-    def __init__(self, database: Database, site: Site, budget: Budget, archive: Path) -> None:
+    def __init__(self, database: Database, site: Site, budget: Budget, archive: Storage) -> None:
         self.violations = Violations()
         self.looks = 0
         self._database = database
@@ -62,9 +66,10 @@ class Promises:
             self._check_orders(jobs, rounds)
             await self._check_products(connection)
             await self._check_messages(connection)
-            self._check_archive(await looks.select_archive_ends(connection))
+            broken = await broken_refs(self._archive, await looks.select_archive_refs(connection))
             misdated = await looks.count_misdated(connection, begun)
             nameless = await looks.count_nameless_writes(connection)
+        self.violations.add(Promise.NOTHING_LOST, *broken[:SHOWN])
         if nameless:
             self.violations.add(Promise.ONE_WRITER, f"{nameless} commits of nobody known")
         if misdated:
@@ -135,21 +140,23 @@ class Promises:
             self.violations.add(Promise.MESSAGES, words)
         self.violations.add(Promise.MESSAGES, *receiver.forged[:SHOWN])
 
-    def _check_archive(self, ends: list[tuple[str, int]]) -> None:
-        """What rows refer to is there, whatever happened to those who wrote it."""
-        for segment, end in ends:
-            path = self._archive / segment
-            size = path.stat().st_size if path.exists() else 0
-            if size < end:
-                words = f"archive segment {segment} has {size} bytes, and rows refer to {end}"
-                self.violations.add(Promise.NOTHING_LOST, words)
-
     def _check_budget(self, host: Host) -> None:
         requests, budget = list(host.log), self._budget
         if excess(requests, budget) > budget.concurrency * HELD_UP:
             self.violations.add(Promise.BUDGET, f"{host.name} got more than its rate allows")
         if most_at_once(requests) > budget.concurrency:
             self.violations.add(Promise.BUDGET, f"{host.name} got more at once than it allows")
+
+
+async def broken_refs(archive: Storage, refs: list[ArchiveRef]) -> list[str]:
+    """What rows refer to and what is not there and whole, whatever happened to who wrote it."""
+    broken = []
+    for ref in refs:
+        try:
+            await read_response(archive, ref)
+        except (ArchiveError, NotFound) as error:
+            broken.append(f"rows refer to {ref}: {error}")
+    return broken
 
 
 def _unbalanced(row: LedgerRow) -> str:

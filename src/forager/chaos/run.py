@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from forager.archive.storage import open_storage
 from forager.chaos.chance import seeded
 from forager.chaos.cluster import Cluster, running_cluster
 from forager.chaos.control import Control
@@ -101,7 +102,7 @@ class _Run:
         self._tell = tell
         self._control = Control(cluster.folder)
         self._promises = Promises(
-            cluster.database, site, plan.budget, cluster.folder / "home" / "archive"
+            cluster.database, site, plan.budget, open_storage(cluster.folder / "home" / "archive")
         )
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)

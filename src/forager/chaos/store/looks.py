@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
+from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 
 
@@ -238,19 +239,21 @@ async def select_commits(
     return [(row[0], row[1], row[2], row[3]) for row in await cursor.fetchall()]
 
 
-async def select_archive_ends(connection: Connection) -> list[tuple[str, int]]:
-    """Each segment that anything refers to, and where the last of it must end."""
+async def select_archive_refs(connection: Connection) -> list[ArchiveRef]:
+    """Every record of the archive that anything refers to."""
     cursor = await connection.execute(
         """
-        SELECT segment, max(segment_offset + segment_length)
-          FROM (SELECT segment, segment_offset, segment_length FROM crawl_visited
-                UNION ALL SELECT segment, segment_offset, segment_length FROM generation_documents
-                UNION ALL SELECT segment, segment_offset, segment_length FROM crawl_tasks
-                UNION ALL SELECT segment, segment_offset, segment_length FROM extractions) AS refs
-         WHERE segment IS NOT NULL GROUP BY segment
+        SELECT segment, segment_offset, segment_length FROM crawl_visited
+         WHERE segment IS NOT NULL
+         UNION SELECT segment, segment_offset, segment_length FROM generation_documents
+         WHERE segment IS NOT NULL
+         UNION SELECT segment, segment_offset, segment_length FROM crawl_tasks
+         WHERE segment IS NOT NULL
+         UNION SELECT segment, segment_offset, segment_length FROM extractions
+         WHERE segment IS NOT NULL
         """
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
+    return [ArchiveRef(*row) for row in await cursor.fetchall()]
 
 
 async def select_last_commit(connection: Connection) -> int:
