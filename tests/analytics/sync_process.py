@@ -13,10 +13,11 @@ from forager.db.database import Database
 from forager.settings import Settings
 
 
-async def main(url: str, home: str, chunk: int) -> None:
-    settings = Settings(home=Path(home), database_url=SecretStr(url))
+async def main(url: str, home: str, chunk: str, clickhouse: str | None = None) -> None:
+    server = SecretStr(clickhouse) if clickhouse else None
+    settings = Settings(home=Path(home), database_url=SecretStr(url), clickhouse_url=server)
     async with Database(url, name="forager test") as database:
-        await sync(database, settings, wait, chunk=chunk)
+        await sync(database, settings, wait, chunk=int(chunk))
 
 
 def wait(rows: int) -> None:
@@ -25,4 +26,4 @@ def wait(rows: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(*sys.argv[1:]))

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from services.servers.clickhouse import ClickHouseServer
 from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
 from services.servers.pgbouncer import PgBouncer
@@ -49,6 +50,12 @@ def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 @pytest.fixture(scope="session")
 def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinIO]:
     with running(MinIO(tmp_path_factory.mktemp("minio"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouseServer]:
+    with running(ClickHouseServer(tmp_path_factory.mktemp("clickhouse"))) as server:
         yield server
 
 

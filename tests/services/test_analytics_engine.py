@@ -1,21 +1,20 @@
-"""The ready-made questions, answered by ClickHouse itself: chdb over the lake's files."""
+"""The ready-made questions: the same answers from the lake's files and from a server."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 
+from analytics.site_rows import add_job, settle
 from forager.analytics.answers import Answer, answer
-from forager.analytics.dataset import DATASETS
-from forager.analytics.engine import ask_chdb
 from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import read_manifest
-from forager.analytics.sources import sources_of
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
+from services.servers.clickhouse import ClickHouseServer
 
 SHOP = """
     INSERT INTO domains (domain_name, base_url) VALUES ('shop.example', 'https://shop.example');
@@ -47,6 +46,18 @@ SHOP = """
            date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 day'
       FROM domains d, generate_series(1, 4) AS n;
 """
+
+
+@pytest.fixture(params=["files", "server"])
+def settings(
+    settings: Settings, request: pytest.FixtureRequest, clickhouse: ClickHouseServer
+) -> Settings:
+    """Each question is asked of chdb over the files, and of a ClickHouse server."""
+    if request.param == "files":
+        return settings
+    name = f"test_{uuid4().hex}"
+    clickhouse.run(f"CREATE DATABASE {name}")
+    return settings.model_copy(update={"clickhouse_url": SecretStr(clickhouse.url(name))})
 
 
 @pytest.fixture
@@ -89,6 +100,27 @@ async def test_crawl_cost_by_domain_and_proxy(settings: Settings) -> None:
     assert rows[0]["bytes"] == 4000
 
 
+async def test_pages_of_site_crawls_cost_as_well(database: Database, settings: Settings) -> None:
+    """Every second page was asked for twice."""
+    job = await add_job(database)
+    await settle(database, job, 1, 10)
+    await settle(database, await add_job(database, proxy="pool"), 1, 2)
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE crawl_visited SET outcome = 'failed'"
+            " WHERE job_id = %s AND url = 'https://docs.example/2'",
+            (job,),
+        )
+    await sync(database, settings)
+    found = await answer(settings, "crawl-cost")
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    assert [row["proxy"] for row in rows] == ["direct", "pool"]
+    one = rows[0]
+    assert (one["domain"], one["requests"], one["failures"]) == ("docs.example", 15, 6)
+    assert (one["site_pages"], one["tasks"], one["bytes"]) == (10, 0, 10_000)
+    assert (one["seconds"], one["mean_ms"]) == (5, 500)
+
+
 @pytest.mark.usefixtures("folder")
 async def test_parser_quality_day_by_day(settings: Settings) -> None:
     found = await answer(settings, "parser-quality")
@@ -114,32 +146,9 @@ async def test_the_newest_version_of_a_product_counts(
     assert by_first(await answer(settings, "price-changes")).keys() == {"New"}
 
 
-async def test_every_dataset_has_as_many_rows_as_the_manifest_says(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    assert manifest is not None
-    sources = sources_of(manifest)
-    for dataset in DATASETS:
-        found = await ask_chdb(f"SELECT toString(count()) FROM {sources[dataset.name]}", folder)
-        assert found["data"] == [[str(sum(file.rows for file in manifest.of(dataset.name)))]]
-
-
 async def test_an_empty_lake_is_answered_too(database: Database, settings: Settings) -> None:
     await sync(database, settings)
     for name in ("price-changes", "crawl-cost", "parser-quality"):
         found = await answer(settings, name)
         assert found.rows == ()
         assert found.columns
-
-
-async def test_a_broken_file_is_an_error_and_not_an_answer(
-    folder: Path, settings: Settings
-) -> None:
-    for path in folder.glob("pages/*/*.parquet"):
-        path.write_bytes(b"PAR1 not quite")
-    with pytest.raises(ForagerError, match="cannot be read"):
-        await answer(settings, "crawl-cost")
-
-
-async def test_what_takes_too_long_is_stopped(folder: Path) -> None:
-    with pytest.raises(NotAllowed, match="longer"):
-        await ask_chdb("SELECT sum(number) FROM numbers(1000000000000)", folder, longest=1)

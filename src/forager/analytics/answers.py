@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from forager.analytics.clickhouse import connected
 from forager.analytics.engine import ask_chdb
 from forager.analytics.lake import lake_folder
+from forager.analytics.loading import complete_until
 from forager.analytics.manifest import read_manifest
 from forager.analytics.queries import QUERIES, Query, query_named
 from forager.analytics.sources import sources_of
+from forager.analytics.tables import tables
 from forager.errors import InvalidInput
 from forager.settings import Settings
 
 DEFAULT_DAYS = 30
 MOST_DAYS = 36_500
 MOST_ROWS = 1_000
+
+# up to when it is complete, and the answer in ClickHouse's JSONCompact
+Found = tuple[datetime | None, dict[str, Any]]
+NOTHING: Found = (None, {"meta": (), "data": ()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +53,35 @@ async def answer(
     query = query_named(name)
     _check("days", days, MOST_DAYS)
     _check("limit", limit, MOST_ROWS)
-    manifest = read_manifest(lake_folder(settings))
-    if manifest is None:
-        return Answer(name, days, (), (), is_cut=False, complete_until=None)
     # one row more than wanted tells whether there are more
-    sql = query.sql.format(days=days, rows=limit + 1, **sources_of(manifest))
-    found = await ask_chdb(sql, lake_folder(settings))
+    ask = _ask_files if settings.clickhouse_url is None else _ask_server
+    until, found = await ask(settings, query, {"days": days, "rows": limit + 1})
     return Answer(
         name,
         days,
         tuple(str(column["name"]) for column in found["meta"]),
         tuple(tuple(map(_number, found["meta"], row)) for row in found["data"][:limit]),
         len(found["data"]) > limit,
-        manifest.complete_until,
+        until,
     )
+
+
+async def _ask_files(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+    folder = lake_folder(settings)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return NOTHING
+    sql = query.sql.format(**values, **sources_of(manifest))
+    return manifest.complete_until, await ask_chdb(sql, folder)
+
+
+async def _ask_server(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+    assert settings.clickhouse_url is not None
+    async with connected(settings.clickhouse_url) as server:
+        until = await complete_until(server)
+        if until is None:
+            return NOTHING
+        return until, await server.ask(query.sql.format(**values, **tables()))
 
 
 def _number(column: dict[str, str], value: Any) -> Any:

@@ -26,6 +26,16 @@ class Dataset:
     columns: Mapping[str, Kind]
     # a row that changes comes again: the newest of an id counts
     has_versions: bool = False
+    # what no two rows have in common, as ClickHouse is told it
+    key: tuple[str, ...] = ("at", "id")
+
+
+def column_types(dataset: Dataset) -> dict[str, str]:
+    """Of each column its type in ClickHouse; only the first two are always known."""
+    return {
+        name: kind.value if name in ("id", "at") else f"Nullable({kind})"
+        for name, kind in dataset.columns.items()
+    }
 
 
 _KEY = {"id": Kind.INT, "at": Kind.TIME}
@@ -53,6 +63,7 @@ PRODUCTS = Dataset(
         "created_at": Kind.TIME,
     },
     has_versions=True,
+    key=("id",),
 )
 PRICE_HISTORY = Dataset(
     "price_history",
@@ -83,6 +94,8 @@ PAGES = Dataset(
         "url": Kind.TEXT,
         "content_type": Kind.TEXT,
     },
+    # the id of a page of a site crawl is part of its URL's hash
+    key=("at", "id", "ifNull(job_id, '')"),
 )
 EXTRACTIONS = Dataset(
     "extractions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.analytics.dataset import DATASETS, Dataset
+from forager.analytics.dataset import DATASETS, Dataset, column_types
 from forager.analytics.manifest import Manifest
 
 
@@ -19,16 +19,12 @@ def _source(dataset: Dataset, manifest: Manifest) -> str:
 
 
 def _files(dataset: Dataset, paths: list[str]) -> str:
-    structure = _quoted(", ".join(_column(*each) for each in dataset.columns.items()))
+    structure = _quoted(", ".join(f"{name} {kind}" for name, kind in column_types(dataset).items()))
     if not paths:
         return f"null({structure})"
     # names of our own making, below the folder that the engine works in: nothing to escape
     names = paths[0] if len(paths) == 1 else "{" + ",".join(paths) + "}"
     return f"file('{names}', Parquet, {structure})"
-
-
-def _column(name: str, kind: str) -> str:
-    return f"{name} {kind}" if name in ("id", "at") else f"{name} Nullable({kind})"
 
 
 def _quoted(text: str) -> str:

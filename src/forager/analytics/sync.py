@@ -14,6 +14,7 @@ from forager.analytics import store
 from forager.analytics.dataset import DATASETS, Dataset
 from forager.analytics.files import by_month, last_position, read_rows, write_file
 from forager.analytics.lake import lake_folder, remove_strays, sole_writer
+from forager.analytics.loading import load
 from forager.analytics.manifest import Manifest, read_manifest, write_manifest
 from forager.analytics.merging import crowded, forgotten, merged
 from forager.analytics.site_pages import sync_site_pages
@@ -32,12 +33,16 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a sync did: new rows by dataset, and the time before which nothing is missing."""
+    """What a sync did: new rows by dataset, and the time before which nothing is missing.
+
+    `loaded` rows were sent to the ClickHouse server; without one it is None.
+    """
 
     rows: dict[str, int]
     files: int
     complete_until: datetime
     folder: Path
+    loaded: int | None
 
 
 async def sync(
@@ -61,7 +66,10 @@ async def sync(
         )
         rows = {name: count - had[name] for name, count in _rows_of(manifest).items()}
         manifest = await asyncio.to_thread(_finish, folder, manifest, horizon)
-    return Synced(rows, len(manifest.files), horizon, folder)
+        loaded = None
+        if settings.clickhouse_url is not None:
+            loaded = await load(settings.clickhouse_url, folder, manifest, progress)
+    return Synced(rows, len(manifest.files), horizon, folder, loaded)
 
 
 async def _opened(database: Database, folder: Path) -> Manifest:

@@ -25,7 +25,10 @@ app = typer.Typer(
 
 @app.command()
 def sync(context: typer.Context, as_json: AsJson = False) -> None:
-    """Copy what is new to the lake of Parquet files. Interrupted, the next one goes on."""
+    """Copy what is new to the lake of Parquet files, and to ClickHouse if there is a server.
+
+    Interrupted, the next one goes on.
+    """
     from forager.analytics.sync import sync as sync_lake
 
     done = with_database(context, sync_lake)
@@ -33,6 +36,8 @@ def sync(context: typer.Context, as_json: AsJson = False) -> None:
         return show_json(done)
     for name, rows in done.rows.items():
         note(f"{name}: {counted(rows, 'new row')}")
+    if done.loaded is not None:
+        note(f"{counted(done.loaded, 'row')} loaded into ClickHouse")
     return note(f"{counted(done.files, 'file')} in {done.folder}")
 
 

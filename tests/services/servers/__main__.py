@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from services.servers.clickhouse import ClickHouseServer
 from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
 from services.servers.pgbouncer import PgBouncer
@@ -18,6 +19,7 @@ from services.servers.server import NotStartedError, Server, free_port, locked
 KINDS: dict[str, Callable[[Path, int], Server]] = {
     RabbitMQ.name: RabbitMQ,
     MinIO.name: MinIO,
+    ClickHouseServer.name: ClickHouseServer,
     OpenSearch.name: OpenSearch,
     PgBouncer.name: lambda folder, port: PgBouncer(folder, _database(), port=port),
 }

@@ -1,0 +1,108 @@
+"""A ClickHouse server: statements, questions and files, over its HTTP interface."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+from pydantic import SecretStr
+
+from forager.errors import ForagerError, InvalidInput, NotAllowed
+
+CONNECT = 10.0
+LONGEST = 60.0
+# for the server to take in one file
+LONGEST_INSERT = 600.0
+# what the server may spend on a question; its own limits may be lower
+LIMITS = f"max_execution_time = {LONGEST:g}, max_memory_usage = 8000000000"
+
+
+class ClickHouse:
+    """One connection. Whatever goes wrong is told in words, and without the password."""
+
+    def __init__(self, client: Any, driver: Any, place: str) -> None:
+        self._client = client
+        self._driver = driver
+        self._place = place
+
+    async def run(self, statement: str, values: dict[str, Any] | None = None) -> None:
+        with failures_told(self._driver, self._place):
+            async with asyncio.timeout(LONGEST):
+                await self._client.command(statement, parameters=values)
+
+    async def ask(
+        self, question: str, values: dict[str, Any] | None = None, *, longest: float = LONGEST
+    ) -> dict[str, Any]:
+        """The answer as ClickHouse's JSONCompact: `meta` and `data`."""
+        with failures_told(self._driver, self._place):
+            async with asyncio.timeout(longest):
+                output = await self._client.raw_query(
+                    f"{question}\nSETTINGS {LIMITS}", parameters=values, fmt="JSONCompact"
+                )
+        answer: dict[str, Any] = orjson.loads(output)
+        return answer
+
+    async def insert(self, table: str, columns: Sequence[str], path: Path) -> None:
+        """All rows of a Parquet file. In one piece: a stream could not be sent a second time."""
+        content = await asyncio.to_thread(path.read_bytes)
+        with failures_told(self._driver, self._place):
+            async with asyncio.timeout(LONGEST_INSERT):
+                await self._client.raw_insert(table, columns, content, fmt="Parquet")
+
+
+@asynccontextmanager
+async def connected(url: SecretStr) -> AsyncIterator[ClickHouse]:
+    """The server, reached and logged in to."""
+    driver = load_driver()
+    parts = urlsplit(url.get_secret_value())
+    place = f"ClickHouse at {parts.hostname}"
+    with failures_told(driver, place):
+        async with asyncio.timeout(CONNECT * 3):
+            client = await driver.create_async_client(
+                host=parts.hostname,
+                port=parts.port,
+                username=unquote(parts.username or "default"),
+                password=unquote(parts.password or ""),
+                database=unquote(parts.path.strip("/")) or None,
+                interface="https" if parts.scheme == "clickhouses" else "http",
+                connect_timeout=CONNECT,
+                send_receive_timeout=LONGEST_INSERT,
+                # sessions are served one question at a time, and stay behind
+                autogenerate_session_id=False,
+            )
+    try:
+        yield ClickHouse(client, driver, place)
+    finally:
+        await client.close()
+
+
+def load_driver() -> Any:
+    try:
+        return import_module("clickhouse_connect.driver")
+    except ImportError:
+        raise InvalidInput(
+            "a ClickHouse server needs clickhouse-connect, which is not installed",
+            hint="Install it with: pip install 'forager-crawler[clickhouse]'",
+        ) from None
+
+
+@contextmanager
+def failures_told(driver: Any, place: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise NotAllowed(
+            f"{place} took too long", hint="Ask for fewer days, or look at what the server does."
+        ) from None
+    except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
+        raise ForagerError(
+            f"{place} cannot be used: {str(error)[:500]}",
+            hint="Look at FORAGER_CLICKHOUSE_URL and at the server; what is missing there is"
+            " loaded by the next `forager analytics sync`.",
+        ) from None

@@ -1,0 +1,101 @@
+"""Load the lake into a ClickHouse server, file by file.
+
+A file is recorded on the server after its rows are there. Killed between the two, it is loaded
+again, and its rows replace themselves. A server that was emptied has no records either, and gets
+everything anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from forager.analytics.clickhouse import ClickHouse, connected
+from forager.analytics.dataset import DATASETS
+from forager.analytics.manifest import BEGINNING, LakeFile, Manifest
+from forager.analytics.tables import FILES, STATE, create_tables, table_of
+from forager.errors import NotAllowed
+
+_BY_NAME = {dataset.name: dataset for dataset in DATASETS}
+
+
+async def load(
+    url: SecretStr, folder: Path, manifest: Manifest, progress: Callable[[int], None]
+) -> int:
+    """Bring the server up to the manifest; how many rows were sent."""
+    async with connected(url) as server:
+        await create_tables(server)
+        await _refuse_others(server, manifest)
+        # before the first row: it says whose tables these are
+        await _record_state(server, manifest, BEGINNING)
+        loaded = await _loaded(server, manifest)
+        rows = 0
+        for file in manifest.files:
+            if file.path not in loaded:
+                rows += await _load(server, folder, manifest, file, loaded)
+                progress(file.rows)
+        await _record_state(server, manifest, manifest.complete_until or BEGINNING)
+    return rows
+
+
+async def complete_until(server: ClickHouse) -> datetime | None:
+    """Nothing before it is missing on the server; None if nothing was loaded yet."""
+    found = await server.ask(
+        f"SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = '{STATE}'"
+    )
+    if not int(found["data"][0][0]):
+        return None
+    # the latest: one of before is replaced in the server's own time
+    found = await server.ask(f"SELECT toUnixTimestamp64Micro(max(complete_until)) FROM {STATE}")
+    until = BEGINNING + timedelta(microseconds=int(found["data"][0][0]))
+    return until if until > BEGINNING else None
+
+
+async def _refuse_others(server: ClickHouse, manifest: Manifest) -> None:
+    """Rows of two databases have the same numbers, and would replace each other."""
+    found = await server.ask(
+        f"SELECT count() FROM {STATE} WHERE database != {{database:String}}",
+        {"database": manifest.database},
+    )
+    if int(found["data"][0][0]):
+        raise NotAllowed(
+            "the tables on the ClickHouse server were loaded from another database",
+            hint="Name another database in FORAGER_CLICKHOUSE_URL.",
+        )
+
+
+async def _record_state(server: ClickHouse, manifest: Manifest, until: datetime) -> None:
+    await server.run(
+        f"INSERT INTO {STATE} SELECT {{database:String}},"
+        " fromUnixTimestamp64Micro({until:Int64}, 'UTC')",
+        {
+            "database": manifest.database,
+            "until": (until - BEGINNING) // timedelta(microseconds=1),
+        },
+    )
+
+
+async def _loaded(server: ClickHouse, manifest: Manifest) -> set[str]:
+    found = await server.ask(
+        f"SELECT DISTINCT path FROM {FILES} WHERE lake = {{lake:String}}", {"lake": manifest.lake}
+    )
+    return {str(row[0]) for row in found["data"]}
+
+
+async def _load(
+    server: ClickHouse, folder: Path, manifest: Manifest, file: LakeFile, loaded: set[str]
+) -> int:
+    # a file that was merged from loaded ones brings nothing new
+    is_new = not file.parts or not loaded.issuperset(file.parts)
+    if is_new:
+        dataset = _BY_NAME[file.dataset]
+        await server.insert(table_of(dataset), list(dataset.columns), folder / file.path)
+    await server.run(
+        f"INSERT INTO {FILES} (lake, path, rows)"
+        " SELECT {lake:String}, {path:String}, {rows:Int64}",
+        {"lake": manifest.lake, "path": file.path, "rows": file.rows},
+    )
+    return file.rows if is_new else 0

@@ -1,0 +1,225 @@
+"""Loading the lake into a ClickHouse server: every row once, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from analytics.lake_rows import add_prices, aged_product
+from analytics.site_rows import add_job, settle
+from forager.analytics import merging
+from forager.analytics.answers import answer
+from forager.analytics.clickhouse import ClickHouse, connected
+from forager.analytics.lake import lake_folder
+from forager.analytics.manifest import read_manifest
+from forager.analytics.sync import sync
+from forager.analytics.tables import create_tables
+from forager.db.database import Database
+from forager.errors import ForagerError, NotAllowed
+from forager.settings import Settings
+from services.servers.clickhouse import ClickHouseServer
+
+PROCESS = Path(__file__).parents[1] / "analytics" / "sync_process.py"
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture
+def name(clickhouse: ClickHouseServer) -> Iterator[str]:
+    """A database of the server's."""
+    name = f"test_{uuid4().hex}"
+    clickhouse.run(f"CREATE DATABASE {name}")
+    yield name
+    clickhouse.run(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def settings(settings: Settings, clickhouse: ClickHouseServer, name: str) -> Settings:
+    return settings.model_copy(update={"clickhouse_url": SecretStr(clickhouse.url(name))})
+
+
+@pytest.fixture
+async def rows(database: Database) -> int:
+    """So many prices, in several files, and pages of site crawls."""
+    await add_prices(database, await aged_product(database, 1), 100)
+    await settle(database, await add_job(database), 1, 10)
+    return 100
+
+
+def counts(clickhouse: ClickHouseServer, name: str) -> dict[str, int]:
+    """Rows of each table, as those see them who ask."""
+    return {
+        table: int(clickhouse.run(f"SELECT count() FROM forager_{table} FINAL", name))
+        for table in ("products", "price_history", "pages", "extractions")
+    }
+
+
+async def test_a_sync_loads_what_is_new(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str, rows: int
+) -> None:
+    done = await sync(database, settings, chunk=30)
+    assert done.loaded == rows + 10 + 1
+    assert counts(clickhouse, name) == {
+        "products": 1, "price_history": rows, "pages": 10, "extractions": 0,
+    }  # fmt: skip
+    assert (await sync(database, settings)).loaded == 0
+    found = await answer(settings, "price-changes")
+    assert found.complete_until is not None
+    assert found.complete_until >= done.complete_until
+
+
+async def test_killed_between_the_rows_and_their_record(
+    database: Database,
+    settings: Settings,
+    clickhouse: ClickHouseServer,
+    name: str,
+    rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file that was not recorded is loaded again, and its rows are there once."""
+    insert = ClickHouse.insert
+
+    async def insert_and_die(self: ClickHouse, *given: object) -> None:
+        await insert(self, *given)  # type: ignore[arg-type]
+        raise Killed
+
+    monkeypatch.setattr(ClickHouse, "insert", insert_and_die)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            await sync(database, settings, chunk=30)
+    assert clickhouse.run("SELECT count() FROM forager_lake_files", name).strip() == "0"
+    monkeypatch.undo()
+    assert (await answer(settings, "price-changes")).complete_until is None
+    assert (await sync(database, settings)).loaded == rows + 10 + 1
+    assert counts(clickhouse, name)["price_history"] == rows
+    assert counts(clickhouse, name)["products"] == 1
+
+
+async def test_a_killed_process_is_gone_on_with(
+    database: Database,
+    database_url: str,
+    settings: Settings,
+    clickhouse: ClickHouseServer,
+    name: str,
+    rows: int,
+) -> None:
+    assert settings.clickhouse_url is not None
+    # six to write the lake, and one file that is loaded; then a file each time
+    for steps in (7, 1, 1):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, PROCESS, database_url, settings.home, "30",
+            settings.clickhouse_url.get_secret_value(),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            for _ in range(steps):
+                assert await process.stdout.readline()
+                process.stdin.write(b"\n")
+            process.kill()
+            await process.wait()
+    await sync(database, settings)
+    assert counts(clickhouse, name)["price_history"] == rows
+    assert counts(clickhouse, name)["pages"] == 10
+
+
+async def test_merged_files_are_not_sent_again(
+    database: Database,
+    settings: Settings,
+    clickhouse: ClickHouseServer,
+    name: str,
+    rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (await sync(database, settings, chunk=30)).loaded
+    monkeypatch.setattr(merging, "MOST_FILES", 1)
+    assert (await sync(database, settings)).loaded == 0
+    manifest = read_manifest(lake_folder(settings))
+    assert manifest is not None
+    assert any(file.parts for file in manifest.files)
+    assert counts(clickhouse, name)["price_history"] == rows
+    assert (await sync(database, settings)).loaded == 0
+
+
+async def test_a_server_that_was_emptied_gets_everything(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str, rows: int
+) -> None:
+    first = await sync(database, settings)
+    clickhouse.run(f"DROP DATABASE {name}")
+    clickhouse.run(f"CREATE DATABASE {name}")
+    assert (await answer(settings, "crawl-cost")).complete_until is None
+    assert (await sync(database, settings)).loaded == first.loaded
+    assert counts(clickhouse, name)["price_history"] == rows
+
+
+async def test_a_lake_begun_anew_brings_nothing_twice(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str, rows: int
+) -> None:
+    await sync(database, settings)
+    folder = lake_folder(settings)
+    folder.rename(folder.with_name("old-lake"))
+    assert (await sync(database, settings)).loaded == rows + 10 + 1
+    assert counts(clickhouse, name)["price_history"] == rows
+    assert counts(clickhouse, name)["pages"] == 10
+
+
+@pytest.mark.usefixtures("rows")
+async def test_tables_of_another_database_are_left_alone(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str
+) -> None:
+    assert settings.clickhouse_url is not None
+    async with connected(settings.clickhouse_url) as server:
+        await create_tables(server)
+    clickhouse.run("INSERT INTO forager_lake VALUES ('another/1', 0)", name)
+    with pytest.raises(NotAllowed, match="another database"):
+        await sync(database, settings)
+    assert set(counts(clickhouse, name).values()) == {0}
+
+
+@pytest.mark.usefixtures("rows")
+async def test_a_table_of_before_gets_the_newer_columns(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str
+) -> None:
+    clickhouse.run(
+        """
+        CREATE TABLE forager_extractions (id Int64, at DateTime64(6, 'UTC'))
+        ENGINE = ReplacingMergeTree(at) PARTITION BY toYYYYMM(at) ORDER BY (at, id)
+        """,
+        name,
+    )
+    await sync(database, settings)
+    assert (await answer(settings, "parser-quality")).columns
+
+
+@pytest.mark.usefixtures("rows")
+async def test_while_the_server_is_away_the_lake_grows(
+    database: Database, settings: Settings, clickhouse: ClickHouseServer
+) -> None:
+    """What it missed is loaded when it is back; its password is in nobody's words."""
+    away = SecretStr(clickhouse.url("nowhere", password="told-to-nobody"))
+    wrong = settings.model_copy(update={"clickhouse_url": away})
+    with pytest.raises(ForagerError, match="cannot be used") as told:
+        await sync(database, wrong)
+    assert "told-to-nobody" not in str(told.value)
+    manifest = read_manifest(lake_folder(settings))
+    assert manifest is not None
+    assert manifest.complete_until is not None
+    with pytest.raises(ForagerError, match="cannot be used"):
+        await answer(wrong, "crawl-cost")
+    assert (await sync(database, settings)).loaded == sum(file.rows for file in manifest.files)
+
+
+async def test_a_question_that_takes_too_long(settings: Settings) -> None:
+    assert settings.clickhouse_url is not None
+    async with connected(settings.clickhouse_url) as server:
+        with pytest.raises(NotAllowed, match="too long"):
+            await server.ask("SELECT sleepEachRow(1) FROM numbers(3)", longest=0.5)
