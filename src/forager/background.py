@@ -17,6 +17,7 @@ from forager.catalog.upkeep import TaskUpkeep
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.upkeep import CrawlUpkeep
 from forager.db.database import Database
+from forager.dispatch.services import Service, dispatch_services
 from forager.documents.refresher import Refresher
 from forager.documents.upkeep import DocumentUpkeep
 from forager.fetch.client import ClientOptions
@@ -39,7 +40,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         ClientOptions(user_agent=agent_header(settings)),
         region=settings.region,
     )
-    services = (
+    services: tuple[Service, ...] = (
         ArchiveUpkeep(database, settings),
         CrawlUpkeep(database),
         DocumentUpkeep(database),
@@ -52,6 +53,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         OutboxUpkeep(database),
         AuditUpkeep(database, settings),
         prober,
+        *dispatch_services(database, settings),
     )
     tasks = [
         asyncio.create_task(service.run(), name=type(service).__name__) for service in services

@@ -24,6 +24,7 @@ from forager.catalog.attempt import (
     outcome_of_failure,
 )
 from forager.catalog.causes import Cause
+from forager.catalog.hints import tell
 from forager.catalog.page_cache import PageCache, page_of
 from forager.catalog.schedule import Completion, complete_tasks
 from forager.catalog.settling import in_halves, patiently, record, say_lost, settle
@@ -109,15 +110,17 @@ class Deposit:
         if not pages:
             return
         refs = [ref for _, _, ref in pages]
+        ids = [download.task.id for download, _, _ in pages]
         await self._hold_segments(connection, refs)
         await archive_store.grow_segments(connection, growth_of(refs))
         await store.mark_downloaded(
             connection,
-            [download.task.id for download, _, _ in pages],
+            ids,
             refs,
             [_validator(response, "ETag") for _, response, _ in pages],
             [_validator(response, "Last-Modified") for _, response, _ in pages],
         )
+        await tell(connection, self._settings, ids)
 
     async def _hold_segments(self, connection: Connection, refs: Sequence[ArchiveRef]) -> None:
         """Segments stay while their worker is known to live; one that goes says it is not."""

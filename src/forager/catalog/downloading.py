@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
@@ -22,11 +22,13 @@ from forager.catalog.attempt import (
 from forager.catalog.causes import Cause, cause_of, one_line
 from forager.catalog.deposit import Deposit, Download
 from forager.catalog.fetching import Fetching, Journey
+from forager.catalog.hints import StageHints
 from forager.catalog.holdings import Holdings
 from forager.catalog.page_cache import PageCache
 from forager.catalog.reader import used_parser
 from forager.catalog.reading import tried_versions
 from forager.catalog.rollouts import RolloutPlan, Rollouts
+from forager.catalog.store import hints as hint_store
 from forager.catalog.store import stages as store
 from forager.clock import local_time
 from forager.db.database import Database
@@ -60,7 +62,10 @@ LAST_MOMENT = 1.0
 
 
 class Downloader:
-    """Keeps downloads under way until told to stop. `wake` it when something was queued."""
+    """Keeps downloads under way until told to stop. `wake` it when something was queued.
+
+    With `hints` it claims only what those name.
+    """
 
     def __init__(
         self,
@@ -73,6 +78,7 @@ class Downloader:
         cache: PageCache,
         holdings: Holdings,
         on_downloaded: Callable[[], None],
+        hints: StageHints | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -92,6 +98,9 @@ class Downloader:
         self._stopping = False
         self._more_queued = True
         self._next_look = self._next_claim = 0.0
+        self._hints = hints
+        if hints is not None:
+            hints.attach(self._look_now)
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -110,6 +119,10 @@ class Downloader:
         self._more_queued = True
         self._changed.set()
 
+    def _look_now(self) -> None:
+        self._next_claim = 0.0
+        self.wake()
+
     def stop(self) -> None:
         """Claim nothing more; what is fetched by now, or in a moment, is committed."""
         self._stopping = True
@@ -121,6 +134,8 @@ class Downloader:
             self._running[task_id].cancel()
 
     async def _nap(self) -> None:
+        if self._hints is not None:
+            await self._hints.room(self._has_room())
         now = time.monotonic()
         until = self._next_look
         if self._done:
@@ -161,7 +176,8 @@ class Downloader:
         self._more_queued = False
         with self._patience:
             # also when only some were given: others of the same domains may follow
-            self._more_queued = bool(await self._claim(room))
+            claimed = await self._claim(room)
+            self._more_queued = self._more_queued or bool(claimed)
 
     def _has_room(self) -> bool:
         """Whether it is worth a question: there is room for some, in the loop and in memory."""
@@ -171,7 +187,8 @@ class Downloader:
         return waiting < BYTES_WAITING and room >= min(CLAIM_AT_LEAST, limit)
 
     async def _claim(self, room: int) -> int:
-        if not self._holdings.may_claim:
+        among = None if self._hints is None else self._hints.begin_look(store.LOOK_AHEAD)
+        if not self._holdings.may_claim or among == []:
             return 0
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
@@ -183,11 +200,25 @@ class Downloader:
                     busy=self._busy,
                     resting=self._resting_now(),
                     concurrency=DEFAULT_CONCURRENCY,
+                    among=among,
+                    region=self._settings.region,
                 )
             self._holdings.add(tasks)
         for task in tasks:
             self._start(task, plan)
+        if self._hints is not None and among is not None:
+            waiting = await self._still_waiting(among, tasks)
+            done = [task_id for task_id in among if task_id not in waiting]
+            await self._hints.looked(done, has_room=self._has_room())
         return len(tasks)
+
+    async def _still_waiting(self, named: Sequence[int], claimed: Sequence[HeldTask]) -> set[int]:
+        """Those whose domains cannot take them yet; all others were claimed, or are gone."""
+        rest = set(named) - {task.id for task in claimed}
+        if not rest:
+            return rest
+        async with self._database.connection() as connection:
+            return await hint_store.select_queued(connection, list(rest))
 
     def _resting_now(self) -> list[int]:
         now = local_time()

@@ -25,6 +25,7 @@ from forager.settings import Settings
 
 log = get_logger("tasks")
 
+PROGRAM = "forager.catalog"
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
 # a worker that lived for so long was well, and the next start need not wait
 WELL_AFTER = 60.0
@@ -58,11 +59,11 @@ class WorkerProcess:
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    def start(cls, instructions: Instructions) -> Self:
+    def start(cls, instructions: Instructions, program: str = PROGRAM) -> Self:
         ours, theirs = socket.socketpair()
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "forager.catalog", str(theirs.fileno())],
+                [sys.executable, "-m", program, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # standard output belongs to the data of the command that started us
@@ -138,8 +139,9 @@ class WorkerProcess:
 class TaskKeeper:
     """Keeps one worker for tasks running until told to stop."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, program: str = PROGRAM) -> None:
         self.worker: WorkerProcess | None = None
+        self._program = program
         self._database = database
         self._settings = settings
         self._recovery = TaskRecovery(database, settings)
@@ -180,7 +182,7 @@ class TaskKeeper:
     def _start(self) -> WorkerProcess | None:
         instructions = Instructions(new_id(), self._database.url, self._settings)
         try:
-            self.worker = WorkerProcess.start(instructions)
+            self.worker = WorkerProcess.start(instructions, self._program)
         except OSError as error:  # too many processes or files, or no memory
             log.error("no task worker could be started", reason=str(error))
             return None

@@ -25,6 +25,7 @@ from forager.catalog.attempt import (
 )
 from forager.catalog.causes import Cause, cause_of, one_line
 from forager.catalog.downloading import read_by
+from forager.catalog.hints import StageHints
 from forager.catalog.holdings import Holdings
 from forager.catalog.page_cache import Page, PageCache, archived_page
 from forager.catalog.reading import Parsed, Reading, ReadingPool
@@ -66,7 +67,10 @@ class ReadTask:
 
 
 class ParseStage:
-    """Keeps pages being read until told to stop. `wake` it when something was downloaded."""
+    """Keeps pages being read until told to stop. `wake` it when something was downloaded.
+
+    With `hints` it claims only what those name, and what this worker has downloaded.
+    """
 
     def __init__(
         self,
@@ -78,6 +82,7 @@ class ParseStage:
         rollouts: Rollouts,
         cache: PageCache,
         holdings: Holdings,
+        hints: StageHints | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
@@ -97,6 +102,9 @@ class ParseStage:
         self._stopping = False
         self._next_look = 0.0
         self._others_may_wait = False
+        self._hints = hints
+        if hints is not None:
+            hints.attach(self.wake)
 
     # --- the loop --------------------------------------------------------------------------
 
@@ -124,6 +132,8 @@ class ParseStage:
             self._running[task_id].cancel()
 
     async def _nap(self) -> None:
+        if self._hints is not None:
+            await self._hints.room(self._room() >= CLAIM_AT_LEAST)
         until = self._next_look
         if self._done:
             until = min(until, self._oldest + BATCH_SECONDS)
@@ -152,19 +162,36 @@ class ParseStage:
         is_time = now >= self._next_look
         if is_time:
             self._next_look = now + self._settings.poll_interval
-        room = self._limit - len(self._running)
-        if room < CLAIM_AT_LEAST:
+        room = self._room()
+        if room < CLAIM_AT_LEAST or not self._holdings.may_claim:
             return
         with self._patience:
-            room -= await self._claim(room, own=True)
-            if room >= CLAIM_AT_LEAST and (is_time or self._others_may_wait):
-                claimed = await self._claim(room, own=False)
-                self._others_may_wait = claimed == room
+            own = self._cache.task_ids(room)
+            room -= len(claimed := await self._claim(room, own))
+            # held, taken by somebody else or withdrawn: whoever claims it later reads the archive
+            self._cache.forget([task_id for task_id in own if task_id not in claimed])
+            if room < CLAIM_AT_LEAST:
+                return
+            if self._hints is not None:
+                await self._claim_hinted(self._hints, room)
+            elif is_time or self._others_may_wait:
+                self._others_may_wait = len(await self._claim(room, None)) == room
 
-    async def _claim(self, room: int, *, own: bool) -> int:
-        among = self._cache.task_ids(room) if own else None
-        if not self._holdings.may_claim or among == []:
-            return 0
+    def _room(self) -> int:
+        return self._limit - len(self._running)
+
+    async def _claim_hinted(self, hints: StageHints, room: int) -> None:
+        if not hints:
+            return
+        named = hints.begin_look(room)
+        await self._claim(room, named)
+        # what could not be claimed is not to be read any more, or by somebody else
+        await hints.looked(named, has_room=self._room() >= CLAIM_AT_LEAST)
+
+    async def _claim(self, room: int, among: Sequence[int] | None) -> set[int]:
+        """Claim `among` these, or any that others have left; which ones were."""
+        if among == []:
+            return set()
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
             async with self._database.connection() as connection:
@@ -174,14 +201,12 @@ class ParseStage:
                     limit=room,
                     among=among,
                     waited=LEFT_TO_OTHERS,
+                    region=self._settings.region,
                 )
             self._holdings.add(tasks)
         for task in tasks:
             self._start(task, plan)
-        if among is not None:
-            # held, taken by somebody else or withdrawn: whoever claims it later reads the archive
-            self._cache.forget([i for i in among if i not in {task.id for task in tasks}])
-        return len(tasks)
+        return {task.id for task in tasks}
 
     def _start(self, task: HeldTask, plan: RolloutPlan) -> None:
         page = None if task.ref is None else self._cache.take(task.id, task.ref)

@@ -12,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.catalog.causes import message_key
+from forager.catalog.hints import tell
 from forager.catalog.store import recovery as store
 from forager.catalog.store import stages
 from forager.catalog.store.recovery import Holder, RecoveredTask
@@ -68,8 +69,9 @@ class TaskRecovery:
 
     async def release_worker(self, worker_id: UUID, *, reason: str) -> None:
         """The same, for an end that was not the fault of the tasks: none spends a retry."""
-        async with self._database.connection() as connection:
-            await stages.give_back(connection, worker_id, reason=reason)
+        async with self._database.transaction() as connection:
+            given = await stages.give_back(connection, worker_id, reason=reason)
+            await tell(connection, self._settings, given)
         holder = await self._holder(worker_id)
         async with self._database.connection() as connection:
             await store.forget_workers(connection, holder)
@@ -110,8 +112,9 @@ class TaskRecovery:
         """In chunks, and only then forget the workers: their tasks must not be left to nobody."""
         recovered: list[RecoveredTask] = []
         while workers:
-            async with self._database.connection() as connection:
+            async with self._database.transaction() as connection:
                 taken = await take(connection)
+                await tell(connection, self._settings, [task.id for task in taken])
             recovered += taken
             LEASE_LOSSES.add("recovery", amount=len(taken))
             if len(taken) < CHUNK:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forager.catalog.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
+from forager.catalog.hints import tell
 from forager.catalog.robots_delays import RobotsDelays
 from forager.catalog.store import scheduling as store
 from forager.db.database import Connection, Database
@@ -90,10 +91,12 @@ class Scheduler:
         if not loads:
             return 0
         await self._robots.refresh(connection)
-        pace = Pace(
-            self._window, await store.count_proxies(connection), self._settings.task_proxies
-        )
-        return await store.queue_due(connection, self._allowances(loads, pace), QUEUE_AT_ONCE)
+        proxies = await store.count_proxies(connection)
+        tied = {region: number for region, number in proxies.items() if region is not None}
+        pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
+        queued = await store.queue_due(connection, self._allowances(loads, pace), QUEUE_AT_ONCE)
+        await tell(connection, self._settings, queued)
+        return len(queued)
 
     def _allowances(self, loads: Sequence[DomainLoad], pace: Pace) -> list[tuple[DomainLoad, int]]:
         robots = self._robots.by_domain({load.name for load in loads})

@@ -9,8 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
+from forager.catalog.attempt import Stage
 from forager.catalog.downloading import Downloader
 from forager.catalog.fetching import Fetching
+from forager.catalog.hints import Hints, tell
 from forager.catalog.holdings import Holdings
 from forager.catalog.images.fetcher import ImageFetcher
 from forager.catalog.page_cache import PageCache
@@ -38,7 +40,10 @@ FAREWELL_LIMIT = 3.0
 
 
 class TaskWorker:
-    """Downloads and parses until told to stop. `on_renewed` hears when its row was renewed."""
+    """Downloads and parses until told to stop. `on_renewed` hears when its row was renewed.
+
+    With `hints` it works on what those name; otherwise on whatever waits.
+    """
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class TaskWorker:
         worker_id: UUID,
         *,
         on_renewed: Callable[[float], None] = lambda _: None,
+        hints: Hints | None = None,
     ) -> None:
         self._database = database
         self._hurried = database.answering_within(ANSWER_LIMIT)
@@ -54,12 +60,15 @@ class TaskWorker:
         self._worker_id = worker_id
         self._on_renewed = on_renewed
         self._holdings = Holdings()
+        self._hints = hints
+        self._unclaimed: list[int] = []
         # one that others have given up for dead must not come back: its segments may be gone
         self._registration = Registration(
             self._hurried,
             worker_id,
             capacity=settings.task_concurrency,
             role="tasks",
+            region=settings.region,
             returns=False,
         )
         self._patience = Patience(log, "the database is away, will try again")
@@ -100,6 +109,8 @@ class TaskWorker:
         stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({stop, *stages, *beside}, return_when=asyncio.FIRST_COMPLETED)
+            if self._hints is not None:
+                self._unclaimed = await self._hints.close()
             downloading.stop()
             parsing.stop()
             for ended in beside:
@@ -121,6 +132,7 @@ class TaskWorker:
             rollouts=rollouts,
             cache=cache,
             holdings=self._holdings,
+            hints=None if self._hints is None else self._hints.of(Stage.PARSE),
         )
         downloading = Downloader(
             self._database,
@@ -131,6 +143,7 @@ class TaskWorker:
             cache=cache,
             holdings=self._holdings,
             on_downloaded=parsing.wake,
+            hints=None if self._hints is None else self._hints.of(Stage.DOWNLOAD),
         )
         return parsing, downloading
 
@@ -189,6 +202,7 @@ class TaskWorker:
                         ids=unknown,
                         reason="the answer to the claim was lost",
                     )
+                    await tell(connection, self._settings, unknown)
         return [id_ for id_, lease in believed.items() if held.get(id_) != lease]
 
     async def _leave(self) -> None:
@@ -206,6 +220,7 @@ class TaskWorker:
             given = await store.give_back(
                 connection, self._worker_id, reason="the worker was stopped"
             )
+            await tell(connection, self._settings, [*given, *self._unclaimed])
             if given:
                 await store.notify(connection)
             await archive_store.close_segments_of(connection, self._worker_id)

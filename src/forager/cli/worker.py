@@ -33,6 +33,16 @@ Region = Annotated[
 Tasks = Annotated[bool, typer.Option("--tasks/--no-tasks", help="Download and parse products.")]
 
 
+ByCelery = Annotated[
+    bool | None,
+    typer.Option(
+        "--celery/--no-celery",
+        help="Hear of tasks through the broker, or look for them in the database.",
+        show_default="FORAGER_DISPATCH",
+    ),
+]
+
+
 class Part(Protocol):
     """Something that works until it is told to stop."""
 
@@ -46,11 +56,14 @@ def worker(
     jobs: Jobs = True,
     tasks: Tasks = True,
     region: Region = None,
+    celery: ByCelery = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
         raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
-    settings = flags_of(context).load(quiet=False, worker_capacity=capacity, region=region)
+    settings = flags_of(context).load(
+        quiet=False, worker_capacity=capacity, region=region, dispatch=_dispatch(celery)
+    )
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 
@@ -90,8 +103,19 @@ def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -
     if jobs:
         parts.append(Supervisor(database, settings))
     if tasks:
-        parts.append(TaskKeeper(database, settings))
+        parts.append(TaskKeeper(database, settings, _program(settings)))
     return parts
+
+
+def _dispatch(celery: bool | None) -> str | None:
+    return None if celery is None else "celery" if celery else "postgres"
+
+
+def _program(settings: Settings) -> str:
+    """What the process of a worker for tasks runs."""
+    from forager.settings import Dispatch
+
+    return "forager.dispatch" if settings.dispatch is Dispatch.CELERY else "forager.catalog"
 
 
 async def _run_together(parts: Sequence[Part]) -> None:

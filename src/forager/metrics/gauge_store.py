@@ -35,6 +35,9 @@ async def oldest_waiting(connection: Connection) -> Rows:
         UNION ALL
         SELECT 'outbox', extract(epoch FROM now() - min(created_at))::float8
           FROM outbox WHERE sent_at IS NULL AND given_up_at IS NULL
+        UNION ALL
+        SELECT 'dispatch', extract(epoch FROM now() - min(created_at))::float8
+          FROM dispatch_outbox
         """,
     )
 
@@ -76,6 +79,8 @@ async def count_unsent(connection: Connection) -> Rows:
         """
         SELECT topic, count(*) FROM outbox
          WHERE sent_at IS NULL AND given_up_at IS NULL GROUP BY topic
+        UNION ALL
+        SELECT stage, count(*) FROM dispatch_outbox GROUP BY stage
         """,
     )
 

@@ -157,7 +157,7 @@ GAUGES = (
         "Messages that have not left yet.",
         store.count_unsent,
         ("topic",),
-        _each(("webhooks",)),
+        _each(("webhooks", "crawl", "parse")),
     ),
     _gauge(
         "forager_webhooks",

@@ -56,6 +56,24 @@ WEBHOOK_DELIVERIES = Counter(
     "forager_webhook_deliveries_total", "Messages sent to webhooks.", ("outcome",)
 )
 
+# --- the search engine ---------------------------------------------------------------------------
+
+INDEX_ENTRIES = Counter(
+    "forager_index_entries_total",
+    "Entries that the search engine was told of, by what it said.",
+    ("kind", "outcome"),
+)
+SEARCHES = Counter(
+    "forager_searches_total",
+    "Searches, by who answered: `fallback` is PostgreSQL in the place of the search engine.",
+    ("kind", "by"),
+)
+DISPATCHED = Counter(
+    "forager_dispatch_messages_total",
+    "Messages that told a broker of tasks, and those that it did not take.",
+    ("stage", "outcome"),
+)
+
 # --- the API -------------------------------------------------------------------------------------
 
 API_REQUESTS = Counter(
@@ -83,6 +101,9 @@ METERS: tuple[Meter, ...] = (
     DOWNLOADS,
     PARSES,
     WEBHOOK_DELIVERIES,
+    DISPATCHED,
+    INDEX_ENTRIES,
+    SEARCHES,
     API_REQUESTS,
     API_SECONDS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.catalog.allowance import DomainLoad
 from forager.catalog.task import CHANNEL
@@ -130,6 +130,7 @@ SELECT d.id,
        d.slow_delay,
        d.per_proxy_only,
        d.use_proxies,
+       d.region,
        d.is_active,
        d.task_hold IS NOT NULL OR c.hold IS NOT NULL AS is_held,
        {_SECONDS_TO.format("d.blocked_until")} AS blocked_for,
@@ -191,14 +192,16 @@ WITH candidates AS (
 UPDATE crawl_tasks
    SET status = 'queued', updated_at = now()
  WHERE id = ANY(ARRAY(SELECT id FROM locked))
+RETURNING id
 """
 
 
 async def queue_due(
     connection: Connection, allowances: Sequence[tuple[DomainLoad, int]], limit: int
-) -> int:
+) -> list[int]:
     """Hand due tasks to the workers: of each domain no more than so many, of all than `limit`."""
-    cursor = await connection.execute(
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
         _QUEUE_DUE,
         {
             "domains": [load.id for load, _ in allowances],
@@ -208,7 +211,7 @@ async def queue_due(
             "limit": limit,
         },
     )
-    return cursor.rowcount
+    return await cursor.fetchall()
 
 
 async def note_tick(connection: Connection) -> None:
@@ -219,10 +222,12 @@ async def tell_workers(connection: Connection) -> None:
     await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
 
-async def count_proxies(connection: Connection) -> int:
-    cursor = await connection.execute("SELECT count(*)::int FROM proxies WHERE is_active")
-    row = await cursor.fetchone()
-    return 0 if row is None else row[0]
+async def count_proxies(connection: Connection) -> dict[str | None, int]:
+    """Those in use, by the region that they are tied to."""
+    cursor = await connection.execute(
+        "SELECT region, count(*)::int FROM proxies WHERE is_active GROUP BY region"
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 async def select_delaying_robots(

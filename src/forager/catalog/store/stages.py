@@ -26,6 +26,9 @@ NOTHING_IS_HELD: LiteralString = """
     NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
 """
 
+# What is tied to a region is for its workers; a worker without one gets what is tied to none.
+IN_REGION: LiteralString = "(d.region IS NULL OR d.region = %(region)s)"
+
 # A worker that others have given up for dead has no row, and must not begin anything new.
 IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
 
@@ -38,11 +41,15 @@ async def claim_queued(
     busy: Mapping[int, int],
     resting: Sequence[int],
     concurrency: int,
+    among: Sequence[int] | None = None,
+    region: str | None = None,
 ) -> list[HeldTask]:
     """Take queued tasks in order, of each domain no more than it can serve beside its `busy` ones.
 
     `concurrency` is that of domains without one of their own; `resting` ones are left alone.
+    `among`: only these tasks.
     """
+    named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
     cursor = connection.cursor(row_factory=class_row(HeldTask))
     await cursor.execute(
         f"""
@@ -54,9 +61,10 @@ async def claim_queued(
               JOIN domains d ON d.id = t.domain_id
               LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
                 ON b.id = t.domain_id
-             WHERE t.status = 'queued' AND t.hold IS NULL
+             WHERE t.status = 'queued' AND t.hold IS NULL AND {named}
                AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
                AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
+               AND {IN_REGION}
                AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
              LIMIT {LOOK_AHEAD}
@@ -93,6 +101,8 @@ async def claim_queued(
             "busy_counts": list(busy.values()),
             "resting": list(resting),
             "concurrency": concurrency,
+            "among": None if among is None else list(among),
+            "region": region,
         },
     )
     return await cursor.fetchall()
@@ -105,6 +115,7 @@ async def claim_downloaded(
     limit: int,
     among: Sequence[int] | None = None,
     waited: float = 0.0,
+    region: str | None = None,
 ) -> list[HeldTask]:
     """Take downloaded tasks in order: `among` these, or any that have `waited` so many seconds."""
     chosen: LiteralString = (
@@ -119,7 +130,7 @@ async def claim_downloaded(
             SELECT t.id
               FROM crawl_tasks t
               JOIN domains d ON d.id = t.domain_id AND d.task_hold IS NULL
-             WHERE t.status = 'downloaded' AND t.hold IS NULL AND {chosen}
+             WHERE t.status = 'downloaded' AND t.hold IS NULL AND {chosen} AND {IN_REGION}
                AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s
@@ -137,6 +148,7 @@ async def claim_downloaded(
             "limit": limit,
             "among": None if among is None else list(among),
             "waited": waited,
+            "region": region,
         },
     )
     return await cursor.fetchall()

@@ -1,0 +1,1 @@
+"""How tasks reach workers through a broker. With PostgreSQL alone, no Celery is imported."""

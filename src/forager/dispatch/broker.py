@@ -1,0 +1,151 @@
+"""The broker, as the relay uses it: blocking, from one thread, and never without a limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from forager.dispatch.errors import BrokerUnavailable, CeleryMissing
+from forager.dispatch.message import TaskMessage
+from forager.dispatch.topology import DEAD, DEAD_ARGUMENTS, EXCHANGE, QUEUE_ARGUMENTS
+
+CONNECT_LIMIT = 5.0
+# for one batch, from the last message to its confirmation; a transaction is open meanwhile, and
+# PostgreSQL ends those that are idle for ten seconds
+CONFIRM_LIMIT = 8.0
+CLOSE_LIMIT = 1.0
+
+Answer = TypeVar("Answer")
+
+
+class Broker:
+    """One connection, made when it is needed and thrown away when anything is wrong with it."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import amqp
+            from kombu import Connection
+        except ImportError:
+            raise CeleryMissing from None
+        self._message = amqp.Message
+        self._client = Connection(
+            url,
+            connect_timeout=CONNECT_LIMIT,
+            heartbeat=0,  # what is silent is found by its limit
+            transport_options={"read_timeout": CONFIRM_LIMIT, "write_timeout": CONFIRM_LIMIT},
+        )
+        self._trouble = (*self._client.connection_errors, *self._client.channel_errors, OSError)
+        self._channel: Any = None
+        self._declared: set[str] = set()
+        self._unconfirmed: set[int] = set()
+        self._refused: list[str] = []
+        self._sent = 0
+
+    def publish(self, messages: Sequence[TaskMessage]) -> None:
+        """All of them, confirmed; otherwise none counts as sent, though some may arrive."""
+        self._patiently(lambda: self._publish(messages))
+
+    def depths(self, queues: Iterable[str]) -> dict[str, int]:
+        """How many messages wait in each queue; none in one that is not there yet."""
+        return self._patiently(lambda: {name: self._depth(name) for name in queues})
+
+    def close(self) -> None:
+        self._channel = None
+        self._declared.clear()
+        with suppress(Exception):  # it is thrown away, whatever it says to that
+            self._client.collect(CLOSE_LIMIT)
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        try:
+            self._open()
+            return ask()
+        except BrokerUnavailable:
+            self.close()
+            raise
+        except self._trouble as error:
+            self.close()
+            reason = str(error) or type(error).__name__
+            raise BrokerUnavailable(f"the broker does not answer: {reason}") from None
+
+    # --- the channel -----------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._channel is not None:
+            return
+        self._client.ensure_connection(max_retries=1, timeout=CONNECT_LIMIT)
+        channel = self._client.connection.channel()
+        channel.confirm_select()
+        channel.events["basic_ack"].add(self._on_ack)
+        channel.events["basic_nack"].add(self._on_nack)
+        channel.events["basic_return"].add(self._on_return)
+        self._sent = 0
+        self._unconfirmed.clear()
+        declare_ground(channel)
+        self._channel = channel
+
+    def _declare(self, queue: str) -> None:
+        if queue not in self._declared:
+            declare_queue(self._channel, queue)
+            self._declared.add(queue)
+
+    def _depth(self, queue: str) -> int:
+        if queue != DEAD:
+            self._declare(queue)
+        answer = self._channel.queue_declare(queue, passive=True)
+        return int(answer.message_count)
+
+    # --- publishing ------------------------------------------------------------------------
+
+    def _publish(self, messages: Sequence[TaskMessage]) -> None:
+        self._refused.clear()
+        for message in messages:
+            self._declare(message.route.queue)
+        for message in messages:
+            self._send(message)
+        self._await_confirmations()
+        if self._refused:
+            raise BrokerUnavailable(f"the broker refuses messages: {self._refused[0]}")
+
+    def _send(self, message: TaskMessage) -> None:
+        self._sent += 1
+        self._unconfirmed.add(self._sent)
+        made = self._message(message.body(), **message.properties())
+        self._channel.basic_publish(made, EXCHANGE, routing_key=message.route.queue, mandatory=True)
+
+    def _await_confirmations(self) -> None:
+        limit = time.monotonic() + CONFIRM_LIMIT
+        while self._unconfirmed:
+            left = limit - time.monotonic()
+            if left <= 0:
+                raise BrokerUnavailable("the broker takes no messages: its disk may be full")
+            with suppress(TimeoutError):
+                self._client.connection.drain_events(timeout=left)
+
+    def _on_ack(self, tag: int, multiple: bool) -> None:
+        if multiple:
+            self._unconfirmed = {sent for sent in self._unconfirmed if sent > tag}
+        else:
+            self._unconfirmed.discard(tag)
+
+    def _on_nack(self, tag: int, multiple: bool) -> None:
+        self._refused.append("it could not store one")
+        self._on_ack(tag, multiple)
+
+    def _on_return(self, code: int, text: str, _: str, routing_key: str, message: object) -> None:  # noqa: ARG002 - as it is called
+        # somebody has deleted a queue; the connection is thrown away, and all are declared anew
+        self._refused.append(f"{text} ({routing_key})")
+
+
+def declare_ground(channel: Any) -> None:
+    """The exchanges, and the queue of what nobody can read."""
+    channel.exchange_declare(EXCHANGE, "direct", durable=True, auto_delete=False)
+    channel.exchange_declare(DEAD, "fanout", durable=True, auto_delete=False)
+    channel.queue_declare(DEAD, durable=True, auto_delete=False, arguments=DEAD_ARGUMENTS)
+    channel.queue_bind(DEAD, DEAD)
+
+
+def declare_queue(channel: Any, queue: str) -> None:
+    channel.queue_declare(queue, durable=True, auto_delete=False, arguments=QUEUE_ARGUMENTS)
+    channel.queue_bind(queue, EXCHANGE, routing_key=queue)

@@ -1,0 +1,122 @@
+"""The relay: tells the broker what the outbox says, and deletes that only when it is confirmed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from typing import TypeVar
+
+from forager.catalog.task import CHANNEL
+from forager.db.database import Connection, Database
+from forager.db.patience import TROUBLE, Patience
+from forager.dispatch import store
+from forager.dispatch.broker import Broker
+from forager.dispatch.errors import BrokerUnavailable
+from forager.dispatch.message import TaskMessage
+from forager.dispatch.topology import Band, Route
+from forager.logs import get_logger
+from forager.metrics.recorded import DISPATCHED
+from forager.settings import Settings
+
+log = get_logger("dispatch")
+
+BATCH = 500
+# whoever downloaded a page has it in memory, and reads it himself if he can
+LEFT_ALONE = 1.0
+FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
+
+Answer = TypeVar("Answer")
+
+
+class BrokerThread:
+    """The broker from an event loop: one thread, so that a connection is used by one only."""
+
+    def __init__(self, url: str) -> None:
+        self._broker = Broker(url)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="broker")
+
+    async def do(self, work: Callable[[Broker], Answer]) -> Answer:
+        running = self._thread.submit(work, self._broker)
+        return await asyncio.wrap_future(running)
+
+    def close(self) -> None:
+        with suppress(RuntimeError):  # closed already
+            self._thread.submit(self._broker.close)
+        self._thread.shutdown(wait=False)
+
+
+class Relay:
+    """Any number of processes may run one: each takes rows that no other has locked."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        assert settings.broker_url is not None  # the settings see to it
+        self._database = database
+        self._settings = settings
+        self._broker = BrokerThread(settings.broker_url.get_secret_value())
+        self._patience = Patience(
+            log, "no tasks can be told to the broker", also=(BrokerUnavailable,)
+        )
+        self._woken = asyncio.Event()
+
+    async def run(self) -> None:
+        listening = asyncio.ensure_future(self._listen())
+        delay = FIRST_DELAY
+        try:
+            while True:
+                sent = 0
+                with self._patience:
+                    sent = await self.run_once()
+                if self._patience.is_needed:
+                    await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
+                    delay = min(LONGEST_DELAY, 2 * delay)
+                    continue
+                delay = FIRST_DELAY
+                if sent < BATCH:
+                    await self._nap()
+        finally:
+            listening.cancel()
+            self.close()
+
+    async def run_once(self) -> int:
+        """Tell of one batch; how many rows that were."""
+        async with self._database.transaction() as connection:
+            return await self._tell(connection)
+
+    def close(self) -> None:
+        self._broker.close()
+
+    async def _tell(self, connection: Connection) -> int:
+        hints = await store.take_hints(connection, limit=BATCH, left_alone=LEFT_ALONE)
+        messages = [
+            TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
+            for hint in hints
+            if hint.task_ids
+        ]
+        if messages:
+            try:
+                await self._broker.do(lambda broker: broker.publish(messages))
+            except BrokerUnavailable:
+                DISPATCHED.add("all", "failed", amount=len(messages))
+                raise
+            for stage, number in Counter(message.route.stage for message in messages).items():
+                DISPATCHED.add(stage, "sent", amount=number)
+        return len(hints)
+
+    async def _nap(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.poll_interval):
+                await self._woken.wait()
+        self._woken.clear()
+
+    async def _listen(self) -> None:
+        """Wake up when something was queued. Polling goes on all the same."""
+        while True:
+            with suppress(*TROUBLE):
+                async with aclosing(self._database.notifications(CHANNEL)) as notifications:
+                    async for _ in notifications:
+                        self._woken.set()
+            await asyncio.sleep(self._settings.poll_interval)

@@ -1,0 +1,151 @@
+"""SQL of dispatch: taking what is to be told, and finding what has waited too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.catalog.store.hints import HIGH, NORMAL
+from forager.db.database import Connection
+from forager.dispatch.topology import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Tasks of one domain that wait; none if all have been taken by now."""
+
+    stage: str
+    band: int
+    region: str | None
+    task_ids: list[int]
+
+
+async def take_hints(connection: Connection, *, limit: int, left_alone: float) -> list[Hint]:
+    """Delete the next rows, and say what was in them; the caller's transaction decides.
+
+    Whoever has downloaded a page reads it himself within `left_alone` seconds, or somebody must be
+    told: by then, only what was not read is.
+    """
+    cursor = connection.cursor(row_factory=class_row(Hint))
+    await cursor.execute(
+        """
+        WITH picked AS MATERIALIZED (
+            SELECT id
+              FROM dispatch_outbox
+             WHERE stage = 'crawl' OR created_at <= now() - %(left_alone)s * interval '1 second'
+             ORDER BY band, id
+             LIMIT %(limit)s
+               FOR UPDATE SKIP LOCKED
+        ), taken AS (
+            DELETE FROM dispatch_outbox o USING picked WHERE o.id = picked.id RETURNING o.*
+        )
+        SELECT o.stage, o.band, d.region,
+               CASE o.stage
+                   WHEN 'crawl' THEN o.task_ids
+                   ELSE ARRAY(SELECT t.id FROM crawl_tasks t
+                               WHERE t.id = ANY(o.task_ids) AND t.status = 'downloaded')
+               END AS task_ids
+          FROM taken o LEFT JOIN domains d ON d.id = o.domain_id
+         ORDER BY o.band, o.id
+        """,
+        {"limit": limit, "left_alone": left_alone},
+    )
+    return await cursor.fetchall()
+
+
+async def select_regions(connection: Connection) -> list[str]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT DISTINCT region FROM domains WHERE region IS NOT NULL")
+    return await cursor.fetchall()
+
+
+async def touch_forgotten(
+    connection: Connection, *, waited: float, told: Sequence[Route], limit: int
+) -> list[int]:
+    """Tasks that wait for a worker too long without a hint on its way; their wait begins anew.
+
+    `told`: routes on which messages still wait. Held tasks wait for a person, not for a worker.
+    """
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH forgotten AS MATERIALIZED (
+            SELECT t.id
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             WHERE t.status IN ('queued', 'downloaded')
+               AND t.updated_at < now() - %(waited)s * interval '1 second'
+               AND t.hold IS NULL AND d.task_hold IS NULL
+               AND (d.is_active OR t.status = 'downloaded')
+               AND NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
+               AND NOT EXISTS (
+                   SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
+                               AS told (stage, band, region)
+                    WHERE told.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
+                      AND told.band = CASE WHEN t.priority <= %(high)s THEN 1
+                                           WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
+                      AND told.region IS NOT DISTINCT FROM d.region
+               )
+               AND t.id NOT IN (SELECT unnest(task_ids) FROM dispatch_outbox)
+             ORDER BY t.priority, t.scheduled_at, t.id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET updated_at = now()
+          FROM forgotten
+         WHERE t.id = forgotten.id
+        RETURNING t.id
+        """,
+        {
+            "waited": waited,
+            "stages": [route.stage for route in told],
+            "bands": [route.band.value for route in told],
+            "regions": [route.region for route in told],
+            "high": HIGH,
+            "normal": NORMAL,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def delete_hints(connection: Connection, *, older: float, limit: int) -> int:
+    """Drop what nobody will tell any more."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM dispatch_outbox
+         WHERE id IN (
+            SELECT id FROM dispatch_outbox
+             WHERE created_at < now() - %s * interval '1 second'
+             LIMIT %s
+               FOR UPDATE SKIP LOCKED
+         )
+        """,
+        (older, limit),
+    )
+    return cursor.rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is to be told to the broker: how many messages, and for how long the oldest waits."""
+
+    messages: int
+    seconds: float
+
+
+async def select_backlog(connection: Connection) -> Backlog:
+    cursor = connection.cursor(row_factory=class_row(Backlog))
+    await cursor.execute(
+        """
+        SELECT count(*)::int AS messages,
+               coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS seconds
+          FROM dispatch_outbox
+        """
+    )
+    found = await cursor.fetchone()
+    assert found is not None
+    return found

@@ -1,0 +1,67 @@
+"""The sweeper: tells again of tasks that wait for a worker although nobody will hear of them.
+
+A message can be lost with the worker that had it, or never have been written: by a process that
+was set up for PostgreSQL alone, or before a hold was lifted. The database knows what waits.
+"""
+
+from __future__ import annotations
+
+from forager.catalog.hints import tell
+from forager.db.database import Database
+from forager.db.patience import Patience, keep_up
+from forager.dispatch import store
+from forager.dispatch.errors import BrokerUnavailable
+from forager.dispatch.relay import BrokerThread
+from forager.dispatch.topology import Route, routes_of
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("dispatch")
+
+LONGEST_INTERVAL = 10.0
+LIMIT = 2_000
+
+
+class Sweeper:
+    """Any number of processes may run one: a task that was told of has begun to wait anew."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        assert settings.broker_url is not None
+        self._database = database
+        self._settings = settings
+        self._broker = BrokerThread(settings.broker_url.get_secret_value())
+
+    async def run(self) -> None:
+        patience = Patience(log, "cannot look for forgotten tasks now", also=(BrokerUnavailable,))
+        interval = min(LONGEST_INTERVAL, self._settings.dispatch_resend_after)
+        try:
+            await keep_up(self.run_once, patience, every=interval)
+        finally:
+            self.close()
+
+    async def run_once(self) -> int:
+        """Write hints for what was forgotten; how many tasks."""
+        told = await self._told()
+        async with self._database.transaction() as connection:
+            forgotten = await store.touch_forgotten(
+                connection,
+                waited=self._settings.dispatch_resend_after,
+                told=told,
+                limit=LIMIT,
+            )
+            await tell(connection, self._settings, forgotten)
+        if forgotten:
+            log.info("tasks are told to the broker again", tasks=len(forgotten))
+        return len(forgotten)
+
+    def close(self) -> None:
+        self._broker.close()
+
+    async def _told(self) -> list[Route]:
+        """Routes on which messages wait: their tasks are not forgotten, workers are busy."""
+        async with self._database.connection() as connection:
+            regions = await store.select_regions(connection)
+        routes = {route for region in (None, *regions) for route in routes_of(region)}
+        queues = {route.queue: route for route in routes}
+        depths = await self._broker.do(lambda broker: broker.depths(queues))
+        return [queues[name] for name, depth in depths.items() if depth]
