@@ -1,0 +1,98 @@
+"""The stages of a worker in a thread, for processes whose main thread belongs to Celery."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from concurrent.futures import Future
+
+import uvloop
+
+from forager.catalog.hints import Hints
+from forager.catalog.process import CONNECTIONS
+from forager.catalog.worker import TaskWorker
+from forager.clock import local_time
+from forager.db.database import RUNNER_LIMITS, open_database
+from forager.db.ids import new_id
+from forager.dispatch.inbox import Inbox
+from forager.logs import get_logger
+from forager.metrics.recorder import recording
+from forager.settings import Settings
+
+log = get_logger("dispatch")
+
+NAP = 1.0
+# migrating a database, or starting an embedded one, may come first
+START_LIMIT = 120.0
+
+
+class StageThread:
+    """Started when it is first needed: never in a process that is about to fork."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._inbox: Future[Inbox] = Future()
+        self._worker: TaskWorker | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._deadline = float("inf")
+
+    def inbox(self) -> Inbox:
+        self.start()
+        return self._inbox.result(START_LIMIT)
+
+    def start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="stages", daemon=True)
+                self._thread.start()
+                threading.Thread(target=self._watch, name="lifeline", daemon=True).start()
+
+    def stop(self) -> None:
+        """Finish what is held, or give it back."""
+        thread, loop, worker = self._thread, self._loop, self._worker
+        if thread is None:
+            return
+        if loop is not None and worker is not None:
+            loop.call_soon_threadsafe(worker.stop)
+        thread.join(self._settings.shutdown_grace)
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._work())
+        except Exception as error:
+            log.error("the stages of this worker have failed", error=repr(error))
+            os._exit(1)  # whoever started this process starts another
+
+    async def _work(self) -> None:
+        settings, worker_id = self._settings, new_id()
+        async with (
+            open_database(
+                settings,
+                name=f"forager tasks {worker_id}",
+                limits=RUNNER_LIMITS,
+                max_size=CONNECTIONS,
+            ) as database,
+            recording(database, settings),
+        ):
+            hints = Hints()
+            self._renewed(local_time())
+            self._worker = TaskWorker(
+                database, settings, worker_id, on_renewed=self._renewed, hints=hints
+            )
+            self._loop = asyncio.get_running_loop()
+            self._inbox.set_result(Inbox(self._loop, hints))
+            await self._worker.run()
+
+    def _renewed(self, at: float) -> None:
+        self._deadline = at + self._settings.lease_limit
+
+    def _watch(self) -> None:
+        """A worker whose row nobody renews is gone before its tasks are given to others."""
+        while local_time() < self._deadline:
+            time.sleep(NAP)
+        log.error("the row of this worker was not renewed in time, and it ends")
+        os._exit(1)
