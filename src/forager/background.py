@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from forager.analytics.upkeep import ArchivingUpkeep
 from forager.archive.upkeep import ArchiveUpkeep
 from forager.catalog.audit import AuditUpkeep
 from forager.catalog.delivery import Deliverer
@@ -52,6 +53,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         ImageUpkeep(database, settings),
         OutboxUpkeep(database),
         AuditUpkeep(database, settings),
+        ArchivingUpkeep(database, settings),
         prober,
         *dispatch_services(database, settings),
     )

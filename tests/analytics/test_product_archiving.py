@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics.lake_rows import add_prices, ids_in
+from analytics.archive_rows import add_unseen, count, everything
+from analytics.lake_rows import ids_in
 from catalog.rows import add_product
 from forager.analytics import archiving
 from forager.analytics.archiving import archive_folder, archive_products, restore_products
@@ -20,51 +21,6 @@ from forager.parquet import load_pyarrow
 from forager.settings import Settings
 
 PROCESS = Path(__file__).with_name("archiving_process.py")
-
-
-async def add_unseen(database: Database, number: int) -> int:
-    """A product of long ago, with three more prices and an image that was stored."""
-    product_id = await add_product(database, number)
-    await add_prices(database, product_id, 3, ago="200 days")
-    async with database.transaction() as connection:
-        await connection.execute(
-            """
-            UPDATE products
-               SET last_seen_at = now() - interval '181 days', description = %s,
-                   tsv = to_tsvector('english', 'brass lamps'), variants = '[{"size": "1,5"}]',
-                   updated_at = now() - interval '200 days'
-             WHERE id = %s
-            """,
-            ('Ø "quoted"\n\\ and more', product_id),
-        )
-        await connection.execute(
-            """
-            INSERT INTO images (product_id, image_url, url_hash, status, content_hash, image_path)
-            VALUES (%s, 'https://shop.example/a.jpg', '\\x01', 'stored', '\\x02', 'a.jpg')
-            """,
-            (product_id,),
-        )
-    return product_id
-
-
-async def everything(database: Database) -> dict[str, list[str]]:
-    """Products and prices, whole rows."""
-    async with database.connection() as connection:
-        found = {}
-        for table in ("products", "price_history"):
-            cursor = await connection.execute(
-                f"SELECT to_jsonb(t)::text FROM {table} t ORDER BY id".encode()
-            )
-            found[table] = [row[0] for row in await cursor.fetchall()]
-        return found
-
-
-async def count(database: Database, table: str) -> int:
-    async with database.connection() as connection:
-        cursor = await connection.execute(f"SELECT count(*) FROM {table}".encode())
-        row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 async def test_there_and_back(database: Database, settings: Settings) -> None:
@@ -183,6 +139,16 @@ async def test_killed_anywhere_none_is_lost(
     for path in sorted(archive_folder(settings).glob("*.parquet")):
         await restore_products(database, path)
     assert await everything(database) == before
+
+
+async def test_what_was_restored_stays(database: Database, settings: Settings) -> None:
+    await add_unseen(database, 1)
+    [file] = (await archive_products(database, settings)).files
+    await restore_products(database, file)
+    assert (await archive_products(database, settings)).products == 0
+    async with database.connection() as connection:
+        await connection.execute("UPDATE products SET restored_at = now() - interval '181 days'")
+    assert (await archive_products(database, settings)).products == 1
 
 
 async def test_other_files_are_refused(database: Database, tmp_path: Path) -> None:

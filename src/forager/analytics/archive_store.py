@@ -12,6 +12,8 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 
+LAST_ID = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -37,18 +39,69 @@ _IMAGES: LiteralString = """
 """
 
 
-async def lock_unseen(connection: Connection, *, days: float, after: int, limit: int) -> list[int]:
-    """The next products that were not seen for so long; nobody adds a price to them meanwhile."""
+# greatest() passes over what is not known
+_UNSEEN: LiteralString = """
+    greatest(p.last_seen_at, p.restored_at) < now() - %(seconds)s * interval '1 second'
+"""
+# Nobody looks for it any more, or somebody has looked since and not found it. What waits for its
+# visit is left alone, however long the workers were away.
+_GIVEN_UP: LiteralString = """
+    (t.id IS NULL OR t.status = 'failed'
+     OR t.status = 'completed' AND t.completed_at > p.last_seen_at)
+"""
+
+
+async def select_last_id(connection: Connection, *, after: int, limit: int) -> int | None:
+    """The last of the next ids; None if there are none."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(
             """
-            SELECT id FROM products
-             WHERE id > %s AND last_seen_at < now() - %s * interval '1 day'
-             ORDER BY id
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
+            SELECT max(id) FROM (SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s) AS next
             """,
-            (after, days, limit),
+            (after, limit),
+        )
+        return await cursor.fetchone()
+
+
+async def lock_unseen(
+    connection: Connection, *, seconds: float, after: int, limit: int, until: int = LAST_ID
+) -> list[int]:
+    """The next products that were not seen for so long; nobody adds a price to them meanwhile."""
+    return await _lock(
+        connection,
+        f"SELECT p.id FROM products p WHERE {_UNSEEN}",
+        {"seconds": seconds, "after": after, "until": until, "limit": limit},
+    )
+
+
+async def lock_given_up(
+    connection: Connection, *, seconds: float, after: int, limit: int, until: int
+) -> list[int]:
+    """Those of them that nobody looks for any more, or that were looked for in vain."""
+    return await _lock(
+        connection,
+        f"""
+        SELECT p.id
+          FROM products p
+          LEFT JOIN crawl_tasks t ON t.id = p.crawl_task_id
+         WHERE {_UNSEEN} AND {_GIVEN_UP}
+        """,
+        {"seconds": seconds, "after": after, "until": until, "limit": limit},
+    )
+
+
+async def _lock(
+    connection: Connection, select: LiteralString, values: dict[str, float]
+) -> list[int]:
+    async with connection.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(
+            f"""
+            {select} AND p.id > %(after)s AND p.id <= %(until)s
+             ORDER BY p.id
+             LIMIT %(limit)s
+               FOR UPDATE OF p SKIP LOCKED
+            """,
+            values,
         )
         return await cursor.fetchall()
 
@@ -95,6 +148,13 @@ async def insert_rows(
     async with connection.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(statement, (Jsonb(list(rows)),))
         return await cursor.fetchall()
+
+
+async def mark_restored(connection: Connection, product_ids: Sequence[int]) -> None:
+    """As if they were seen now: or they would be archived again at once."""
+    await connection.execute(
+        "UPDATE products SET restored_at = now() WHERE id = ANY(%s)", (list(product_ids),)
+    )
 
 
 async def select_known(connection: Connection, table: str, ids: Sequence[int]) -> set[int]:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import orjson
@@ -21,8 +22,10 @@ from forager.analytics.sync import sync
 from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
+from forager.index.kind import PRODUCTS
+from forager.index.store.messages import tell
 from forager.parquet import CountingFile, load_pyarrow
-from forager.settings import Settings
+from forager.settings import DAY, Settings
 
 DEFAULT_DAYS = 180.0
 FOLDER = "archived-products"
@@ -51,6 +54,12 @@ class Moved:
     files: tuple[Path, ...]
 
 
+class Lock(Protocol):
+    """Finds the next products behind an id, and holds them."""
+
+    async def __call__(self, connection: Connection, *, after: int) -> list[int]: ...
+
+
 def archive_folder(settings: Settings) -> Path:
     return settings.home / FOLDER
 
@@ -70,22 +79,39 @@ async def archive_products(
     """
     if not days > 0:
         raise InvalidInput("days must be more than 0")
+    await prepare_archiving(database, settings)
+    lock = partial(store.lock_unseen, seconds=days * DAY, limit=batch)
+    return await archive_range(database, settings, lock, progress=progress)
+
+
+async def prepare_archiving(database: Database, settings: Settings) -> None:
+    """What leaves could not be copied to the lake later, if there is one."""
     load_pyarrow("pyarrow")
     if read_manifest(lake_folder(settings)) is not None:
-        # what leaves now could not be copied later
         await sync(database, settings)
+
+
+async def archive_range(
+    database: Database,
+    settings: Settings,
+    lock: Lock,
+    *,
+    after: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Moved:
+    """Move what the lock finds behind an id, until it finds no more."""
     counts: Counter[str] = Counter()
     files: list[Path] = []
-    after = 0
     while True:
         async with database.transaction() as connection:
-            ids = await store.lock_unseen(connection, days=days, after=after, limit=batch)
+            ids = await lock(connection, after=after)
             if not ids:
                 return _moved(counts, 0, files)
             rows = await store.select_rows(connection, ids)
             files.append(await asyncio.to_thread(_write, archive_folder(settings), rows))
             if await store.delete_products(connection, ids) != len(ids):
                 raise ForagerError("other products were deleted than were archived")
+            await tell(connection, PRODUCTS, ids)
         counts.update(row.table for row in rows)
         after = ids[-1]
         progress(len(ids))
@@ -98,7 +124,9 @@ async def restore_products(database: Database, path: Path) -> Moved:
     async with database.transaction() as connection:
         products = await _with_domains(connection, rows["products"])
         back = set(await _insert(connection, "products", products))
+        await store.mark_restored(connection, sorted(back))
         counts["products"] = len(back)
+        await tell(connection, PRODUCTS, sorted(back))
         for table in TABLES[1:]:
             wanted = [row for row in rows[table] if row["product_id"] in back]
             counts[table] = len(await _insert(connection, table, wanted))

@@ -93,6 +93,8 @@ class Product(Base):
     # changes with every visit, and is in no index
     last_seen_at: Mapped[datetime] = mapped_column(server_default=NOW)
     price_changed_at: Mapped[datetime | None]
+    # it was archived, and came back from its file
+    restored_at: Mapped[datetime | None]
 
 
 class PriceChange(Base):

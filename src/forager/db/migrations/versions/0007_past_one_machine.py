@@ -103,14 +103,25 @@ CREATE INDEX index_outbox_due_idx ON index_outbox (kind, next_attempt_at, id);
 """
 NO_SEARCH_ENGINE = "DROP TABLE index_outbox; DROP TABLE search_indexes"
 
+PRODUCT_ARCHIVING = "ALTER TABLE products ADD COLUMN restored_at timestamptz"
+NO_PRODUCT_ARCHIVING = "ALTER TABLE products DROP COLUMN restored_at"
+
 
 def upgrade() -> None:
-    for statements in (OBJECT_STORAGE, REGIONS, PROXY_COSTS, DISPATCH, SEARCH_ENGINE):
+    for statements in (
+        OBJECT_STORAGE,
+        REGIONS,
+        PROXY_COSTS,
+        DISPATCH,
+        SEARCH_ENGINE,
+        PRODUCT_ARCHIVING,
+    ):
         op.execute(statements)
 
 
 def downgrade() -> None:
     for statements in (
+        NO_PRODUCT_ARCHIVING,
         NO_SEARCH_ENGINE,
         NO_DISPATCH,
         NO_PROXY_COSTS,

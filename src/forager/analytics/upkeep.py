@@ -1,0 +1,72 @@
+"""Upkeep in the background: products that are gone leave the database for files."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from forager.analytics import archive_store as store
+from forager.analytics.archiving import BATCH, archive_range, prepare_archiving
+from forager.db.database import Database
+from forager.db.patience import Patience, keep_up
+from forager.errors import ForagerError
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("products")
+
+INTERVAL = 6 * 3600.0
+# products that are looked at in one statement, and how many of those statements make one look:
+# the time of the last visit is in no index, which every visit would pay for
+RANGE = 20_000
+RANGES = 200
+
+
+class ArchivingUpkeep:
+    """Looks at some products each time, and goes on behind them the next time."""
+
+    def __init__(
+        self, database: Database, settings: Settings, *, ids: int = RANGE, ranges: int = RANGES
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._ids = ids
+        self._ranges = ranges
+        self._after = 0
+        self._is_prepared = False
+
+    async def run(self) -> None:
+        if self._settings.product_archive_after is None:
+            return
+        patience = Patience(log, "archiving of products put off", also=(ForagerError, OSError))
+        await keep_up(self.run_once, patience, every=INTERVAL)
+
+    async def run_once(self) -> int:
+        """Archive what is due among the next products; how many they were."""
+        archived = 0
+        self._is_prepared = False
+        for _ in range(self._ranges):
+            async with self._database.connection() as connection:
+                last = await store.select_last_id(connection, after=self._after, limit=self._ids)
+            if last is None:
+                self._after = 0
+                break
+            archived += await self._archive(last)
+            self._after = last
+        if archived:
+            log.info("products not seen for long were archived", products=archived)
+        return archived
+
+    async def _archive(self, last: int) -> int:
+        assert self._settings.product_archive_after is not None
+        lock = partial(
+            store.lock_given_up,
+            seconds=self._settings.product_archive_after, limit=BATCH, until=last,
+        )  # fmt: skip
+        async with self._database.transaction() as connection:
+            if not await lock(connection, after=self._after):
+                return 0
+        if not self._is_prepared:
+            await prepare_archiving(self._database, self._settings)
+            self._is_prepared = True
+        moved = await archive_range(self._database, self._settings, lock, after=self._after)
+        return moved.products

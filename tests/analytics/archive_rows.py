@@ -1,0 +1,53 @@
+"""Products of long ago, and everything that is kept of products."""
+
+from __future__ import annotations
+
+from analytics.lake_rows import add_prices
+from catalog.rows import add_product
+from forager.db.database import Database
+
+
+async def add_unseen(database: Database, number: int) -> int:
+    """A product of long ago, with three more prices and an image that was stored."""
+    product_id = await add_product(database, number)
+    await add_prices(database, product_id, 3, ago="200 days")
+    async with database.transaction() as connection:
+        await connection.execute(
+            """
+            UPDATE products
+               SET last_seen_at = now() - interval '181 days', description = %s,
+                   tsv = to_tsvector('english', 'brass lamps'), variants = '[{"size": "1,5"}]',
+                   updated_at = now() - interval '200 days'
+             WHERE id = %s
+            """,
+            ('Ø "quoted"\n\\ and more', product_id),
+        )
+        await connection.execute(
+            """
+            INSERT INTO images (product_id, image_url, url_hash, status, content_hash, image_path)
+            VALUES (%s, 'https://shop.example/a.jpg', '\\x01', 'stored', '\\x02', 'a.jpg')
+            """,
+            (product_id,),
+        )
+    return product_id
+
+
+async def everything(database: Database) -> dict[str, list[str]]:
+    """Products and prices, whole rows."""
+    async with database.connection() as connection:
+        found = {}
+        for table in ("products", "price_history"):
+            # whether a product came back is the one thing that differs
+            cursor = await connection.execute(
+                f"SELECT (to_jsonb(t) - 'restored_at')::text FROM {table} t ORDER BY id".encode()
+            )
+            found[table] = [row[0] for row in await cursor.fetchall()]
+        return found
+
+
+async def count(database: Database, table: str) -> int:
+    async with database.connection() as connection:
+        cursor = await connection.execute(f"SELECT count(*) FROM {table}".encode())
+        row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])

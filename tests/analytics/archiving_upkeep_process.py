@@ -1,0 +1,33 @@
+"""Archives as upkeep does, in small steps; waits behind every file to be told to go on, or killed.
+
+A file is complete then, and its products are still in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from forager.analytics import archiving
+from forager.analytics.upkeep import ArchivingUpkeep
+from forager.db.database import Database
+from forager.settings import Settings
+
+
+async def main(url: str, home: str) -> None:
+    settings = Settings(home=Path(home), database_url=SecretStr(url))
+    archiving.sync_folder = wait  # type: ignore[attr-defined]
+    async with Database(url, name="forager test") as database:
+        await ArchivingUpkeep(database, settings, ids=1).run_once()
+
+
+def wait(folder: Path) -> None:
+    print(folder, flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

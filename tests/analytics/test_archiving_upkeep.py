@@ -1,0 +1,170 @@
+"""Products are archived by themselves if nobody looks for them any more, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from analytics.archive_rows import add_unseen, count, everything
+from analytics.lake_rows import ids_in
+from catalog.rows import add_product
+from forager.analytics import archiving
+from forager.analytics.archiving import archive_folder, restore_products
+from forager.analytics.lake import lake_folder
+from forager.analytics.sync import sync
+from forager.analytics.upkeep import ArchivingUpkeep
+from forager.db.database import Database
+from forager.errors import InvalidInput
+from forager.settings import DAY, Settings, load_settings
+
+PROCESS = Path(__file__).with_name("archiving_upkeep_process.py")
+
+
+async def set_tasks(database: Database, what: str) -> None:
+    async with database.connection() as connection:
+        await connection.execute(f"UPDATE crawl_tasks SET {what}".encode())
+
+
+async def test_who_waits_for_a_visit_stays(database: Database, settings: Settings) -> None:
+    """The workers were away for half a year: nobody has looked, so nothing is known to be gone."""
+    await add_unseen(database, 1)
+    upkeep = ArchivingUpkeep(database, settings)
+    for state in (
+        "status = 'pending', completed_at = NULL",
+        "status = 'completed', completed_at = now() - interval '181 days',"
+        " next_crawl_at = now() - interval '180 days'",
+    ):
+        await set_tasks(database, state)
+        async with database.connection() as connection:
+            await connection.execute(
+                "UPDATE products p SET last_seen_at = coalesce(t.completed_at, p.last_seen_at)"
+                " FROM crawl_tasks t WHERE t.id = p.crawl_task_id"
+            )
+        assert await upkeep.run_once() == 0
+    assert await count(database, "products") == 1
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "status = 'failed'",
+        "status = 'completed', completed_at = now(), next_crawl_at = now() + interval '1 day'",
+    ],
+)
+async def test_who_was_looked_for_in_vain_goes(
+    database: Database, settings: Settings, what: str
+) -> None:
+    await add_unseen(database, 1)
+    seen = await add_product(database, 2)
+    before = await everything(database)
+    await set_tasks(database, what)
+    assert await ArchivingUpkeep(database, settings).run_once() == 1
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT id FROM products")
+        assert await cursor.fetchall() == [(seen,)]
+    [file] = archive_folder(settings).iterdir()
+    assert (await restore_products(database, file)).products == 1
+    assert await everything(database) == before
+    # and it stays, although nobody has seen it since
+    assert await ArchivingUpkeep(database, settings).run_once() == 0
+
+
+async def test_who_nobody_looks_for_any_more_goes(database: Database, settings: Settings) -> None:
+    await add_unseen(database, 1)
+    async with database.connection() as connection:
+        await connection.execute("DELETE FROM crawl_tasks")
+    assert await ArchivingUpkeep(database, settings).run_once() == 1
+
+
+async def test_in_steps_and_round_again(database: Database, settings: Settings) -> None:
+    for number in range(7):
+        await add_unseen(database, number)
+    await set_tasks(database, "status = 'failed'")
+    upkeep = ArchivingUpkeep(database, settings, ids=2, ranges=2)
+    assert [await upkeep.run_once() for _ in range(3)] == [4, 3, 0]
+    await add_unseen(database, 8)
+    await set_tasks(database, "status = 'failed'")
+    assert await upkeep.run_once() == 1
+
+
+async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:
+    await sync(database, settings)
+    product_id = await add_unseen(database, 1)
+    await set_tasks(database, "status = 'failed'")
+    assert await ArchivingUpkeep(database, settings).run_once() == 1
+    assert ids_in(lake_folder(settings), "products") == [product_id]
+
+
+async def test_without_the_library_nothing_is_lost(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_unseen(database, 1)
+    await set_tasks(database, "status = 'failed'")
+
+    def missing(_: str) -> None:
+        raise InvalidInput("Parquet files need pyarrow, which is not installed")
+
+    monkeypatch.setattr(archiving, "load_pyarrow", missing)
+    with pytest.raises(InvalidInput, match="pyarrow"):
+        await ArchivingUpkeep(database, settings).run_once()
+    assert await count(database, "products") == 1
+
+
+async def test_switched_off_it_ends_at_once(database: Database, settings: Settings) -> None:
+    off = settings.model_copy(update={"product_archive_after": None})
+    async with asyncio.timeout(60):
+        await ArchivingUpkeep(database, off).run()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("180d", 180 * DAY), ("26w", 182 * DAY), (" 36H ", 1.5 * DAY)]
+)
+def test_how_long_is_written(text: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_PRODUCT_ARCHIVE_AFTER", text)
+    assert load_settings().product_archive_after == seconds
+
+
+def test_off_and_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().product_archive_after == 180 * DAY
+    monkeypatch.setenv("FORAGER_PRODUCT_ARCHIVE_AFTER", "off")
+    assert load_settings().product_archive_after is None
+
+
+@pytest.mark.parametrize("text", ["180", "soon", "1h", "-3d", "٣d", "99999999d"])
+def test_what_is_no_length(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_PRODUCT_ARCHIVE_AFTER", text)
+    with pytest.raises(InvalidInput, match=r"(?i)product_archive_after"):
+        load_settings()
+
+
+async def test_killed_anywhere_none_is_lost(
+    database: Database, database_url: str, settings: Settings
+) -> None:
+    """Killed after a file was written, and after its products were deleted."""
+    for number in range(8):
+        await add_unseen(database, number)
+    await set_tasks(database, "status = 'failed'")
+    before = await everything(database)
+    for steps in (1, 2, 1):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, PROCESS, database_url, settings.home,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            for _ in range(steps):
+                assert await process.stdout.readline()
+                process.stdin.write(b"\n")
+            process.kill()
+            await process.wait()
+    async with asyncio.timeout(60):
+        # what the killed one held is let go of by the server in a moment
+        while await count(database, "products"):
+            await ArchivingUpkeep(database, settings).run_once()
+    for path in sorted(archive_folder(settings).glob("*.parquet")):
+        await restore_products(database, path)
+    assert await everything(database) == before
