@@ -22,7 +22,8 @@ SHOWN_DEFAULTS = {"home": "the platform's folder for user data"}
 def commands(command: Any = None, path: str = "forager") -> Iterator[tuple[str, Any]]:
     """Every command with its full name, groups before their members."""
     command = command or typer.main.get_command(app)
-    yield path, command
+    # a group that does something without the name of a member is described by that
+    yield path, getattr(command, "default", command)
     for name, member in getattr(command, "commands", {}).items():
         if not member.hidden:
             yield from commands(member, f"{path} {name}")

@@ -24,10 +24,11 @@ from forager.documents.upkeep import DocumentUpkeep
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxy_probe import ProxyProber
 from forager.fetch.user_agent import agent_header
+from forager.index.upkeep import IndexUpkeep
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.secrets import Vault
-from forager.settings import Settings
+from forager.settings import Search, Settings
 
 log = get_logger("background")
 
@@ -56,6 +57,7 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         ArchivingUpkeep(database, settings),
         prober,
         *dispatch_services(database, settings),
+        _index_service(database, settings),
     )
     tasks = [
         asyncio.create_task(service.run(), name=type(service).__name__) for service in services
@@ -69,6 +71,17 @@ async def background_services(database: Database, settings: Settings) -> AsyncIt
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _index_service(database: Database, settings: Settings) -> Service:
+    """What feeds the search engine; without one, what tidies up after it."""
+    if settings.search is not Search.OPENSEARCH:
+        return IndexUpkeep(database)
+    from forager.catalog.indexing import INDEXED_PRODUCTS
+    from forager.documents.search.indexing import INDEXED_SECTIONS
+    from forager.index.feeder import Feeder
+
+    return Feeder.of(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS))
 
 
 def _say_if_it_failed(task: asyncio.Task[None]) -> None:

@@ -24,6 +24,7 @@ from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
 from forager.documents.search import SearchPage, SearchRequest, search
+from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
@@ -64,9 +65,12 @@ class CrawlSettings(TypedDict, total=False):
 class AsyncForager:
     """The store, for programs that run an event loop; made by `open_async`."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, engine: Engine | None = None
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._engine = engine
         self._queue = Queue(database, settings)
 
     # --- crawls ------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ class AsyncForager:
     ) -> SearchPage:
         """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
         request = SearchRequest(query=query, source=source, path=path, limit=limit, cursor=cursor)
-        return await search(self._database, request)
+        return await search(self._database, request, self._engine)
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor or heading."""
@@ -332,8 +336,11 @@ async def open_async(
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[AsyncForager]:
     load_kinds(settings.job_modules)
-    async with open_database(settings, name="forager library") as database:
-        yield AsyncForager(database, settings)
+    async with (
+        open_database(settings, name="forager library") as database,
+        open_engine(settings) as engine,
+    ):
+        yield AsyncForager(database, settings, engine)
 
 
 def _settings(**given: Any) -> Settings:

@@ -36,6 +36,7 @@ from forager.api.services import Services
 from forager.api.streams import ProgressHub
 from forager.db.database import Database
 from forager.errors import ForagerError
+from forager.index.engine import Engine
 from forager.jobs.kinds import load_kinds
 from forager.settings import Settings
 
@@ -62,8 +63,8 @@ ROUTERS: tuple[APIRouter, ...] = (
 )
 
 
-def create_app(settings: Settings, database: Database) -> FastAPI:
-    """The whole API over a database that is open."""
+def create_app(settings: Settings, database: Database, engine: Engine | None = None) -> FastAPI:
+    """The whole API over a database, and perhaps a search engine, that are open."""
     load_kinds(settings.job_modules)
     app = FastAPI(
         title="Forager",
@@ -75,7 +76,7 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
         middleware=_middleware(settings, database),
         redirect_slashes=False,
     )
-    app.state.services = Services(database, settings)
+    app.state.services = Services(database, settings, engine=engine)
     app.state.hub = ProgressHub(database)
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)

@@ -17,6 +17,7 @@ from forager.api.app import create_app
 from forager.api.origins import is_loopback
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.index.engine import open_engine
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.settings import Settings
@@ -66,11 +67,12 @@ async def serve(
     has_keys = await any_key(database)
     refuse_open_door(settings, has_keys=has_keys)
     line = bind(settings)
-    app = create_app(settings, database)
     log.info("api listens", address=_address(line), keys=has_keys)
-    with line, extend(app), tracing(settings, "api"):
-        async with recording(database, settings):
-            await _run(app, database, line, stopping, started)
+    async with open_engine(settings) as engine:
+        app = create_app(settings, database, engine)
+        with line, extend(app), tracing(settings, "api"):
+            async with recording(database, settings):
+                await _run(app, database, line, stopping, started)
 
 
 async def _run(

@@ -28,6 +28,7 @@ from forager.documents.sources import get_source
 from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains import Domains
 from forager.fetch.proxies import Proxies
+from forager.index.engine import Engine
 from forager.jobs.bulk import Move
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
@@ -47,6 +48,7 @@ class Services:
     database: Database
     settings: Settings
     remembered: Remembered = field(default_factory=Remembered)
+    engine: Engine | None = None
 
     @property
     def queue(self) -> Queue:

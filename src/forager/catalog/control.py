@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from forager.settings import Settings
 
 MAX_LINE = 1024 * 1024
-SECRETS = ("secret_key", "database_pool_url", "broker_url", "clickhouse_url")
+SECRETS = ("secret_key", "database_pool_url", "broker_url", "clickhouse_url", "opensearch_url")
 
 
 @dataclass(frozen=True, slots=True)

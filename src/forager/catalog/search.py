@@ -6,22 +6,31 @@ read by all of them, and each reading counts for products of its own configurati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from forager.catalog.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.catalog.indexing import Candidates
 from forager.catalog.products import resolved
 from forager.catalog.search_terms import config_mark, gtin_mark, quoted, sku_mark
 from forager.catalog.store import product_lists as store
-from forager.catalog.store.product_lists import ListedProduct, Question
+from forager.catalog.store.product_lists import ListedProduct, Question, Ranked
 from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.gtin import gtin_of
 from forager.extract.text import collapse, storable
+from forager.index.choice import View, choose
+from forager.index.engine import Engine
+from forager.index.errors import EngineUnavailable
+from forager.index.kind import PRODUCTS
+from forager.index.mapping import WINDOW
+from forager.metrics.recorded import SEARCHES
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalogue: no more than so many are compared
 CAP = 2_000
+# how many are asked of an engine, if too few of those before fit
+WINDOWS = (2_500, 6_000, WINDOW)
 # how PostgreSQL calls a query of which an index knows nothing: only words that must not be there
 _EVERYTHING = "T"
 _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
@@ -44,8 +53,12 @@ async def search_products(
     *,
     cursor: str | None = None,
     limit: int = 20,
+    engine: Engine | None = None,
 ) -> SearchPage:
-    """Find products by words, "phrases", -without, or; by SKU and GTIN as well."""
+    """Find products by words, "phrases", -without, or; by SKU and GTIN as well.
+
+    With an engine that cannot be used, PostgreSQL answers, and the page's note says so.
+    """
     check_limit(limit)
     typed = collapse(storable(words))[:MAX_CHARACTERS]
     async with database.connection() as connection:
@@ -54,9 +67,8 @@ async def search_products(
         if question is None:
             return SearchPage([], None, note="There is no word in it that could be looked for.")
         after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
-        ranked = await store.rank_products(
-            connection, wanted, question, after=after, cap=CAP, limit=limit + 1
-        )
+        look = _Look(connection, wanted, question, after, limit + 1)
+        ranked, capped, trouble = await _by_engine(look, engine)
         shown = ranked[:limit]
         products = await store.select_listed(connection, [hit.id for hit in shown])
     more = len(ranked) > limit
@@ -64,8 +76,66 @@ async def search_products(
     return SearchPage(
         items=[products[hit.id] for hit in shown if hit.id in products],
         next_cursor=None if last is None else encode_place(last, wanted, typed),
-        capped=bool(ranked) and ranked[0].matched >= CAP,
+        capped=capped,
+        note=trouble,
     )
+
+
+# --- who answers -------------------------------------------------------------------------------
+
+
+async def _by_engine(look: _Look, engine: Engine | None) -> tuple[list[Ranked], bool, str | None]:
+    """The best products, whether they are capped, and why an engine has not answered."""
+    choice = await choose(look.connection, engine, PRODUCTS)
+    trouble = choice.note
+    if choice.view is not None:
+        try:
+            ranked, capped = await look.among(choice.view)
+            SEARCHES.add(PRODUCTS, "opensearch")
+            return ranked, capped, None
+        except EngineUnavailable:
+            trouble = choice.view.engine.trouble
+    ranked, capped = await look.rank()
+    SEARCHES.add(PRODUCTS, "postgres" if trouble is None else "fallback")
+    return ranked, capped, trouble
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One search, everywhere or among what an engine offers."""
+
+    connection: Connection
+    filters: Filters
+    question: Question
+    after: Place | None
+    limit: int
+
+    async def rank(self, among: Sequence[int] | None = None) -> tuple[list[Ranked], bool]:
+        ranked = await store.rank_products(
+            self.connection,
+            self.filters,
+            self.question,
+            after=self.after,
+            cap=CAP,
+            limit=self.limit,
+            among=among,
+        )
+        return ranked, bool(ranked) and ranked[0].matched >= CAP
+
+    async def among(self, view: View) -> tuple[list[Ranked], bool]:
+        """Ask for more until enough of them fit, or there are no more, or too many."""
+        candidates = Candidates(view, self.question, self.filters)
+        offered: list[int] = []
+        ranked: list[Ranked] = []
+        for end in WINDOWS:
+            offered += await candidates.find(start=len(offered), size=end - len(offered))
+            ranked, capped = await self.rank([*view.untold, *offered])
+            if capped or len(offered) < end:
+                return ranked, capped
+        return ranked, True
+
+
+# --- what is looked for ------------------------------------------------------------------------
 
 
 async def _question(connection: Connection, typed: str) -> Question | None:

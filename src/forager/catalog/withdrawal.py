@@ -9,6 +9,8 @@ from forager.catalog.events import EventKind, NewEvent, record_events
 from forager.catalog.store import products as store
 from forager.db.database import Connection
 from forager.extract.product.record import Availability
+from forager.index.kind import PRODUCTS
+from forager.index.store.messages import tell
 
 # Not Found and Gone, said at every retry
 GONE = frozenset({404, 410})
@@ -20,6 +22,7 @@ async def withdraw_gone(connection: Connection, failed: Sequence[Attempt]) -> No
     if not ids:
         return
     withdrawn = await store.withdraw_products(connection, ids, Availability.DISCONTINUED)
+    await tell(connection, PRODUCTS, [product.id for product in withdrawn])
     await record_events(connection, [_event(product) for product in withdrawn])
 
 

@@ -30,6 +30,8 @@ from forager.catalog.visit import (
     visit_of,
 )
 from forager.db.database import Connection
+from forager.index.kind import PRODUCTS
+from forager.index.store.messages import tell
 from forager.settings import Settings
 
 __all__ = ["ReadPage", "Written", "touch_unchanged", "write_pages"]
@@ -78,6 +80,11 @@ class _Change:
     def must_be_written(self) -> bool:
         """A new row is there already, unless it seemed to be known and was deleted meanwhile."""
         return self.content_changed or (self.known.is_new and not self.known.is_indexed)
+
+    @property
+    def must_be_told(self) -> bool:
+        """A search engine has it otherwise."""
+        return self.known.is_new or self.known.moved or self.content_changed
 
     @property
     def offer_changed(self) -> bool:
@@ -147,6 +154,9 @@ async def _write_products(connection: Connection, visits: Sequence[Visit]) -> di
         for visit in visits
     }
     await _update(connection, list(changes.values()))
+    told = [c.known.id for c in changes.values() if c.must_be_told]
+    if told:
+        await tell(connection, PRODUCTS, told)
     return changes
 
 

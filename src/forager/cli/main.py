@@ -51,7 +51,7 @@ COMMANDS = {
     "watchdog": "watchdog:watchdog",
     "doctor": "doctor:doctor",
     "read": "read:read",
-    "search": "search:search",
+    "search": "search:app",
     "jobs": "job_commands:app",
     "sources": "sources:app",
     "products": "products:app",

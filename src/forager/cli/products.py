@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from forager.catalog.export import Export, Progress
+    from forager.catalog.search import SearchPage
     from forager.db.database import Database
     from forager.settings import Settings
 
@@ -175,6 +176,7 @@ def search(
     """Search names, brands, categories and descriptions. Words with a - go behind a --."""
     from forager.catalog.search import search_products
     from forager.cli import product_views as views
+    from forager.index.engine import open_engine
 
     wanted = filters_of(
         min_price=min_price,
@@ -190,16 +192,21 @@ def search(
         sku=None,
         gtin=None,
     )
-    page = with_database(
-        context,
-        lambda db, _: search_products(db, " ".join(words), wanted, cursor=cursor, limit=limit),
-    )
+    async def found(database: Database, settings: Settings) -> SearchPage:
+        async with open_engine(settings) as engine:
+            return await search_products(
+                database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
+            )
+
+    page = with_database(context, found)
     if as_json:
         return show_json(views.plain(page))
     if page.items:
         views.show_products(page.items)
-    else:
-        note(page.note or "Nothing matches.")
+    elif page.note is None:
+        note("Nothing matches.")
+    if page.note is not None:
+        note(page.note)
     if page.capped:
         note("So many products match that only a part was ranked. More words find better ones.")
     return _say_more(page.next_cursor)

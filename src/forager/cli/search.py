@@ -1,15 +1,17 @@
-"""`forager search`: find sections in what was crawled."""
+"""`forager search`: find sections in what was crawled. `forager search reindex` is beside it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import console, note, say, show_json
 from forager.cli.running import run
+from forager.cli.search_reindex import reindex
 from forager.cli.words import clean, counted
 
 if TYPE_CHECKING:
@@ -17,8 +19,31 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 MAX_HITS = 100
+REINDEX = "reindex"
+WORDS = "words"
 
 
+class SearchGroup(TyperGroup):
+    """Whatever is not the name of a command is looked for."""
+
+    @property
+    def default(self) -> Any:
+        return self.commands[WORDS]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args[:1] == [REINDEX] else [WORDS, *args])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        # shown as it was typed: without a name
+        return ("" if name == WORDS else name), command, rest
+
+
+app = typer.Typer(name="search", cls=SearchGroup)
+app.command(REINDEX)(reindex)
+
+
+@app.command(WORDS, hidden=True)
 def search(
     context: typer.Context,
     words: Annotated[
@@ -33,7 +58,10 @@ def search(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search what was crawled and published. Words that begin with - go behind a --."""
+    """Search what was crawled and published. Words that begin with - go behind a --.
+
+    The word reindex alone goes behind one too: `forager search reindex` is a command.
+    """
     from forager.documents.search import SearchRequest
 
     request = SearchRequest(
@@ -49,9 +77,13 @@ def search(
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
     from forager.db.database import open_database
     from forager.documents.search import search
+    from forager.index.engine import open_engine
 
-    async with open_database(settings, name="forager search") as database:
-        return await search(database, request)
+    async with (
+        open_database(settings, name="forager search") as database,
+        open_engine(settings) as engine,
+    ):
+        return await search(database, request, engine)
 
 
 # --- how it looks ------------------------------------------------------------------------------

@@ -310,7 +310,13 @@ def _told_settings(settings: Settings) -> dict[str, Any]:
     """Settings as a runner is told them, through a socket that nobody else reads."""
     told = settings.model_dump(mode="json", exclude={"database_url"})
     # dumped, they are stars
-    for name in ("secret_key", "database_pool_url", "broker_url", "clickhouse_url"):
+    for name in (
+        "secret_key",
+        "database_pool_url",
+        "broker_url",
+        "clickhouse_url",
+        "opensearch_url",
+    ):
         secret = getattr(settings, name)
         told[name] = None if secret is None else secret.get_secret_value()
     return told

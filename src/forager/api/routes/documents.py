@@ -97,7 +97,7 @@ async def search(
     request = SearchRequest(
         query=q, source=source, path=path, user_id=caller.sees_only, limit=limit, cursor=cursor
     )
-    page = await search_sections(here.database, request)
+    page = await search_sections(here.database, request, here.engine)
     return SearchAnswer(
         hits=[Hit.model_validate(hit) for hit in page.hits],
         capped=page.capped,

@@ -112,7 +112,9 @@ async def list_products(
             hint="Give `q` or `order`, not both.",
         )
     if q is not None:
-        found = await search_products(here.database, q, wanted, cursor=cursor, limit=limit)
+        found = await search_products(
+            here.database, q, wanted, cursor=cursor, limit=limit, engine=here.engine
+        )
         return ProductList(
             items=[Product.of(each) for each in found.items],
             next_cursor=found.next_cursor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -222,6 +222,19 @@ class Question:
     otherwise: str
 
 
+_EVERYWHERE: LiteralString = "products"
+# OFFSET keeps conditions out of it: they would lead to the index of all words
+_AMONG: LiteralString = """
+    (SELECT c.*
+       FROM (SELECT id, min(place) AS place
+               FROM unnest(%(among)s::bigint[]) WITH ORDINALITY AS offered (id, place)
+              GROUP BY id) k
+       JOIN products c USING (id)
+      ORDER BY k.place
+     OFFSET 0)
+"""
+
+
 async def rank_products(
     connection: Connection,
     filters: Filters,
@@ -230,9 +243,11 @@ async def rank_products(
     after: Place | None,
     cap: int,
     limit: int,
+    among: Sequence[int] | None = None,
 ) -> list[Ranked]:
-    """The best of the first so many matches."""
+    """The best of the first so many matches; of all products, or among some in their order."""
     conditions, values = _filtered(filters)
+    rows = _EVERYWHERE if among is None else _AMONG
     cursor = connection.cursor(row_factory=class_row(Ranked))
     await cursor.execute(
         f"""
@@ -244,7 +259,7 @@ async def rank_products(
                    (ts_rank(p.tsv, coalesce(reading.words, %(otherwise)s::tsquery), 1)
                     + (p.tsv @@ %(exact)s::tsquery)::int)::float8 AS score
               FROM (SELECT p.id, p.tsv, p.language
-                      FROM products p
+                      FROM {rows} p
                      WHERE p.tsv @@ %(match)s::tsquery AND {conditions}
                      LIMIT %(cap)s) p
               LEFT JOIN reading
@@ -258,6 +273,7 @@ async def rank_products(
         """,
         {
             **values,
+            "among": list(among or ()),
             "match": question.match,
             "exact": question.exact,
             "languages": list(question.by_language),

@@ -6,16 +6,17 @@ nearly as quickly as rare ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from forager.db.database import Connection
 from forager.documents.search import store
+from forager.documents.search.candidates import WINDOWS, Candidates, Key
 from forager.documents.search.cursor import Place
 from forager.documents.search.hit import SearchRequest
-from forager.documents.search.query import Query
-from forager.documents.search.store import Ranked, SearchedGeneration, Tier
-from forager.documents.search.tsquery import TsQuery, build
+from forager.documents.search.scope import Scope
+from forager.documents.search.store import Among, Ranked, Tier
+from forager.index.choice import View
 
 HEADINGS_CAP = 1_000
 TEXTS_CAP = 1_000
@@ -24,58 +25,85 @@ MAX_MARKS = 8
 # headings score from 1 to 2, texts from 0 to 1
 _HEADINGS = 1.0
 
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Generations whose sources are indexed under one configuration, and the query under it."""
-
-    config: str
-    generations: Sequence[SearchedGeneration]
-    query: TsQuery
-
-
-async def scopes_of(
-    connection: Connection,
-    query: Query,
-    generations: Sequence[SearchedGeneration],
-    *,
-    as_typed: bool,
-) -> list[Scope]:
-    """The query under each configuration that it means something under."""
-    by_config: dict[str, list[SearchedGeneration]] = {}
-    for generation in generations:
-        by_config.setdefault(generation.config, []).append(generation)
-    texts = [term.text for term in query.terms]
-    if not texts or not by_config:
-        return []
-    words = await store.select_term_queries(connection, list(by_config), texts)
-    scopes = [
-        Scope(config, members, build(query, words[config], as_typed=as_typed))
-        for config, members in by_config.items()
-    ]
-    return [scope for scope in scopes if scope.query.match]
+Select = Callable[[Connection, Tier], Awaitable[list[Ranked]]]
 
 
 async def rank(
-    connection: Connection, request: SearchRequest, scopes: Sequence[Scope], after: Place
+    connection: Connection,
+    request: SearchRequest,
+    scopes: Sequence[Scope],
+    after: Place,
+    view: View | None = None,
 ) -> tuple[list[Ranked], bool]:
     """The best sections after a place, one more than asked for if there are; whether capped."""
     wanted = request.limit + 1
     found: list[Ranked] = []
     capped = False
-    tiers = _tiers(request, scopes, after, wanted)
+    look = _Look(connection, request, scopes, after, view)
     if after[0] >= _HEADINGS:
-        for tier in tiers:
-            hits = await store.select_heading_hits(connection, replace(tier, cap=HEADINGS_CAP))
-            capped |= _is_full(hits, HEADINGS_CAP)
-            found += hits
+        found, capped = await look.headings()
     if len(found) < wanted:
-        for tier in tiers:
-            hits = await store.select_text_hits(connection, replace(tier, cap=TEXTS_CAP))
-            capped |= _is_full(hits, TEXTS_CAP)
-            found += hits
+        texts, texts_capped = await look.texts()
+        found, capped = [*found, *texts], capped or texts_capped
     found.sort(key=lambda hit: (-hit.score, hit.document_id, hit.position))
     return found[:wanted], capped
+
+
+class _Look:
+    """One search through the tiers, all that matches or what an engine offers."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        request: SearchRequest,
+        scopes: Sequence[Scope],
+        after: Place,
+        view: View | None,
+    ) -> None:
+        self._connection = connection
+        self._tiers = _tiers(request, scopes, after, request.limit + 1)
+        self._candidates = None if view is None else Candidates(view, request, scopes)
+
+    async def headings(self) -> tuple[list[Ranked], bool]:
+        return await self._tier(store.select_heading_hits, HEADINGS_CAP, headings=True)
+
+    async def texts(self) -> tuple[list[Ranked], bool]:
+        return await self._tier(store.select_text_hits, TEXTS_CAP, headings=False)
+
+    async def _tier(self, select: Select, cap: int, *, headings: bool) -> tuple[list[Ranked], bool]:
+        if not self._tiers:
+            return [], False
+        if self._candidates is None:
+            return await self._select(select, cap, None)
+        return await self._of_engine(self._candidates, select, cap, headings=headings)
+
+    async def _of_engine(
+        self, candidates: Candidates, select: Select, cap: int, *, headings: bool
+    ) -> tuple[list[Ranked], bool]:
+        """Ask for more until enough of them can be seen, or there are no more, or too many."""
+        keys: list[Key] = []
+        found: list[Ranked] = []
+        for end in WINDOWS:
+            offered = await candidates.find(
+                headings=headings, start=len(keys), size=end - len(keys)
+            )
+            keys += offered
+            among = Among(keys, candidates.view.untold)
+            found, capped = await self._select(select, cap, among)
+            if capped or len(keys) < end:
+                return found, capped
+        return found, True
+
+    async def _select(
+        self, select: Select, cap: int, among: Among | None
+    ) -> tuple[list[Ranked], bool]:
+        found: list[Ranked] = []
+        capped = False
+        for tier in self._tiers:
+            hits = await select(self._connection, replace(tier, cap=cap, among=among))
+            capped |= _is_full(hits, cap)
+            found += hits
+        return found, capped
 
 
 def _tiers(

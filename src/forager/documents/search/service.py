@@ -12,11 +12,17 @@ from forager.documents.search import cursor as cursors
 from forager.documents.search import store
 from forager.documents.search.hit import MAX_HITS, SearchPage, SearchRequest
 from forager.documents.search.query import Kind, Query, parse_query
-from forager.documents.search.ranking import Scope, rank, scopes_of
+from forager.documents.search.ranking import rank
+from forager.documents.search.scope import Scope, scopes_of
 from forager.documents.search.showing import hits_of
 from forager.documents.search.store import Ranked, SearchedGeneration
 from forager.errors import InvalidInput
 from forager.extract.text import storable
+from forager.index.choice import View, choose
+from forager.index.engine import Engine
+from forager.index.errors import EngineUnavailable
+from forager.index.kind import SECTIONS
+from forager.metrics.recorded import SEARCHES
 
 BY_WORDS = "Nothing is written as typed; these have the same words in a row."
 
@@ -30,19 +36,58 @@ class _Start:
     as_typed: bool = True
 
 
-async def search(database: Database, request: SearchRequest) -> SearchPage:
-    """Find sections. A page's cursor stays in the generations that its first page looked at."""
+async def search(
+    database: Database, request: SearchRequest, engine: Engine | None = None
+) -> SearchPage:
+    """Find sections. A page's cursor stays in the generations that its first page looked at.
+
+    With an engine that cannot be used, PostgreSQL answers, and the page's note says so.
+    """
     began = time.perf_counter()
     request = _checked(request)
     query = parse_query(request.query)
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        page = await _answer(connection, request, query, start)
-        if not page.hits and request.cursor is None and _has_identifiers(query):
-            by_words = await _answer(connection, request, query, replace(start, as_typed=False))
-            page = replace(by_words, note=BY_WORDS) if by_words.hits else page
+        page = await _by_engine(connection, request, query, start, engine)
     return replace(page, took=time.perf_counter() - began)
+
+
+async def _by_engine(
+    connection: Connection,
+    request: SearchRequest,
+    query: Query,
+    start: _Start,
+    engine: Engine | None,
+) -> SearchPage:
+    """The engine's answer, or PostgreSQL's if there is no engine or it does not answer."""
+    choice = await choose(connection, engine, SECTIONS)
+    trouble = choice.note
+    if choice.view is not None:
+        try:
+            page = await _looked(connection, request, query, start, choice.view)
+            SEARCHES.add(SECTIONS, "opensearch")
+            return page
+        except EngineUnavailable:
+            trouble = choice.view.engine.trouble
+    page = await _looked(connection, request, query, start, None)
+    SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
+    notes = [note for note in (page.note, trouble) if note]
+    return replace(page, note=" ".join(notes) or None)
+
+
+async def _looked(
+    connection: Connection,
+    request: SearchRequest,
+    query: Query,
+    start: _Start,
+    view: View | None,
+) -> SearchPage:
+    page = await _answer(connection, request, query, start, view)
+    if page.hits or request.cursor is not None or not _has_identifiers(query):
+        return page
+    by_words = await _answer(connection, request, query, replace(start, as_typed=False), view)
+    return replace(by_words, note=BY_WORDS) if by_words.hits else page
 
 
 def _checked(request: SearchRequest) -> SearchRequest:
@@ -98,10 +143,14 @@ def _question(request: SearchRequest) -> tuple[str | None, ...]:
 
 
 async def _answer(
-    connection: Connection, request: SearchRequest, query: Query, start: _Start
+    connection: Connection,
+    request: SearchRequest,
+    query: Query,
+    start: _Start,
+    view: View | None,
 ) -> SearchPage:
     scopes = await scopes_of(connection, query, start.generations, as_typed=start.as_typed)
-    ranked, capped = await rank(connection, request, scopes, start.after)
+    ranked, capped = await rank(connection, request, scopes, start.after, view)
     shown = ranked[: request.limit]
     return SearchPage(
         hits=await hits_of(connection, query, scopes, shown),

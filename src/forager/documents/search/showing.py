@@ -10,7 +10,7 @@ from forager.documents.search import store
 from forager.documents.search.hit import Hit
 from forager.documents.search.plain import one_line
 from forager.documents.search.query import Kind, Query
-from forager.documents.search.ranking import Scope
+from forager.documents.search.scope import Scope
 from forager.documents.search.snippets import HEADLINE_OPTIONS, make_snippet, text_to_mark
 from forager.documents.search.store import FoundSection, Ranked
 from forager.documents.search.tsquery import TsQuery

@@ -160,6 +160,14 @@ _PAGE: LiteralString = """
 
 
 @dataclass(frozen=True, slots=True)
+class Among:
+    """Where to look: at these sections, the most promising first, and at whole documents."""
+
+    sections: Sequence[tuple[int, int]]
+    documents: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Tier:
     """What a tier is asked: `match` finds, `rank` (the same without the source) orders."""
 
@@ -170,11 +178,33 @@ class Tier:
     cap: int
     after: tuple[float, int, int]
     limit: int
+    # everywhere if it is None
+    among: Among | None = None
+
+
+_EVERYWHERE: LiteralString = "section_search"
+# OFFSET keeps conditions out of it: they would lead to the index of all words
+_AMONG: LiteralString = """
+    (SELECT c.document_id, c.position, c.head_tsv, c.tsv
+       FROM (SELECT document_id, position, min(place) AS place
+               FROM (SELECT document_id, position, place
+                       FROM unnest(%(documents)s::bigint[], %(positions)s::integer[])
+                            WITH ORDINALITY AS offered (document_id, position, place)
+                      UNION ALL
+                     SELECT document_id, position, 0
+                       FROM section_search
+                      WHERE document_id = ANY(%(whole)s::bigint[])) e
+              GROUP BY document_id, position) k
+       JOIN section_search c USING (document_id, position)
+      ORDER BY k.place
+     OFFSET 0)
+"""
 
 
 async def select_heading_hits(connection: Connection, tier: Tier) -> list[Ranked]:
     """Sections whose headings match."""
     listed = _LISTED if tier.path is None else _LISTED_BELOW
+    rows = _EVERYWHERE if tier.among is None else _AMONG
     return await _select_tier(
         connection,
         tier,
@@ -183,7 +213,7 @@ async def select_heading_hits(connection: Connection, tier: Tier) -> list[Ranked
             SELECT document_id, position,
                    1 + ts_rank(head_tsv, %(rank)s::tsquery, 33)::float8 AS score
               FROM (SELECT s.document_id, s.position, s.head_tsv
-                      FROM section_search s
+                      FROM {rows} s
                      WHERE s.head_tsv @@ %(match)s::tsquery AND {listed}
                      LIMIT %(cap)s) s
         )
@@ -195,6 +225,7 @@ async def select_heading_hits(connection: Connection, tier: Tier) -> list[Ranked
 async def select_text_hits(connection: Connection, tier: Tier) -> list[Ranked]:
     """Sections that match, but not by their headings alone."""
     listed = _LISTED if tier.path is None else _LISTED_BELOW
+    rows = _EVERYWHERE if tier.among is None else _AMONG
     return await _select_tier(
         connection,
         tier,
@@ -202,7 +233,7 @@ async def select_text_hits(connection: Connection, tier: Tier) -> list[Ranked]:
         WITH ranked AS (
             SELECT document_id, position, ts_rank(tsv, %(rank)s::tsquery, 33)::float8 AS score
               FROM (SELECT s.document_id, s.position, s.tsv
-                      FROM section_search s
+                      FROM {rows} s
                      WHERE s.tsv @@ %(match)s::tsquery
                        AND NOT s.head_tsv @@ %(match)s::tsquery
                        AND {listed}
@@ -217,6 +248,7 @@ async def _select_tier(
     connection: Connection, tier: Tier, statement: LiteralString
 ) -> list[Ranked]:
     score, document, position = tier.after
+    among = tier.among or Among((), ())
     cursor = connection.cursor(row_factory=class_row(Ranked))
     # planned anew for each query: how common its words are decides how it is best answered
     await cursor.execute(
@@ -231,6 +263,9 @@ async def _select_tier(
             "document": document,
             "position": position,
             "limit": tier.limit,
+            "documents": [key[0] for key in among.sections],
+            "positions": [key[1] for key in among.sections],
+            "whole": list(among.documents),
         },
         prepare=False,
     )

@@ -154,6 +154,10 @@ _INSERT_DOCUMENTS: LiteralString = f"""
           FROM page
         ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
         RETURNING id, url_hash
+    ), told AS (
+        INSERT INTO index_outbox (kind, ref_id)
+        SELECT 'sections', id FROM written
+         WHERE EXISTS (SELECT FROM search_indexes WHERE kind = 'sections')
     ), section AS MATERIALIZED (
         SELECT written.id AS document_id, s.*
           FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],

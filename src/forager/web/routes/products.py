@@ -133,7 +133,12 @@ async def _found(visit: Visit, form: Form) -> SearchPage:
     wanted, cursor = filters_of(form), form.text("cursor") or None
     if words := form.text("q"):
         return await search_products(
-            visit.here.database, words, wanted, cursor=cursor, limit=PAGE_SIZE
+            visit.here.database,
+            words,
+            wanted,
+            cursor=cursor,
+            limit=PAGE_SIZE,
+            engine=visit.here.engine,
         )
     found = await products.list_products(
         visit.here.database, wanted, order=_order(form), cursor=cursor, limit=PAGE_SIZE

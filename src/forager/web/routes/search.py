@@ -75,7 +75,7 @@ async def _found(
         limit=HITS,
         cursor=cursor,
     )
-    return await search_sections(visit.here.database, request)
+    return await search_sections(visit.here.database, request, visit.here.engine)
 
 
 def _reading(hit: Hit) -> str:

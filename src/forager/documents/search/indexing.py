@@ -1,0 +1,53 @@
+"""Sections as a search engine is told them: the words that PostgreSQL made, and where they are."""
+
+from __future__ import annotations
+
+import orjson
+
+from forager.documents.store import indexing as store
+from forager.documents.store.indexing import IndexedSection
+from forager.index import mapping
+from forager.index.kind import SECTIONS, Entry, Kind
+from forager.index.lexemes import words_of
+from forager.index.store.messages import IndexMessage
+
+# of a path: no more of it is compared there
+PATH_LENGTH = 500
+
+
+def entry_of(section: IndexedSection) -> Entry:
+    body = {
+        "document_id": section.document_id,
+        "position": section.position,
+        "source": section.source,
+        "source_number": section.source_number,
+        "config": section.config,
+        "path": section.path[:PATH_LENGTH],
+        "url": section.url,
+        "title": section.title,
+        "heading": section.heading,
+        "head_words": words_of(section.head_words),
+        "words": words_of(section.words),
+    }
+    entry_id = _entry_id(section.document_id, section.position)
+    return Entry(entry_id, section.document_id, orjson.dumps(body))
+
+
+def _gone(message: IndexMessage) -> list[str]:
+    return [_entry_id(message.ref_id, position) for position in range(message.sections or 0)]
+
+
+def _entry_id(document_id: int, position: int) -> str:
+    return f"{document_id}-{position}"
+
+
+INDEXED_SECTIONS = Kind(
+    name=SECTIONS,
+    properties=mapping.SECTIONS,
+    sizes=store.select_sizes,
+    select=store.select_indexed,
+    entry=entry_of,
+    gone=_gone,
+    next_ids=store.select_next_ids,
+    count=store.count_after,
+)

@@ -1,0 +1,102 @@
+"""Many entries in one call. An entry with a lower version than the engine has changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from forager.index.client import EngineClient
+from forager.index.errors import EngineUnavailable
+from forager.index.kind import Entry
+
+# what a call may roughly hold
+PART_BYTES = 4 * 1024 * 1024
+PART_ROWS = 500
+SHOWN = 300
+
+CREATED = (200, 201)
+NOT_FOUND = 404
+CONFLICT = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An entry to write, or to delete if it has no body."""
+
+    id: str
+    ref_id: int
+    version: int
+    body: bytes | None = None
+
+    @classmethod
+    def write(cls, entry: Entry, version: int) -> Action:
+        return cls(entry.id, entry.ref_id, version, entry.body)
+
+    def lines(self) -> bytes:
+        what = "delete" if self.body is None else "index"
+        head = {what: {"_id": self.id, "version": self.version, "version_type": "external"}}
+        return orjson.dumps(head) + b"\n" + (b"" if self.body is None else self.body + b"\n")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How many entries were written, deleted, or known in a later version; what was refused."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: Outcome) -> None:
+        self.counts.update(other.counts)
+        self.refused.update(other.refused)
+
+
+async def send(
+    client: EngineClient, index: str, actions: Sequence[Action], payload: bytes
+) -> Outcome:
+    """One call; `payload` are the lines of the actions."""
+    answer = await client.ask("POST", f"{index}/_bulk", payload)
+    items = answer.get("items")
+    if not isinstance(items, list) or len(items) != len(actions):
+        raise EngineUnavailable("the search engine has not answered for every entry")
+    outcome = Outcome()
+    for action, item in zip(actions, items, strict=True):
+        _settle(outcome, action, next(iter(item.values())))
+    return outcome
+
+
+def _settle(outcome: Outcome, action: Action, said: Mapping[str, Any]) -> None:
+    status = int(said["status"])
+    deleting = action.body is None
+    if status in CREATED or (deleting and status == NOT_FOUND):
+        outcome.counts["deleted" if deleting else "written"] += 1
+    elif status == CONFLICT:
+        outcome.counts["known"] += 1
+    elif 400 <= status < 500 and status not in (NOT_FOUND, 429):
+        outcome.counts["refused"] += 1
+        outcome.refused[action.ref_id] = orjson.dumps(said.get("error")).decode()[:SHOWN]
+    else:
+        raise EngineUnavailable(
+            f"the search engine cannot take entries now: {str(said.get('error'))[:SHOWN]}"
+        )
+
+
+def parts(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """Rows in groups that are not too large for one call; a row that is, goes alone."""
+    part: list[int] = []
+    size = 0
+    for ref_id, row_size in sizes.items():
+        if part and (size + row_size > PART_BYTES or len(part) >= PART_ROWS):
+            yield part
+            part, size = [], 0
+        part.append(ref_id)
+        size += row_size
+    if part:
+        yield part
+
+
+def payload_of(actions: Iterable[Action]) -> bytes:
+    return b"".join(action.lines() for action in actions)

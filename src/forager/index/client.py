@@ -1,0 +1,183 @@
+"""The engine's REST API, as far as Forager needs it: the part that all its relatives speak.
+
+A handful of calls over the HTTP client that is there anyway. The clients that the engines publish
+are large, and each refuses the servers of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from forager.errors import InvalidInput
+from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+CONNECT_LIMIT = 2.0
+ANSWER_LIMIT = 60.0
+MAX_ANSWER = 64 * 1024 * 1024
+CHUNK = 64 * 1024
+TOO_MANY = 429
+NOT_FOUND = 404
+SHOWN = 300
+
+
+class EngineClient:
+    """One engine. Whoever opens it closes it; the password is in no error and in no log line."""
+
+    def __init__(self, url: str) -> None:
+        parsed = _checked(url)
+        self._base = parsed.with_user(None).with_password(None)
+        self._session: aiohttp.ClientSession | None = None
+        self._auth = (
+            aiohttp.BasicAuth(parsed.user, parsed.password or "", encoding="utf-8")
+            if parsed.user
+            else None
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is, without the password."""
+        return str(self._base)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        limit: float = ANSWER_LIMIT,
+        **parameters: str,
+    ) -> dict[str, Any]:
+        """One call; `body` is JSON, or lines of it as bytes."""
+        lines = isinstance(body, bytes)
+        data = body if lines or body is None else orjson.dumps(body)
+        headers = {} if data is None else {"content-type": LINES if lines else JSON}
+        try:
+            async with self._opened().request(
+                method,
+                self._base.joinpath(*path.split("/")).with_query(parameters),
+                data=data,
+                headers=headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=limit, connect=CONNECT_LIMIT),
+            ) as answer:
+                return _understood(answer.status, await _read(answer), self.address)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise _away(self.address, str(error) or type(error).__name__) from error
+
+    def _opened(self) -> aiohttp.ClientSession:
+        # made at the first call: an engine that nobody asks costs nothing
+        if self._session is None:
+            self._session = aiohttp.ClientSession(auth=self._auth)
+        return self._session
+
+    # --- indexes -------------------------------------------------------------------------------
+
+    async def uuid_of(self, name: str) -> str | None:
+        """Which index this name means; one that was deleted and made again is another."""
+        try:
+            answer = await self.ask("GET", f"{quote(name)}/_settings")
+        except IndexMissing:
+            return None
+        return str(answer[name]["settings"]["index"]["uuid"]) if name in answer else None
+
+    async def put_template(self, name: str, template: dict[str, Any]) -> None:
+        await self.ask("PUT", f"_index_template/{name}", template)
+
+    async def create(self, name: str) -> str:
+        """Make an index from its template; which one it is."""
+        await self.ask("PUT", name)
+        uuid = await self.uuid_of(name)
+        if uuid is None:
+            raise IndexMissing(f"{self.address} has not made the index {name}")
+        return uuid
+
+    async def delete(self, name: str) -> None:
+        """Delete an index that may be gone already."""
+        await self.ask("DELETE", name, ignore_unavailable="true")
+
+    async def refresh(self, name: str) -> None:
+        """Let searches see what was written."""
+        await self.ask("POST", f"{name}/_refresh")
+
+    async def point(self, alias: str, name: str) -> None:
+        """Let an alias mean this index and no other, in one step."""
+        try:
+            others = [each for each in await self.ask("GET", f"_alias/{alias}") if each != name]
+        except IndexMissing:
+            others = []
+        actions = [{"remove": {"index": each, "alias": alias}} for each in others]
+        await self.ask(
+            "POST",
+            "_aliases",
+            {"actions": [*actions, {"add": {"index": name, "alias": alias}}]},
+        )
+
+
+def _checked(url: str) -> URL:
+    # the URL may hold a password, so it is not repeated
+    try:
+        parsed = URL(url)
+    except ValueError:
+        parsed = URL()
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidInput(
+            "FORAGER_OPENSEARCH_URL is not the URL of a search engine",
+            hint="Expected: https://user:password@host:9200",
+        )
+    return parsed
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in answer.content.iter_chunked(CHUNK):
+        size += len(part)
+        if size > MAX_ANSWER:
+            raise EngineUnavailable("the answer of the search engine is too long")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _understood(status: int, body: bytes, address: str) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise _away(address, f"it answers {status}, and not in JSON") from None
+    if not isinstance(answer, dict):
+        raise _away(address, f"it answers {status} with something else than an object")
+    if status < 300:
+        return answer
+    reason = _reason(answer)
+    if status == NOT_FOUND:
+        raise IndexMissing(f"the search engine at {address} does not have that: {reason}")
+    if 400 <= status < 500 and status not in (401, 403, 408, TOO_MANY):
+        raise EngineRefused(f"the search engine at {address} refuses: {reason}")
+    raise _away(address, f"{status} {reason}")
+
+
+def _reason(answer: dict[str, Any]) -> str:
+    error = answer.get("error")
+    text = error.get("reason") or error.get("type") if isinstance(error, dict) else error
+    return str(text or "no reason given")[:SHOWN]
+
+
+def _away(address: str, reason: str) -> EngineUnavailable:
+    return EngineUnavailable(
+        f"the search engine at {address} does not answer: {reason}",
+        hint="Check FORAGER_OPENSEARCH_URL, or run `forager doctor`.",
+    )

@@ -1,0 +1,108 @@
+"""The engine as searches see it: asked for candidates, left alone for a while after it failed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from forager.db.patience import Patience
+from forager.index.errors import EngineUnavailable, IndexMissing
+from forager.logs import get_logger
+from forager.settings import Search, Settings
+
+if TYPE_CHECKING:
+    from forager.index.client import EngineClient
+
+log = get_logger("search")
+
+# less than PostgreSQL lets a transaction wait
+ANSWER_LIMIT = 4.0
+REST = 5.0
+
+AWAY = "The search engine does not answer: PostgreSQL has answered instead."
+GONE = (
+    "The search engine has lost the index: PostgreSQL has answered instead."
+    " `forager search reindex` makes it anew."
+)
+
+
+class Engine:
+    """One engine of one process. A failure is logged once, however many searches meet it."""
+
+    def __init__(self, client: EngineClient) -> None:
+        self._client = client
+        self._patience = Patience(
+            log, "the search engine does not answer, PostgreSQL does", said_every=math.inf
+        )
+        self._rests_until = 0.0
+        self._note = AWAY
+
+    @property
+    def trouble(self) -> str | None:
+        """What to say of it while it is not asked."""
+        return self._note if time.monotonic() < self._rests_until else None
+
+    async def find(
+        self, index: str, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
+    ) -> list[tuple[int, ...]]:
+        """The numbers in these fields of the best entries, in their order."""
+        try:
+            answer = await self._client.ask(
+                "POST",
+                f"{index}/_search",
+                _question(query, fields, start, size),
+                limit=ANSWER_LIMIT,
+            )
+            found = _numbers(answer, fields)
+        except EngineUnavailable as error:
+            self._fail(error)
+            raise
+        self._patience.over()
+        return found
+
+    def _fail(self, error: EngineUnavailable) -> None:
+        self._patience.note(error)
+        self._note = GONE if isinstance(error, IndexMissing) else AWAY
+        self._rests_until = time.monotonic() + REST
+
+
+def _question(
+    query: dict[str, Any], fields: Sequence[str], start: int, size: int
+) -> dict[str, Any]:
+    return {
+        "query": query,
+        "from": start,
+        "size": size,
+        "_source": False,
+        "stored_fields": "_none_",
+        "docvalue_fields": list(fields),
+        "track_total_hits": False,
+    }
+
+
+def _numbers(answer: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, ...]]:
+    try:
+        if answer["timed_out"] or answer["_shards"]["failed"]:
+            raise EngineUnavailable("the search engine has answered from a part of the index only")
+        return [
+            tuple(int(hit["fields"][field][0]) for field in fields)
+            for hit in answer["hits"]["hits"]
+        ]
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise EngineUnavailable(f"the search engine answers strangely: {error!r}") from None
+
+
+@asynccontextmanager
+async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
+    """The engine that the settings ask for; None for PostgreSQL alone."""
+    if settings.search is not Search.OPENSEARCH:
+        yield None
+        return
+    from forager.index.client import EngineClient
+
+    assert settings.opensearch_url is not None
+    async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
+        yield Engine(client)

@@ -1,0 +1,93 @@
+"""What the indexes look like. Another look gets another number, and the index is made anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forager.index.lexemes import GAP, LONGEST, SEPARATOR
+
+LAYOUT = 1
+# entries that one answer can list: from + size may not exceed it
+WINDOW = 10_000
+
+_WORDS: dict[str, Any] = {"type": "text", "analyzer": "lexemes", "index_options": "positions"}
+_KEYWORD: dict[str, Any] = {"type": "keyword", "ignore_above": 1000}
+# given back to whoever reads an entry, but not to be found by
+_SHOWN: dict[str, Any] = {"type": "keyword", "index": False, "doc_values": False}
+
+SECTIONS: dict[str, Any] = {
+    "document_id": {"type": "long"},
+    "position": {"type": "integer"},
+    "source": {"type": "keyword"},
+    "source_number": {"type": "long"},
+    "config": {"type": "keyword"},
+    "path": _KEYWORD,
+    "url": _SHOWN,
+    "title": _SHOWN,
+    "heading": _SHOWN,
+    "head_words": _WORDS,
+    "words": _WORDS,
+}
+
+PRODUCTS: dict[str, Any] = {
+    # for whoever asks the engine himself
+    "product_id": {"type": "long"},
+    "product_name": {"type": "text", "analyzer": "standard"},
+    "description": {"type": "text", "analyzer": "standard"},
+    "brand": _KEYWORD,
+    "category": _KEYWORD,
+    "domain_name": _KEYWORD,
+    "created_at": {"type": "date"},
+    # for Forager
+    "domain_id": {"type": "long"},
+    "updated_at": {"type": "date"},
+    "price": {"type": "double"},
+    "currency": {"type": "keyword"},
+    "availability": {"type": "keyword"},
+    "rating": {"type": "double"},
+    "brand_key": _KEYWORD,
+    "category_steps": _KEYWORD,
+    "words": _WORDS,
+}
+
+# made from what PostgreSQL has, and of no use to a reader
+_LEFT_OUT = ["head_words", "words", "brand_key", "category_steps"]
+
+_SETTINGS: dict[str, Any] = {
+    # whoever writes refreshes, and counts a message as delivered only then
+    "refresh_interval": "-1",
+    # a deleted entry remembers its version for so long: an old message finds it deleted
+    "gc_deletes": "1h",
+    # one node is enough, two keep a copy
+    "auto_expand_replicas": "0-1",
+    "max_result_window": WINDOW,
+    "analysis": {
+        "tokenizer": {
+            "lines": {
+                "type": "char_group",
+                "tokenize_on_chars": [SEPARATOR],
+                "max_token_length": 2 * LONGEST,  # in units of UTF-16
+            }
+        },
+        "filter": {"gaps": {"type": "stop", "stopwords": [GAP]}},
+        "analyzer": {"lexemes": {"type": "custom", "tokenizer": "lines", "filter": ["gaps"]}},
+    },
+}
+
+
+def template(pattern: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """An index template: every index whose name fits the pattern is made like this."""
+    return {
+        "index_patterns": [pattern],
+        "priority": 200,
+        "template": {
+            "settings": {"index": _SETTINGS},
+            "mappings": {
+                "dynamic": "strict",
+                "_meta": {"layout": LAYOUT},
+                "_source": {"excludes": _LEFT_OUT},
+                "properties": properties,
+            },
+        },
+        "_meta": {"description": "Forager, as PostgreSQL has it"},
+    }

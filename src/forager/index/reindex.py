@@ -1,0 +1,185 @@
+"""Making an index anew beside the one in use: fill, catch up, swap, delete.
+
+From its first step on, all changes are told to the new index as well. What is filled in has the
+lowest version, so that it never replaces what was told meanwhile. Killed at any moment, it goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.errors import NotAllowed
+from forager.index.client import EngineClient
+from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
+from forager.index.kind import Kind
+from forager.index.mapping import LAYOUT, template
+from forager.index.store import indexes, messages
+from forager.index.store.indexes import IndexState
+from forager.index.writing import IndexWriter
+from forager.logs import get_logger
+
+log = get_logger("index")
+
+ROWS = 500
+FILLED = 1
+# searches that ask the old index have ended by then
+GRACE = 5.0
+BARRIER_LIMIT = 600.0
+BARRIER_LOOK = 0.05
+
+
+# which kind, how many rows of how many
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """A new index; `rows` are those that were filled in by this run."""
+
+    kind: str
+    index: str
+    rows: int
+    seconds: float
+    # an earlier run had begun with it
+    resumed: bool
+
+
+class Reindexer:
+    def __init__(
+        self,
+        database: Database,
+        client: EngineClient,
+        prefix: str,
+        *,
+        grace: float = GRACE,
+        progress: Progress = lambda _kind, _rows, _total: None,
+    ) -> None:
+        self._database = database
+        self._client = client
+        self._prefix = prefix
+        self._grace = grace
+        self._progress = progress
+
+    async def run(self, kind: Kind) -> Reindexed:
+        """Make the index of a kind anew, or go on with one that was not completed."""
+        began = time.monotonic()
+        state, resumed = await self._begin(kind)
+        assert state.building is not None
+        await self._await_writers()
+        rows = await self._fill(kind, state.building, state.filled_to)
+        await self._catch_up(kind)
+        await self._client.refresh(state.building)
+        await self._swap(kind, state.building)
+        return Reindexed(kind.name, state.building, rows, time.monotonic() - began, resumed)
+
+    # --- the beginning ----------------------------------------------------------------------------
+
+    async def _begin(self, kind: Kind) -> tuple[IndexState, bool]:
+        name = alias_of(self._prefix, kind.name)
+        await self._client.put_template(name, template(f"{name}-*", kind.properties))
+        state = await self._state(kind)
+        if state is not None and state.old is not None:
+            await replace_old(self._database, self._client, self._prefix, state)
+        if state is not None and await self._can_go_on(state):
+            return state, True
+        await self._begin_anew(kind, state)
+        state = await self._state(kind)
+        assert state is not None
+        return state, False
+
+    async def _can_go_on(self, state: IndexState) -> bool:
+        if state.building is None or state.building_layout != LAYOUT:
+            return False
+        return await self._client.uuid_of(state.building) == state.building_uuid
+
+    async def _begin_anew(self, kind: Kind, state: IndexState | None) -> None:
+        abandoned = None if state is None else state.building
+        index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
+        uuid = await self._client.create(index)
+        async with self._database.connection() as connection:
+            ours = await indexes.begin_building(
+                connection, kind.name, name=index, uuid=uuid, layout=LAYOUT, instead_of=abandoned
+            )
+        unused = abandoned if ours else index
+        if unused is not None:
+            await self._client.delete(unused)
+
+    async def _await_writers(self) -> None:
+        """Whoever began to write before the index was known has not told of it."""
+        async with self._database.transaction() as connection:
+            own = await indexes.current_transaction(connection)
+        limit = time.monotonic() + BARRIER_LIMIT
+        while True:
+            async with self._database.connection() as connection:
+                if await indexes.all_have_ended(connection, own):
+                    return
+            if time.monotonic() > limit:
+                raise NotAllowed(
+                    "a transaction has been open for too long for an index to be filled",
+                    hint="`forager doctor` says whose it is.",
+                )
+            await asyncio.sleep(BARRIER_LOOK)
+
+    # --- filling ----------------------------------------------------------------------------
+
+    async def _fill(self, kind: Kind, index: str, filled_to: int) -> int:
+        writer = IndexWriter(self._database, self._client, kind)
+        async with self._database.connection() as connection:
+            total = await kind.count(connection, filled_to)
+        rows = 0
+        while True:
+            async with self._database.connection() as connection:
+                ids = await kind.next_ids(connection, filled_to, ROWS)
+            if not ids:
+                return rows
+            outcome = await writer.write([index], await writer.sizes(ids), lambda _: FILLED)
+            filled_to = ids[-1]
+            await self._remember(kind, index, filled_to, outcome.refused)
+            rows += len(ids)
+            self._progress(kind.name, rows, max(rows, total))
+
+    async def _remember(
+        self, kind: Kind, index: str, filled_to: int, refused: dict[int, str]
+    ) -> None:
+        async with self._database.transaction() as connection:
+            if refused:
+                log.error("the search engine refuses entries", kind=kind.name, entries=refused)
+                await messages.insert_refused(connection, kind.name, refused, seconds=REFUSED_FOR)
+            if not await indexes.advance(connection, kind.name, index, filled_to):
+                raise NotAllowed(
+                    f"the index {index} is not to be filled any more",
+                    hint="Another `forager search reindex` has completed it, or the engine has"
+                    " lost it. Run it again if searches say that the index is not complete.",
+                )
+
+    # --- the end ----------------------------------------------------------------------------
+
+    async def _catch_up(self, kind: Kind) -> None:
+        """Until little is left to tell; searches look at the rest in PostgreSQL."""
+        feeder = Feeder(self._database, self._client, self._prefix, [kind])
+        while await feeder.feed(kind) >= PER_CLAIM:
+            pass
+
+    async def _swap(self, kind: Kind, index: str) -> None:
+        async with self._database.connection() as connection:
+            await indexes.complete(connection, kind.name, index)
+        state = await self._state(kind)
+        if state is None or state.name != index:
+            raise NotAllowed(
+                f"the search engine has lost the index {index} while it was filled",
+                hint="Run `forager search reindex` again.",
+            )
+        await self._client.point(alias_of(self._prefix, kind.name), index)
+        if state.old is not None:
+            await asyncio.sleep(self._grace)
+            await replace_old(self._database, self._client, self._prefix, state)
+
+    async def _state(self, kind: Kind) -> IndexState | None:
+        async with self._database.connection() as connection:
+            return await indexes.select_index(connection, kind.name)

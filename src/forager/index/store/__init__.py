@@ -1,0 +1,1 @@
+"""The SQL of indexes: which there are, and what they have not been told."""

@@ -1,0 +1,149 @@
+"""SQL of the indexes: one row for each kind, changed only as its reader knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The index of one kind: the one in use, the one that is being filled, the one to delete."""
+
+    kind: str
+    name: str | None
+    uuid: str | None
+    layout: int | None
+    is_complete: bool
+    building: str | None
+    building_uuid: str | None
+    building_layout: int | None
+    filled_to: int
+    old: str | None
+    # seconds since the one in use became complete
+    age: float | None
+
+
+async def select_index(connection: Connection, kind: str) -> IndexState | None:
+    cursor = connection.cursor(row_factory=class_row(IndexState))
+    await cursor.execute(
+        """
+        SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
+               building_uuid, building_layout, filled_to, old,
+               extract(epoch FROM now() - complete_since)::float8 AS age
+          FROM search_indexes WHERE kind = %s
+        """,
+        (kind,),
+    )
+    return await cursor.fetchone()
+
+
+# --- making one anew ---------------------------------------------------------------------------
+
+
+async def begin_building(
+    connection: Connection, kind: str, *, name: str, uuid: str, layout: int, instead_of: str | None
+) -> bool:
+    """Fill this index from now on, unless somebody has begun with another one meanwhile."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO search_indexes AS i (kind, building, building_uuid, building_layout)
+        VALUES (%(kind)s, %(name)s, %(uuid)s, %(layout)s)
+            ON CONFLICT (kind) DO UPDATE
+           SET building = excluded.building, building_uuid = excluded.building_uuid,
+               building_layout = excluded.building_layout, filled_to = 0, fed_at = now()
+         WHERE i.building IS NOT DISTINCT FROM %(instead_of)s
+        """,
+        {"kind": kind, "name": name, "uuid": uuid, "layout": layout, "instead_of": instead_of},
+    )
+    return cursor.rowcount > 0
+
+
+async def current_transaction(connection: Connection) -> int:
+    """A number that is higher than that of every transaction which has written before."""
+    cursor = await connection.execute("SELECT pg_current_xact_id()::text::bigint")
+    row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def all_have_ended(connection: Connection, transaction: int) -> bool:
+    """Whether all that was written before or by this transaction is committed or gone."""
+    cursor = await connection.execute(
+        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s", (transaction,)
+    )
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
+
+
+async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
+    """Remember how far an index is filled, if it still is the one to be filled."""
+    cursor = await connection.execute(
+        """
+        UPDATE search_indexes SET filled_to = greatest(filled_to, %(filled_to)s), fed_at = now()
+         WHERE kind = %(kind)s AND building = %(building)s
+        """,
+        {"kind": kind, "building": building, "filled_to": filled_to},
+    )
+    return cursor.rowcount > 0
+
+
+async def complete(connection: Connection, kind: str, building: str) -> bool:
+    """Let searches ask the index that was filled; the one before it is to be deleted."""
+    cursor = await connection.execute(
+        """
+        UPDATE search_indexes
+           SET old = name, name = building, uuid = building_uuid, layout = building_layout,
+               complete_since = now(), building = NULL, building_uuid = NULL,
+               building_layout = NULL, filled_to = 0
+         WHERE kind = %s AND building = %s
+        """,
+        (kind, building),
+    )
+    return cursor.rowcount > 0
+
+
+async def forget_old(connection: Connection, kind: str, old: str) -> None:
+    await connection.execute(
+        "UPDATE search_indexes SET old = NULL WHERE kind = %s AND old = %s", (kind, old)
+    )
+
+
+# --- looking after them ------------------------------------------------------------------------
+
+
+async def touch(connection: Connection, kind: str) -> None:
+    await connection.execute("UPDATE search_indexes SET fed_at = now() WHERE kind = %s", (kind,))
+
+
+async def forget_lost(connection: Connection, kind: str, uuid: str) -> None:
+    """The engine has no such index any more: it is not asked, and nobody fills it."""
+    await connection.execute(
+        """
+        UPDATE search_indexes
+           SET name = CASE WHEN uuid = %(uuid)s THEN NULL ELSE name END,
+               complete_since = CASE WHEN uuid = %(uuid)s THEN NULL ELSE complete_since END,
+               uuid = nullif(uuid, %(uuid)s),
+               building = CASE WHEN building_uuid = %(uuid)s THEN NULL ELSE building END,
+               building_uuid = nullif(building_uuid, %(uuid)s)
+         WHERE kind = %(kind)s
+        """,
+        {"kind": kind, "uuid": uuid},
+    )
+    await connection.execute(
+        "DELETE FROM search_indexes WHERE kind = %s AND name IS NULL AND building IS NULL", (kind,)
+    )
+
+
+async def delete_unfed(connection: Connection, seconds: float) -> list[str]:
+    """Forget indexes that nobody has fed for so long; their kinds."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM search_indexes WHERE fed_at < now() - make_interval(secs => %s) RETURNING kind
+        """,
+        (seconds,),
+    )
+    return [row[0] for row in await cursor.fetchall()]

@@ -1,0 +1,150 @@
+"""PostgreSQL's queries as the engine asks them: all that matches there, and perhaps a little more.
+
+What the engine finds is looked at by PostgreSQL again. So whatever cannot be said exactly is said
+more widely, and never more narrowly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from forager.index.lexemes import cut, in_a_row, unescaped
+
+Json = dict[str, Any]
+
+_TOKEN = re.compile(r"'((?:[^'\\]|''|\\.)*)'(?::[*ABCD]+)?|<(-|\d+)>|([&|!()])", re.DOTALL)
+EVERYTHING: Json = {"match_all": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Operands one after the other, each so many places after the one before it."""
+
+    operands: tuple[tuple[int, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Node
+
+
+Node = Word | Row | All | Either | Not
+
+
+def engine_query(tsquery: str, field: str) -> Json:
+    """The query of an engine that finds at least what PostgreSQL finds in the same words."""
+    return _asked(parse(tsquery), field)
+
+
+# --- asking ------------------------------------------------------------------------------------
+
+
+def _asked(node: Node, field: str) -> Json:
+    match node:
+        case Word(text):
+            return {"term": {field: cut(text)}}
+        case Row(operands):
+            return _row(operands, field)
+        case Either(operands):
+            ways = [_asked(operand, field) for operand in operands]
+            return {"bool": {"should": ways, "minimum_should_match": 1}}
+        case All(operands):
+            return _all(operands, field)
+        case Not():
+            return _all((node,), field)
+
+
+def _row(operands: tuple[tuple[int, Node], ...], field: str) -> Json:
+    words = [(distance, node.text) for distance, node in operands if isinstance(node, Word)]
+    if len(words) == len(operands):
+        return {"match_phrase": {field: in_a_row(words)}}
+    return _all(tuple(node for _, node in operands), field)
+
+
+def _all(operands: tuple[Node, ...], field: str) -> Json:
+    wanted = [_asked(node, field) for node in operands if not isinstance(node, Not)]
+    # only what is said exactly may exclude
+    unwanted = [
+        _asked(node.operand, field)
+        for node in operands
+        if isinstance(node, Not) and isinstance(node.operand, Word)
+    ]
+    return {"bool": {"must": wanted or [EVERYTHING], "must_not": unwanted}}
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def parse(tsquery: str) -> Node:
+    """Read a query as PostgreSQL writes one: `!` binds most, then `<->`, `&` and `|`."""
+    reader = _Reader(tsquery)
+    node = reader.either()
+    if reader.token is not None:
+        raise ValueError("not the text of a query")
+    return node
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._tokens = _TOKEN.finditer(text)
+        self.token: re.Match[str] | None = next(self._tokens, None)
+
+    def either(self) -> Node:
+        operands = [self._all()]
+        while self._took("|"):
+            operands.append(self._all())
+        return operands[0] if len(operands) == 1 else Either(tuple(operands))
+
+    def _all(self) -> Node:
+        operands = [self._row()]
+        while self._took("&"):
+            operands.append(self._row())
+        return operands[0] if len(operands) == 1 else All(tuple(operands))
+
+    def _row(self) -> Node:
+        operands = [(1, self._one())]
+        while self.token is not None and self.token[2]:
+            distance = 1 if self.token[2] == "-" else int(self.token[2])
+            self._next()
+            operands.append((distance, self._one()))
+        return operands[0][1] if len(operands) == 1 else Row(tuple(operands))
+
+    def _one(self) -> Node:
+        if self._took("!"):
+            return Not(self._one())
+        if self._took("("):
+            node = self.either()
+            if not self._took(")"):
+                raise ValueError("a bracket is not closed")
+            return node
+        if self.token is None or self.token[1] is None:
+            raise ValueError("a word is missing")
+        word = Word(unescaped(self.token[1]))
+        self._next()
+        return word
+
+    def _took(self, sign: str) -> bool:
+        if self.token is None or self.token[3] != sign:
+            return False
+        self._next()
+        return True
+
+    def _next(self) -> None:
+        self.token = next(self._tokens, None)
