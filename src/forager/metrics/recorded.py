@@ -74,19 +74,6 @@ DISPATCHED = Counter(
     ("stage", "outcome"),
 )
 
-# --- the search engine ---------------------------------------------------------------------------
-
-INDEX_ENTRIES = Counter(
-    "forager_index_entries_total",
-    "Entries that the search engine was told of, by what it said.",
-    ("kind", "outcome"),
-)
-SEARCHES = Counter(
-    "forager_searches_total",
-    "Searches, by who answered: `fallback` is PostgreSQL in the place of the search engine.",
-    ("kind", "by"),
-)
-
 # --- the API -------------------------------------------------------------------------------------
 
 API_REQUESTS = Counter(
