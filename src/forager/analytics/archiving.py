@@ -24,8 +24,6 @@ from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
 from forager.index.kind import PRODUCTS
 from forager.index.store.messages import tell
-from forager.index.kind import PRODUCTS
-from forager.index.store.messages import tell
 from forager.parquet import CountingFile, load_pyarrow
 from forager.settings import DAY, Settings
 
@@ -114,7 +112,6 @@ async def archive_range(
             if await store.delete_products(connection, ids) != len(ids):
                 raise ForagerError("other products were deleted than were archived")
             await tell(connection, PRODUCTS, ids)
-            await tell(connection, PRODUCTS, ids)
         counts.update(row.table for row in rows)
         after = ids[-1]
         progress(len(ids))
@@ -129,7 +126,6 @@ async def restore_products(database: Database, path: Path) -> Moved:
         back = set(await _insert(connection, "products", products))
         await store.mark_restored(connection, sorted(back))
         counts["products"] = len(back)
-        await tell(connection, PRODUCTS, sorted(back))
         await tell(connection, PRODUCTS, sorted(back))
         for table in TABLES[1:]:
             wanted = [row for row in rows[table] if row["product_id"] in back]

@@ -192,6 +192,7 @@ def search(
         sku=None,
         gtin=None,
     )
+
     async def found(database: Database, settings: Settings) -> SearchPage:
         async with open_engine(settings) as engine:
             return await search_products(
