@@ -15,6 +15,7 @@ from built_site import SOURCE, Crawls, rows_of
 from forager.api.models.crawls import CrawlOrder
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
+from forager.fetch.proxy_usage import UsageLog
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
@@ -240,6 +241,40 @@ async def test_domains_and_proxies(api: Api) -> None:
     assert (await api.send("DELETE", proxy)).json == {"id": added.json["id"]}
     assert (await api.post(f"{proxy}/test")).status == 404
     assert (await api.get("/api/workers")).json == {"items": [], "next_cursor": None}
+
+
+async def test_regions_and_costs(api: Api, database: Database) -> None:
+    made = await api.post("/api/domains", {"host": "shop.example", "region": "eu"})
+    assert (made.status, made.json["region"]) == (201, "eu")
+    assert len((await api.get("/api/domains?region=eu")).json["items"]) == 1
+    assert (await api.get("/api/domains?region=us")).json["items"] == []
+    domain = "/api/domains/shop.example"
+    assert (await api.send("PATCH", domain, {"delay": 1})).json["region"] == "eu"
+    assert (await api.send("PATCH", domain, {"region": None})).json["region"] is None
+    for wrong in ("", "E U", "x" * 33, NASTY):
+        assert (await api.send("PATCH", domain, {"region": wrong})).status == 422
+    proxy_id = (await api.post("/api/proxies", {"url": "http://proxy.example:1"})).json["id"]
+    proxy = f"/api/proxies/{proxy_id}"
+    price = {"amount": "0.25", "unit": "request"}
+    set_to = (await api.send("PATCH", proxy, {"region": "eu", "cost": price})).json
+    assert (set_to["region"], set_to["cost"]) == ("eu", {**price, "currency": "USD"})
+    for bad in ({"amount": "-1", "unit": "GB"}, {"amount": "1", "unit": "day"}, {"amount": "1"}):
+        assert (await api.send("PATCH", proxy, {"cost": bad})).status == 422
+    log = UsageLog(database)
+    log.add(proxy_id, "shop.example", 700)
+    log.add(proxy_id, "shop.example", 300)
+    await log.run_once()
+    report = (await api.get("/api/proxies/costs?days=7")).json
+    assert report["totals"] == {"USD": "0.50"}
+    [line] = report["items"]
+    assert (line["domain"], line["requests"], line["bytes"]) == ("shop.example", 2, 1000)
+    assert (line["price"], line["cost"]) == ("0.25 USD/request", "0.50")
+    assert (await api.get("/api/proxies/costs?domain=other.example")).json["items"] == []
+    for wrong in ("days=0", "days=x", "limit=0", "domain=.."):
+        assert (await api.get(f"/api/proxies/costs?{wrong}")).status == 422
+    taken = (await api.send("PATCH", proxy, {"cost": None})).json
+    assert (taken["region"], taken["cost"]) == ("eu", None)
+    assert (await api.send("PATCH", "/api/proxies/999", {"region": "eu"})).status == 404
 
 
 @pytest.mark.parametrize("path", ["/api/docs"])

@@ -109,3 +109,18 @@ def test_mistakes_are_explained(arguments: list[str], words: str) -> None:
     assert answered.code == 2
     assert words in answered.err
     assert answered.out == ""
+
+
+def test_a_domain_is_tied_to_a_region_and_let_go() -> None:
+    made = forager("add", "shop.example", "--region", "eu", "--json")
+    assert made.json["region"] == "eu"
+    forager("add", "other.example")
+    listed = forager("list", "--region", "eu", "--json").json["items"]
+    assert [each["domain_name"] for each in listed] == ["shop.example"]
+    assert "eu: only its workers crawl it" in forager("show", "shop.example").out
+    changed = forager("set", "shop.example", "--region", "us-east-1", "--json")
+    assert changed.json["region"] == "us-east-1"
+    assert forager("set", "shop.example", "--region", "default", "--json").json["region"] is None
+    refused = forager("set", "shop.example", "--region", "The EU")
+    assert refused.code != 0
+    assert "eu or us-east-1" in refused.err

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.cli.proxies import app
+from forager.db.database import Database
+from forager.fetch.proxy_usage import UsageLog
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
 
@@ -212,3 +214,63 @@ def test_another_key_in_the_environment_is_told_from_the_right_one(
     answered = forager("test", "1")
     assert (answered.code, answered.err) == (1, "")
     assert "failed" in answered.out
+
+
+def test_a_proxy_is_tied_to_a_region_and_given_a_price() -> None:
+    forager("add", "http://a.example:1", "http://b.example:1")
+    told = forager("set", "1", "2", "--region", "eu", "--cost", "0.002/request")
+    assert (told.code, told.err) == (0, "")
+    assert "for workers of eu, costs 0.002 USD/request" in told.out
+    (first, second) = forager("list", "--json").json["items"]
+    assert (first["region"], first["cost_amount"]) == ("eu", "0.00200000")
+    assert (second["cost_unit"], second["cost_currency"]) == ("request", "USD")
+    assert "0.002 USD/request" in forager("list").out
+    changed = forager("set", "1", "--cost", "3.5/gb", "--currency", "eur", "--json").json["items"]
+    assert (changed[0]["cost_unit"], changed[0]["cost_currency"]) == ("GB", "EUR")
+    assert changed[0]["region"] == "eu"
+    taken = forager("set", "1", "--cost", "default", "--region", "default")
+    assert "for all workers, at no known cost" in taken.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["set", "1"], "nothing to set"),
+        (["set", "1", "--cost", "a lot"], "not what a proxy can cost"),
+        (["set", "1", "--cost", "1/day"], "0.002/request"),
+        (["set", "1", "--currency", "EUR"], "--cost"),
+        (["set", "1", "--cost", "1/GB", "--currency", "euros"], "not a currency"),
+        (["set", "1", "--region", "The EU"], "not the name of a region"),
+        (["set", "9", "--region", "eu"], "there is no proxy 9"),
+        (["costs", "--since", "soon"], "not a length of time"),
+        (["costs", "--since", "0d"], "1 to 3660 days"),
+        (["costs", "--domain", ".."], "not a host"),
+    ],
+)
+def test_mistakes_with_costs_are_explained(arguments: list[str], words: str) -> None:
+    forager("add", "http://a.example:1")
+    refused = forager(*arguments)
+    assert refused.code != 0
+    assert words in refused.err
+
+
+async def test_costs_are_told_by_domain(database: Database) -> None:
+    assert "Nothing went through proxies" in (await forager_meanwhile("costs")).err
+    await forager_meanwhile("add", "http://a.example:1", "http://b.example:1")
+    await forager_meanwhile("set", "1", "--cost", "0.25/request")
+    log = UsageLog(database)
+    for host, proxy_id in (("shop.example", 1), ("shop.example", 1), ("other.example", 2)):
+        log.add(proxy_id, host, 1500)
+    await log.run_once()
+    told = await forager_meanwhile("costs", "--since", "7d")
+    assert "shop.example" in told.out
+    assert "0.50 USD" in told.out
+    assert "3 requests, 4.5 kB" in told.out
+    found = (await forager_meanwhile("costs", "--json")).json
+    assert found["totals"] == {"USD": "0.5000"}
+    assert [line["domain"] for line in found["items"]] == ["shop.example", "other.example"]
+    assert [line["cost"] for line in found["items"]] == ["0.5000", None]
+    cut = await forager_meanwhile("costs", "--limit", "1")
+    assert "1 of 2 lines" in cut.err
+    one = (await forager_meanwhile("costs", "--domain", "other.example", "--json")).json
+    assert [line["requests"] for line in one["items"]] == [1]

@@ -31,8 +31,8 @@ class Catalogue:
             "/track", "/tasks", "/tasks?status=failed&domain=shop.example",
             "/tasks?domain=no.example", f"/tasks/{self.task_id}", "/errors", "/errors/list",
             f"/errors/{self.error_id}", "/dead-letters", "/domains", "/domains?slowed=yes",
-            "/domains/shop.example", "/proxies", "/parsers", "/webhooks",
-            f"/webhooks/{self.webhook_id}",
+            "/domains/shop.example", "/proxies", f"/proxies/{self.proxy_id}", "/parsers",
+            "/webhooks", f"/webhooks/{self.webhook_id}",
         ]  # fmt: skip
 
 

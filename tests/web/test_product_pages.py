@@ -17,6 +17,7 @@ from forager.catalog.scheduler import Scheduler
 from forager.catalog.task import Hold, TaskStatus
 from forager.db.database import Database
 from forager.fetch.domains import Domains
+from forager.fetch.proxy_usage import UsageLog
 from forager.settings import Settings
 from servers.shop import Item, Shop
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
@@ -145,7 +146,7 @@ async def test_filters_take_whatever_is_typed(
         "/errors": ["domain", "type", "hours", "cursor"],
         "/errors/list": ["message", "task"],
         "/dead-letters": ["cause", "domain"],
-        "/domains": ["active", "cursor"],
+        "/domains": ["active", "region", "cursor"],
         "/proxies": ["cursor"],
         "/parsers": ["domain", "cursor"],
         "/webhooks": ["cursor"],
@@ -158,7 +159,8 @@ async def test_filters_take_whatever_is_typed(
 
 
 @pytest.mark.parametrize(
-    "path", ["/products/9", "/products/x", "/tasks/9", "/errors/9", "/domains/no.example"]
+    "path",
+    ["/products/9", "/products/x", "/tasks/9", "/errors/9", "/domains/no.example", "/proxies/9"],
 )
 async def test_what_is_not_there_has_a_page(visitor: Visitor, path: str) -> None:
     page = await visitor.get(path)
@@ -294,6 +296,35 @@ async def test_a_proxy_hides_its_password_and_is_switched(
     assert "s-disabled" not in (await visitor.act(move, {"move": "enable"})).text
     assert "There is no proxy" in (await visitor.act(move, {"move": "remove"})).text
     assert (await visitor.act("/proxies", {"url": "http://127.0.0.1:1"})).status >= 400
+
+
+async def test_regions_and_costs_are_set_and_shown(
+    visitor: Visitor, database: Database, catalogue: Catalogue
+) -> None:
+    await visitor.act("/domains/shop.example/set", {"active": "yes", "region": "eu"})
+    assert (await Domains(database).get("shop.example")).region == "eu"
+    assert "region eu alone" in (await visitor.get("/domains/shop.example")).text
+    assert "shop.example" in (await visitor.get("/domains?region=eu")).text
+    assert "No domain is like this" in (await visitor.get("/domains?region=us")).text
+    assert "What they cost" not in (await visitor.get("/proxies")).text
+    where = f"/proxies/{catalogue.proxy_id}"
+    fields = {"cost": "0.25/request", "currency": "eur", "region": "us"}
+    page = await visitor.act(f"{where}/set", fields)
+    assert "0.25 EUR/request" in page.text
+    assert 'value="0.25/request"' in page.text
+    assert (await visitor.act(f"{where}/set", {"cost": HOSTILE})).status == 422
+    log = UsageLog(database)
+    for host in ("shop.example", "shop.example", HOSTILE):
+        log.add(catalogue.proxy_id, host, 500)
+    await log.run_once()
+    bill = (await visitor.get("/proxies")).text
+    assert "What they cost" in bill
+    assert "EUR\N{NO-BREAK SPACE}0.75" in bill
+    assert "<script>alert" not in bill
+    share = (await visitor.get("/domains/shop.example")).text
+    assert "EUR\N{NO-BREAK SPACE}0.50" in share
+    taken = await visitor.act(f"{where}/set", {"region": ""})
+    assert "not known" in taken.text
 
 
 async def test_the_secret_of_a_webhook_is_shown_once(

@@ -73,6 +73,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "domains unblock": ("POST /domains/{host}/unblock",),
     "proxies add": ("POST /proxies",),
     "proxies list": ("GET /proxies",),
+    "proxies set": ("PATCH /proxies/{proxy_id}",),
+    "proxies costs": ("GET /proxies/costs",),
     "proxies test": ("POST /proxies/{proxy_id}/test",),
     "proxies enable": ("POST /proxies/{proxy_id}/enable",),
     "proxies disable": ("POST /proxies/{proxy_id}/disable",),

@@ -1,4 +1,4 @@
-"""Upkeep in the background: attempts, errors, extractions, events, rates and settled letters."""
+"""Upkeep in the background: what is kept by its age goes when it is old."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from forager.catalog.store.events import delete_old_events
 from forager.catalog.store.rates import delete_old_rates
 from forager.db.database import Connection, Database
 from forager.db.patience import Patience, keep_up
+from forager.fetch.proxy_usage_store import delete_old_usage
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -37,6 +38,7 @@ class TaskUpkeep:
                 partial(store.delete_old, ageing=ageing, days=days, limit=limit)
             )
         deleted += await self._all(partial(delete_old_rates, days=days, limit=limit))
+        deleted += await self._all(partial(delete_old_usage, days=days, limit=limit))
         if deleted:
             log.info("old history of tasks deleted", rows=deleted)
         return deleted

@@ -1,4 +1,4 @@
-"""`forager proxies`: add, list, test, enable, disable, remove."""
+"""`forager proxies`: add, list, set, costs, test, enable, disable, remove."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from forager.cli.failures import FAILED, complain
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_page, show_table
+from forager.cli.proxy_costs import Cost, Currency, Region, changes_of, costs
 from forager.cli.running import run
 from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
@@ -118,6 +119,34 @@ def check(
         raise typer.Exit(FAILED)
 
 
+@app.command("set")
+def set_(
+    context: typer.Context,
+    ids: ProxyIds,
+    region: Region = None,
+    cost: Cost = None,
+    currency: Currency = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whose workers go through proxies, and what those cost."""
+    changes = changes_of(region, cost, currency)
+
+    async def set_all(proxies: Proxies) -> list[ProxyRecord]:
+        return [await proxies.set(proxy_id, changes) for proxy_id in ids]
+
+    changed = with_proxies(context, set_all)
+    if as_json:
+        show_json({"items": [_shown(record) for record in changed]})
+        return
+    for record in changed:
+        where = f"for workers of {record.region}" if record.region else "for all workers"
+        price = f"costs {record.cost}" if record.cost else "at no known cost"
+        say(f"proxy {record.id}: {_record_url(record)}, {where}, {price}")
+
+
+app.command()(costs)
+
+
 @app.command()
 def enable(context: typer.Context, ids: ProxyIds) -> None:
     """Use proxies again, with no failure remembered against them."""
@@ -136,7 +165,7 @@ def disable(
 
 @app.command()
 def remove(context: typer.Context, ids: ProxyIds) -> None:
-    """Forget proxies, with their passwords and counts."""
+    """Forget proxies, with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
 
 
@@ -269,7 +298,9 @@ def _spec_url(spec: ProxySpec) -> str:
 
 
 def _shown(record: ProxyRecord) -> dict[str, Any]:
-    return {"url": _record_url(record), "state": record.state, **asdict(record)}
+    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
+    values = asdict(record) | {"cost_amount": amount}
+    return {"url": _record_url(record), "state": record.state, **values}
 
 
 def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
@@ -288,6 +319,8 @@ def _show_records(records: Sequence[ProxyRecord]) -> None:
         "FAILED": {"justify": "right"},
         "AVERAGE": {"justify": "right"},
         "LAST USED": {},
+        "REGION": {},
+        "COSTS": {"justify": "right"},
         "WHY OFF": {},
     }
     rows = [
@@ -299,6 +332,8 @@ def _show_records(records: Sequence[ProxyRecord]) -> None:
             record.failure_count,
             "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms",
             short_time(record.last_used_at),
+            record.region,
+            record.cost and str(record.cost),
             record.disabled_reason,
         )
         for record in records

@@ -96,7 +96,6 @@ class Domains:
 
         `region`: only those that are tied to it.
         """
-        check_region(region)
         if not 1 <= limit <= MAX_LIST:
             raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
         async with self._database.connection() as connection:

@@ -7,7 +7,7 @@ import contextlib
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from forager.db.cursor import Page
@@ -22,9 +22,13 @@ from forager.errors import (
 )
 from forager.extract.hosts import parent_domains
 from forager.fetch import proxy_store as store
+from forager.fetch.domains import UNCHANGED, Unchanged
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxy_cost import ProxyCost, check_cost
 from forager.fetch.proxy_record import PickedProxy, ProxyRecord, SealedProxy, Tally, spec_of
+from forager.fetch.proxy_usage import UsageLog
+from forager.fetch.region import check_region
 from forager.logs import get_logger
 from forager.secrets import Vault
 
@@ -49,6 +53,24 @@ class AddedProxy:
 
     id: int
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyChanges:
+    """What to set. None means not set: for workers of all regions, at no known cost."""
+
+    region: str | Unchanged | None = UNCHANGED
+    cost: ProxyCost | Unchanged | None = UNCHANGED
+
+    def named(self) -> dict[str, Any]:
+        """The values that are to be set, checked."""
+        changes: dict[str, Any] = {}
+        if self.region is not UNCHANGED:
+            check_region(self.region)
+            changes["region"] = self.region
+        if self.cost is not UNCHANGED:
+            changes |= _cost_columns(self.cost)
+        return changes
 
 
 class Proxies:
@@ -84,6 +106,13 @@ class Proxies:
         more = len(found) > limit
         return Page(found[:limit], str(found[limit - 1].id) if more else None)
 
+    async def get(self, proxy_id: int) -> ProxyRecord:
+        async with self._database.connection() as connection:
+            found = await store.select_records(connection, after=_checked_id(proxy_id) - 1, limit=1)
+        if not found or found[0].id != proxy_id:
+            raise _no_such_proxy(proxy_id)
+        return found[0]
+
     async def ids(self) -> list[int]:
         async with self._database.connection() as connection:
             return await store.select_ids(connection)
@@ -103,6 +132,11 @@ class Proxies:
         """Take a proxy out of use until it is enabled again."""
         words = storable(reason or "disabled by hand")
         return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, words))
+
+    async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
+        """Tie a proxy to a region, or say what it costs; workers heed a region at once."""
+        named = changes.named()
+        return await self._change(proxy_id, lambda c, i: store.update_proxy(c, i, named))
 
     async def remove(self, proxy_id: int) -> ProxyRecord:
         return await self._change(proxy_id, store.delete_proxy)
@@ -140,6 +174,7 @@ class ProxyPool:
         self._guard = guard
         self._region = region
         self._tallies: dict[int, Tally] = {}
+        self._usage = UsageLog(database)
         self._urgent = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
 
@@ -156,6 +191,7 @@ class ProxyPool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_WITHIN):
                 await self._write_if_possible()
+                await self._usage.write_if_possible()
 
     async def pick(self, host: str, exclude: Collection[int] = ()) -> PickedProxy | None:
         """A proxy for this host, but none of `exclude`; None if no other is active."""
@@ -186,6 +222,10 @@ class ProxyPool:
         if tally.run > FAILURES_ALLOWED:
             self._urgent.set()
 
+    def used(self, proxy_id: int, host: str, size: int) -> None:
+        """A request went through the proxy, and so many bytes came back."""
+        self._usage.add(proxy_id, host, size)
+
     async def run(self) -> None:
         """Write for ever: once per interval, and at once when a proxy must be turned off."""
         while True:
@@ -193,6 +233,8 @@ class ProxyPool:
                 await asyncio.wait_for(self._urgent.wait(), WRITE_INTERVAL)
             self._urgent.clear()
             await self._write_if_possible()
+            if self._usage.is_due:
+                await self._usage.write_if_possible()
 
     async def run_once(self) -> list[ProxyRecord]:
         """Write the counts; those that were turned off by it."""
@@ -268,6 +310,17 @@ def storable(text: str) -> str:
 def _context(spec: ProxySpec) -> str:
     """A stored password opens only for the proxy and the user it was stored for."""
     return f"proxy {spec.address} {spec.username or ''}"
+
+
+def _cost_columns(cost: ProxyCost | None) -> dict[str, Any]:
+    if cost is None:
+        return dict.fromkeys(("cost_amount", "cost_unit", "cost_currency"))
+    check_cost(cost)
+    return {
+        "cost_amount": cost.amount,
+        "cost_unit": cost.unit.value,
+        "cost_currency": cost.currency,
+    }
 
 
 def _check_credentials(spec: ProxySpec) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxy_cost import CostUnit, ProxyCost
 
 
 class ProxyState(StrEnum):
@@ -38,7 +40,15 @@ class ProxyRecord:
     last_failure_at: datetime | None
     last_failure_reason: str | None
     next_probe_at: datetime | None
+    region: str | None
+    cost_amount: Decimal | None
+    cost_unit: str | None
+    cost_currency: str | None
     created_at: datetime
+
+    @property
+    def cost(self) -> ProxyCost | None:
+        return cost_of(self.cost_amount, self.cost_unit, self.cost_currency)
 
     @property
     def state(self) -> ProxyState:
@@ -102,6 +112,13 @@ class Tally:
             self.response_ms + later.response_ms,
             later.reason or self.reason,
         )
+
+
+def cost_of(amount: Decimal | None, unit: str | None, currency: str | None) -> ProxyCost | None:
+    """What three columns say together; all or none of them are set."""
+    if amount is None or unit is None or currency is None:
+        return None
+    return ProxyCost(amount, CostUnit(unit), currency)
 
 
 def shown_address(scheme: str, host: str, port: int, username: str | None, secret: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
@@ -20,8 +20,16 @@ _RECORD: LiteralString = """
     proxy_username AS username, proxy_password IS NOT NULL AS has_password, allow_private,
     is_active, disabled_reason, success_count, failure_count, consecutive_failures,
     avg_response_time_ms, last_used_at, last_success_at, last_failure_at, last_failure_reason,
-    next_probe_at, created_at
+    next_probe_at, region, cost_amount, cost_unit, cost_currency, created_at
 """
+
+# What a change may name, and the column it goes to.
+_SETTABLE: dict[str, LiteralString] = {
+    "region": "region",
+    "cost_amount": "cost_amount",
+    "cost_unit": "cost_unit",
+    "cost_currency": "cost_currency",
+}
 
 # A proxy whose slots for this domain are free comes before one that must wait; then the one
 # that rested longest. The looks of `seen` are compared again once the row is locked: a proxy
@@ -286,6 +294,21 @@ async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> P
         RETURNING {_RECORD}
         """,
         (reason, proxy_id),
+    )
+    return await cursor.fetchone()
+
+
+async def update_proxy(
+    connection: Connection, proxy_id: int, changes: Mapping[str, Any]
+) -> ProxyRecord | None:
+    """Set what is named in `changes`."""
+    assignments: LiteralString = ", ".join(
+        [*(f"{_SETTABLE[name]} = %({name})s" for name in changes), "updated_at = now()"]
+    )
+    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
+    await cursor.execute(
+        f"UPDATE proxies SET {assignments} WHERE id = %(id)s RETURNING {_RECORD}",
+        {**changes, "id": proxy_id},
     )
     return await cursor.fetchone()
 

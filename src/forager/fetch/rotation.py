@@ -16,6 +16,7 @@ from forager.fetch.response import Request, Response
 PROXIES_PER_REQUEST = 3
 
 Send = Callable[[PickedProxy], Awaitable[Response]]
+Fetch = Callable[[Request], Awaitable[Response]]
 
 
 async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
@@ -48,6 +49,20 @@ async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
         return response
 
 
+async def counted(proxies: ProxyPool, proxy_id: int, request: Request, fetch: Fetch) -> Response:
+    """Fetch, and count what went through the proxy; what it refused itself did not."""
+    host = host_of(request.url)
+    try:
+        response = await fetch(request)
+    except RotateProxy:
+        raise
+    except BaseException:
+        proxies.used(proxy_id, host, 0)
+        raise
+    proxies.used(proxy_id, host, response.wire_size)
+    return response
+
+
 class PooledClient(Client):
     """A client that asks for nothing directly: requests without a proxy get one of the pool."""
 
@@ -60,6 +75,7 @@ class PooledClient(Client):
             return await super().fetch(request)
 
         async def send(picked: PickedProxy) -> Response:
-            return await Client.fetch(self, replace(request, proxy=picked.spec))
+            through = replace(request, proxy=picked.spec)
+            return await counted(self._proxies, picked.id, through, super(PooledClient, self).fetch)
 
         return await through_pool(self._proxies, request.url, send)

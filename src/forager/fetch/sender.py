@@ -14,7 +14,7 @@ from forager.fetch.proxies import ProxyPool
 from forager.fetch.proxy_record import PickedProxy
 from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
-from forager.fetch.rotation import through_pool
+from forager.fetch.rotation import counted, through_pool
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
 PATIENCE = frozenset({429, 503})
@@ -57,7 +57,7 @@ class Sender:
         BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
         with slot:
             try:
-                response = await self.client.fetch(request)
+                response = await self._fetch(request, proxy_id)
             except SlowDown as error:
                 slot.slow_down(error.retry_after)
                 raise
@@ -70,6 +70,11 @@ class Sender:
             else:
                 slot.succeeded(response.timing.total)
             return response
+
+    async def _fetch(self, request: Request, proxy_id: int | None) -> Response:
+        if self.proxies is None or proxy_id is None:
+            return await self.client.fetch(request)
+        return await counted(self.proxies, proxy_id, request, self.client.fetch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from forager.api.models.measures import Every, interval_of
+from forager.api.models.measures import Amount, Every, interval_of
 from forager.api.models.values import Order, PlainText, Reason, Time, View, example
+from forager.fetch import proxy_costs as costs
 from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.proxies import ProxyChanges
 from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxy_cost import DEFAULT_CURRENCY, CostUnit, ProxyCost
 from forager.fetch.proxy_record import ProxyRecord, ProxyState, shown_address
 from forager.fetch.proxy_trial import Trial
 
@@ -125,6 +130,8 @@ class Proxy(View):
     last_failure_at: Time | None
     last_failure_reason: str | None
     next_probe_at: Time | None
+    region: str | None = Field(description="Only workers of this region use it; null: all.")
+    cost: Cost | None
     created_at: Time
 
     @classmethod
@@ -133,7 +140,78 @@ class Proxy(View):
         url = shown_address(
             record.scheme, record.host, record.port, record.username, record.has_password
         )
-        return cls.model_validate({**values, "url": url, "state": record.state})
+        return cls.model_validate(
+            {**values, "url": url, "state": record.state, "cost": record.cost}
+        )
+
+
+class Cost(View):
+    """So much money for each request, each GB (10^9 bytes), or each month."""
+
+    amount: Amount
+    unit: CostUnit
+    currency: str
+
+
+class CostOrder(Order):
+    model_config = example(amount="0.002", unit="request", currency="USD")
+
+    amount: Annotated[PlainText, Field(pattern=r"^\d{1,7}(\.\d{1,8})?$", examples=["0.002"])]
+    unit: CostUnit
+    currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$")] = DEFAULT_CURRENCY
+
+    def cost(self) -> ProxyCost:
+        return ProxyCost(Decimal(self.amount), self.unit, self.currency.upper())
+
+
+class ProxySettings(Order):
+    """What to set; null takes a setting back, what is left out stays as it is."""
+
+    model_config = example(region="eu", cost={"amount": "3.50", "unit": "GB", "currency": "EUR"})
+
+    region: Region | None = Field(
+        default=None, description="Only workers of this region go through it; null: all of them."
+    )
+    cost: CostOrder | None = Field(default=None, description="What it costs; null: not known.")
+
+    def changes(self) -> ProxyChanges:
+        """What was given; null is a value too."""
+        given: dict[str, Any] = {}
+        if "region" in self.model_fields_set:
+            given["region"] = self.region
+        if "cost" in self.model_fields_set:
+            given["cost"] = None if self.cost is None else self.cost.cost()
+        return ProxyChanges(**given)
+
+
+class CostLine(View):
+    """What one domain sent through one proxy, and its share of the cost."""
+
+    domain: str | None = Field(description="Null: the price of a month in which nobody used it.")
+    proxy_id: int
+    proxy: str
+    requests: int
+    bytes: int = Field(description="Of bodies, as they came over the wire.")
+    price: str | None = Field(examples=["0.002 USD/request"])
+    cost: Amount | None = Field(description="Null where no cost of the proxy is known.")
+    currency: str | None
+
+
+class CostReport(View):
+    """The dearest lines, and what all of them come to."""
+
+    first: date
+    last: date
+    items: list[CostLine]
+    count: int = Field(description="How many lines there are in all.")
+    requests: int
+    bytes: int
+    totals: dict[str, Amount] = Field(description="By currency.")
+
+    @classmethod
+    def of(cls, report: costs.CostReport) -> CostReport:
+        values = {name: getattr(report, name) for name in report.__slots__}
+        return cls.model_validate({**values, "items": report.lines})
 
 
 class ProxyOrder(Order):

@@ -10,12 +10,14 @@ from starlette.responses import Response
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.network import (
     AddedProxy,
+    CostReport,
     DisableOrder,
     Domain,
     DomainSettings,
     NewDomain,
     Proxy,
     ProxyOrder,
+    ProxySettings,
     Region,
     RemovedProxy,
     TrialOrder,
@@ -27,8 +29,10 @@ from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Services
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
+from forager.fetch.domains import domain_name
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import parse_address
+from forager.fetch.proxy_costs import DEFAULT_DAYS, MAX_LINES, MOST_DAYS, report_costs
 from forager.fetch.proxy_trial import try_proxies
 from forager.fetch.user_agent import agent_header
 
@@ -113,9 +117,38 @@ async def add_proxy(order: ProxyOrder, caller: Admin, once: OnlyOnce) -> Respons
     return await once.do(add, status=201)
 
 
+@router.get("/proxies/costs", tags=["proxies"])
+async def show_costs(
+    here: Here,
+    caller: Operator,
+    days: Annotated[
+        int, Query(ge=1, le=MOST_DAYS, description="Whole days in UTC, today among them.")
+    ] = DEFAULT_DAYS,
+    domain: Annotated[
+        PlainText | None,
+        Query(min_length=1, max_length=300, description="Only the share of this domain."),
+    ] = None,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_LINES, description="So many lines, the dearest first.")
+    ] = 100,
+) -> CostReport:
+    """What went through proxies for each domain, and what it cost.
+
+    The price of a month is shared by bytes, a part of it for each day, used or not.
+    """
+    name = None if domain is None else domain_name(domain)
+    return CostReport.of(await report_costs(here.database, days=days, domain=name, limit=limit))
+
+
+@router.patch("/proxies/{proxy_id}", tags=["proxies"])
+async def set_proxy(proxy_id: ProxyId, order: ProxySettings, here: Here, caller: Admin) -> Proxy:
+    """Say whose workers go through a proxy, and what it costs."""
+    return Proxy.of(await here.proxies.set(proxy_id, order.changes()))
+
+
 @router.delete("/proxies/{proxy_id}", tags=["proxies"])
 async def remove_proxy(proxy_id: ProxyId, here: Here, caller: Admin) -> RemovedProxy:
-    """Forget a proxy, with its password and counts."""
+    """Forget a proxy, with its password, counts and costs."""
     return RemovedProxy(id=(await here.proxies.remove(proxy_id)).id)
 
 

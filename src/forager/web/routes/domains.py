@@ -13,9 +13,10 @@ from forager.catalog.selection import Selection
 from forager.errors import InvalidInput
 from forager.fetch.domain_store import Domain
 from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.proxy_costs import report_costs
 from forager.fetch.robots_report import robots_report
 from forager.fetch.user_agent import agent_header
-from forager.web.asking import asked, following
+from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates
@@ -23,6 +24,7 @@ from forager.web.visit import Administers, Operates
 router = new_router()
 
 PAGE_SIZE = 50
+BILL_LINES = 50
 
 Host = Annotated[str, Path(min_length=1, max_length=300)]
 
@@ -64,6 +66,10 @@ async def add(visit: Administers, form: Submitted) -> Done:
 async def show(visit: Operates, host: Host) -> Page:
     domain = await visit.here.domains.get(host)
     settings = visit.here.settings
+    name = domain.domain_name
+    bill = await remembered(
+        visit, lambda: report_costs(visit.here.database, domain=name, limit=BILL_LINES)
+    )
     return Page(
         "domain.html",
         {
@@ -73,6 +79,8 @@ async def show(visit: Operates, host: Host) -> Page:
                 visit.here.database, domain.base_url, agent_header(settings)
             ),
             "defaults": settings,
+            "bill": bill.answer,
+            "bill_at": bill.at,
             "max_delay": MAX_DELAY,
             "max_concurrency": MAX_CONCURRENCY,
         },

@@ -9,11 +9,13 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import parse_address
+from forager.fetch.proxies import ProxyChanges, parse_address
+from forager.fetch.proxy_cost import parse_cost
+from forager.fetch.proxy_costs import report_costs
 from forager.fetch.proxy_record import ProxyRecord, shown_address
 from forager.fetch.proxy_trial import Trial, try_proxies
 from forager.fetch.user_agent import agent_header
-from forager.web.asking import asked, following
+from forager.web.asking import asked, following, remembered
 from forager.web.formats import number
 from forager.web.forms import Submitted
 from forager.web.page import Done, Page, action, new_router, page
@@ -22,6 +24,7 @@ from forager.web.visit import Administers, Operates
 router = new_router()
 
 PAGE_SIZE = 50
+BILL_LINES = 50
 LARGEST = 2**63 - 1
 
 ProxyId = Annotated[int, Path(ge=1, le=LARGEST)]
@@ -31,13 +34,41 @@ ProxyId = Annotated[int, Path(ge=1, le=LARGEST)]
 async def list_proxies(visit: Operates) -> Page:
     after = asked(visit).number("cursor", most=LARGEST) or 0
     found = await visit.here.proxies.page(limit=PAGE_SIZE, after=after)
+    bill = await remembered(visit, lambda: report_costs(visit.here.database, limit=BILL_LINES))
     return Page(
         "proxies.html",
         {
             "proxies": [(each, _address(each)) for each in found.items],
             "next_url": following(visit, found.next_cursor),
+            "bill": bill.answer,
+            "bill_at": bill.at,
         },
     )
+
+
+@page(router, "/proxies/{proxy_id}")
+async def show(visit: Operates, proxy_id: ProxyId) -> Page:
+    proxy = await visit.here.proxies.get(proxy_id)
+    cost = proxy.cost
+    return Page(
+        "proxy.html",
+        {
+            "proxy": proxy,
+            "address": _address(proxy),
+            "price": "" if cost is None else f"{cost.amount.normalize():f}/{cost.unit}",
+        },
+    )
+
+
+@action(router, "/proxies/{proxy_id}/set")
+async def change(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
+    price = form.text("cost")
+    changes = ProxyChanges(
+        region=form.text("region") or None,
+        cost=parse_cost(price, form.text("currency") or None) if price else None,
+    )
+    proxy = await visit.here.proxies.set(proxy_id, changes)
+    return Done(f"Proxy {proxy.id} is changed.", to=f"/proxies/{proxy.id}")
 
 
 @action(router, "/proxies")

@@ -1,0 +1,147 @@
+"""`forager proxies set|costs`: what proxies cost, whom they are for, and who has to pay."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.amounts import parse_age, size_in_words
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit
+from forager.cli.output import note, say, show_json, show_table
+from forager.cli.running import run
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.fetch.proxies import ProxyChanges
+    from forager.fetch.proxy_costs import CostLine, CostReport
+
+DEFAULT = "default"
+RIGHT = {"justify": "right"}
+
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|default",
+        help="Only workers of this region go through it; `default`: all of them.",
+        show_default=False,
+    ),
+]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT/UNIT|default",
+        help="What it costs: 0.002/request, 3.50/GB or 50/month; `default`: it is not known.",
+        show_default=False,
+    ),
+]
+Currency = Annotated[
+    str | None, typer.Option(metavar="USD", help="Of the cost.", show_default="USD")
+]
+
+
+def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
+    """What was given; `default` takes a value back."""
+    from forager.fetch.proxies import ProxyChanges
+    from forager.fetch.proxy_cost import parse_cost
+
+    if currency is not None and cost in (None, DEFAULT):
+        raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
+    if region is None and cost is None:
+        raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
+    given: dict[str, Any] = {}
+    if region is not None:
+        given["region"] = None if region == DEFAULT else region
+    if cost is not None:
+        given["cost"] = None if cost == DEFAULT else parse_cost(cost, currency)
+    return ProxyChanges(**given)
+
+
+def costs(
+    context: typer.Context,
+    since: Annotated[
+        str, typer.Option(metavar="30d", help="So far back, in whole days: 7d, 30d, 12w.")
+    ] = "30d",
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Only the share of this domain.", show_default=False),
+    ] = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show what went through proxies for each domain, and what it cost.
+
+    The price of a month is shared by bytes, a part of it for each day, used or not.
+    """
+    from forager.db.database import open_database
+    from forager.fetch.domains import domain_name
+    from forager.fetch.proxy_costs import report_costs
+
+    settings = flags_of(context).load()
+    days = math.ceil(parse_age(since).total_seconds() / 86400)
+
+    async def ask() -> CostReport:
+        name = None if domain is None else domain_name(domain)
+        async with open_database(settings, name="forager cli") as database:
+            return await report_costs(database, days=days, domain=name, limit=limit)
+
+    report = run(ask())
+    if as_json:
+        show_json(_document(report))
+    else:
+        _show(report)
+
+
+def _document(report: CostReport) -> dict[str, Any]:
+    return {
+        "first": report.first.isoformat(),
+        "last": report.last.isoformat(),
+        "items": [_line(line) for line in report.lines],
+        "count": report.count,
+        "requests": report.requests,
+        "bytes": report.bytes,
+        "totals": {currency: f"{money:f}" for currency, money in report.totals.items()},
+    }
+
+
+def _line(line: CostLine) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
+
+
+def _show(report: CostReport) -> None:
+    if not report.lines:
+        note(f"Nothing went through proxies since {report.first}.")
+        return
+    show_table(
+        {
+            "DOMAIN": {"no_wrap": False, "overflow": "fold"},
+            "PROXY": {},
+            "REQUESTS": RIGHT,
+            "RECEIVED": RIGHT,
+            "PRICE": RIGHT,
+            "COST": RIGHT,
+        },
+        [
+            (
+                line.domain or ("(not used)", "dim"),
+                f"{line.proxy_id} {line.proxy}",
+                line.requests,
+                size_in_words(line.bytes),
+                line.price or ("unknown", "dim"),
+                "" if line.cost is None else f"{line.cost:,.4f}",
+            )
+            for line in report.lines
+        ],
+    )
+    money = ", ".join(f"{total:,.2f} {currency}" for currency, total in report.totals.items())
+    say(
+        f"{report.first} to {report.last}: {report.requests:,} requests,"
+        f" {size_in_words(report.bytes)}, {money or 'no known cost'}",
+        "bold",
+    )
+    if report.is_cut:
+        note(f"Cut: {len(report.lines)} of {report.count} lines, the dearest; --limit shows more.")

@@ -1,0 +1,142 @@
+"""Crawls of domains that are tied to a region, and the workers that run them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.fetch.domains import DomainChanges, Domains
+from forager.jobs.job import Job, NewJob
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
+from forager.settings import Settings
+from servers.site import Site, html
+
+LIMIT = 60.0
+
+
+def of_region(settings: Settings, region: str | None) -> Settings:
+    return Settings(**(settings.model_dump() | {"region": region}))
+
+
+def crawl_of(url: str, **options: object) -> NewJob:
+    payload = {"urls": [url], **options}
+    return NewJob(kind="crawl", payload=payload, source_id=url)
+
+
+@pytest.fixture
+def domains(database: Database) -> Domains:
+    return Domains(database)
+
+
+async def enqueued(queue: Queue, url: str) -> Job:
+    return (await queue.enqueue(crawl_of(url))).job
+
+
+async def region_of(queue: Queue, job: Job) -> str | None:
+    return (await queue.get(job.id)).region
+
+
+async def test_a_job_is_claimed_by_workers_of_its_region(
+    database: Database, settings: Settings, queue: Queue, domains: Domains
+) -> None:
+    await domains.add("tied.example", DomainChanges(region="eu"))
+    tied = await enqueued(queue, "https://www.tied.example/docs")
+    free = await enqueued(queue, "https://free.example/")
+    assert (tied.region, free.region) == ("eu", None)
+
+    async def claimed(region: str | None) -> list[UUID]:
+        worker = Queue(database, of_region(settings, region))
+        return [job.id for job in await worker.claim(new_id(), kinds=["crawl"], limit=10)]
+
+    assert await claimed("us") == [free.id]
+    assert await claimed(None) == []
+    assert await claimed("eu") == [tied.id]
+
+
+async def test_jobs_follow_the_region_of_their_domain(queue: Queue, domains: Domains) -> None:
+    below = await enqueued(queue, "https://www.example.com/")
+    deeper = await enqueued(queue, "https://a.shop.example.com/")
+    other = await enqueued(queue, "https://notexample.com/")
+    ported = await enqueued(queue, "https://example.com:8443/")
+    await domains.add("example.com", DomainChanges(region="eu"))
+    assert [await region_of(queue, job) for job in (below, deeper)] == ["eu", "eu"]
+    assert [await region_of(queue, job) for job in (other, ported)] == [None, None]
+    # the nearest domain decides, also if it is tied to none
+    await domains.add("shop.example.com")
+    assert [await region_of(queue, job) for job in (below, deeper)] == ["eu", None]
+    await domains.set("shop.example.com", DomainChanges(region="us"))
+    await domains.set("example.com", DomainChanges(region=None))
+    assert [await region_of(queue, job) for job in (below, deeper)] == [None, "us"]
+
+
+async def test_a_paused_and_a_failed_job_follow_too(
+    database: Database, queue: Queue, domains: Domains
+) -> None:
+    paused = await enqueued(queue, "https://a.example.com/")
+    failed = await enqueued(queue, "https://b.example.com/")
+    done = await enqueued(queue, "https://c.example.com/")
+    await queue.pause(paused.id)
+    await queue.cancel(done.id)
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE crawl_jobs SET status = 'failed', completed_at = now() WHERE id = %s",
+            (failed.id,),
+        )
+    await domains.add("example.com", DomainChanges(region="eu"))
+    regions = [await region_of(queue, job) for job in (paused, failed, done)]
+    assert regions == ["eu", "eu", None]
+
+
+async def test_whoever_ties_a_domain_finds_every_job(queue: Queue, domains: Domains) -> None:
+    await domains.add("example.com")
+
+    async def ask(number: int) -> Job:
+        return await enqueued(queue, f"https://{number}.example.com/")
+
+    tying = asyncio.ensure_future(domains.set("example.com", DomainChanges(region="eu")))
+    jobs = await asyncio.gather(*(ask(number) for number in range(20)))
+    await tying
+    assert {await region_of(queue, job) for job in jobs} == {"eu"}
+
+
+@asynccontextmanager
+async def supervising(database: Database, settings: Settings) -> AsyncIterator[Supervisor]:
+    supervisor = Supervisor(database, settings)
+    running = asyncio.ensure_future(supervisor.run())
+    try:
+        yield supervisor
+    finally:
+        supervisor.stop()
+        await asyncio.wait_for(running, LIMIT)
+
+
+async def test_two_workers_of_two_regions_share_the_crawls(
+    database: Database, settings: Settings, queue: Queue, domains: Domains
+) -> None:
+    tied, free = Site({"/": html("Tied")}), Site({"/": html("Free")})
+    with tied.served(), free.served():
+        await domains.add(tied.url, DomainChanges(region="eu"))
+        async with (
+            supervising(database, settings) as plain,
+            supervising(database, of_region(settings, "eu")) as european,
+        ):
+            jobs = [
+                (await queue.enqueue(crawl_of(site.url, allow_private=True))).job
+                for site in (tied, free)
+            ]
+            async with asyncio.timeout(LIMIT):
+                for job in jobs:
+                    while (await queue.get(job.id)).status is not Status.COMPLETED:
+                        await asyncio.sleep(0.05)
+            events = [await queue.events(job.id) for job in jobs]
+            claims = [{e.actor for e in each if e.move == "claim"} for each in events]
+    assert claims[0] == {f"worker {european.worker_id}"}
+    assert claims[1] <= {f"worker {w.worker_id}" for w in (plain, european)}
