@@ -18,6 +18,9 @@ log = get_logger("dispatch")
 ALONE = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
 
 
+TURN_EVERY = 0.25
+
+
 class BandQueue(Queue):  # type: ignore[misc]
     """A queue of which a worker holds as many messages as its band's share is.
 
@@ -69,6 +72,11 @@ class HintConsumer(Consumer):  # type: ignore[misc]
         connection = super().connect()
         declare_ground(connection.default_channel)
         return connection
+
+    def register_with_event_loop(self, hub: Any) -> None:
+        """Celery's loop sleeps up to ten seconds, deaf to whoever wants it to stop."""
+        super().register_with_event_loop(hub)
+        hub.call_repeatedly(TURN_EVERY, lambda: None)
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
         """Celery would acknowledge it, and it would be gone."""

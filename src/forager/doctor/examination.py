@@ -8,12 +8,13 @@ from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, server, work
 from forager.doctor.archive import check_archive, check_archive_space
+from forager.doctor.broker import check_broker
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.machine import check_machine
 from forager.doctor.storage import check_storage
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
-from forager.settings import Settings
+from forager.settings import Dispatch, Settings
 
 
 async def examine(
@@ -74,6 +75,8 @@ async def _examine_work(
     note(await work.check_waiting_jobs(database))
     note(await work.check_tasks(database, settings))
     note(await work.check_regions(database, settings))
+    if settings.dispatch is Dispatch.CELERY:
+        note(await check_broker(database, settings))
     note(await products.check_dead_letters(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))

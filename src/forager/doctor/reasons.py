@@ -29,6 +29,7 @@ REASONS = {
     "tasks": "Products grow old: prices shown are not those of today.",
     "regions": "What is tied to a region is left alone by all other workers.",
     "dead letters": "They are not tried again unless a person says so.",
+    "broker": "Workers that hear of tasks through it hear nothing; all of them wait in PostgreSQL.",
     "proxies": "Fewer proxies mean fewer requests, and the rest are used more.",
     "webhooks": "Messages wait, and are given up after three days.",
     "parsers": "Pages of that shop are read by another parser, or not at all.",

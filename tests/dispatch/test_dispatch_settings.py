@@ -1,0 +1,67 @@
+"""Switched on by settings alone; switched off, there is no Celery."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from forager.catalog.control import Instructions
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.dispatch.services import dispatch_services
+from forager.errors import InvalidInput
+from forager.jobs.supervisor import _told_settings
+from forager.settings import Dispatch, Settings, load_settings
+
+URL = "amqp://user:s3cret@127.0.0.1:1//"
+
+
+def test_postgresql_is_the_default() -> None:
+    assert load_settings().dispatch is Dispatch.POSTGRES
+
+
+def test_celery_needs_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_DISPATCH", "celery")
+    with pytest.raises(InvalidInput, match="broker_url must say where RabbitMQ is"):
+        load_settings()
+    monkeypatch.setenv("FORAGER_BROKER_URL", URL)
+    assert load_settings().dispatch is Dispatch.CELERY
+
+
+def test_a_broker_is_an_amqp_url_and_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_BROKER_URL", "redis://:s3cret@127.0.0.1")
+    with pytest.raises(InvalidInput, match="expected amqp://") as told:
+        load_settings()
+    assert "s3cret" not in str(told.value)
+    monkeypatch.setenv("FORAGER_BROKER_URL", URL)
+    assert "s3cret" not in repr(load_settings())
+
+
+def test_children_are_told_the_password(settings: Settings) -> None:
+    with_broker = settings.model_copy(update={"broker_url": SecretStr(URL)})
+    told = Instructions(new_id(), "postgresql://", with_broker).encode()
+    assert b"s3cret" in told
+    assert _told_settings(with_broker)["broker_url"] == URL
+
+
+def test_what_runs_beside_the_scheduler(database: Database, settings: Settings) -> None:
+    def names(wanted: Settings) -> list[str]:
+        return [type(service).__name__ for service in dispatch_services(database, wanted)]
+
+    changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
+    assert names(settings) == ["HintUpkeep"]
+    assert names(settings.model_copy(update=changes)) == ["Relay", "Sweeper"]
+
+
+def test_with_postgresql_alone_no_celery_is_imported() -> None:
+    code = """
+import sys
+import forager.background, forager.catalog.process, forager.cli.worker, forager.cli.up
+import forager.doctor.examination, forager.dispatch.services
+assert not {"celery", "kombu", "amqp"} & set(sys.modules), sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

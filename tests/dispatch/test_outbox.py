@@ -1,0 +1,194 @@
+"""What is to be told: written with what it tells of, in order, once, and never for long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from catalog.tasks_at_hand import execute, make_domain, make_task, value
+from forager.catalog.hints import tell
+from forager.catalog.recovery import TaskRecovery
+from forager.catalog.scheduler import Scheduler
+from forager.catalog.store.hints import HINT_SIZE
+from forager.db.database import Database
+from forager.dispatch import store
+from forager.dispatch.store import Hint
+from forager.dispatch.topology import Band, Route
+from forager.dispatch.upkeep import HintUpkeep
+from forager.settings import Dispatch, Settings
+
+
+@pytest.fixture
+def by_celery(settings: Settings) -> Settings:
+    changes = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr("amqp://127.0.0.1:1//")}
+    return settings.model_copy(update=changes)
+
+
+async def hints(database: Database, **options: Any) -> list[Hint]:
+    """What a relay would tell now; it stays."""
+    async with database.connection() as connection, connection.transaction(force_rollback=True):
+        return await store.take_hints(connection, **{"limit": 100, "left_alone": 0.0} | options)
+
+
+async def told(database: Database, settings: Settings, *task_ids: int) -> None:
+    async with database.transaction() as connection:
+        await tell(connection, settings, task_ids)
+
+
+async def forgotten(database: Database, *routes: Route) -> list[int]:
+    async with database.transaction() as connection:
+        return await store.touch_forgotten(connection, waited=30.0, told=routes, limit=100)
+
+
+async def test_the_scheduler_tells_in_its_own_transaction(
+    database: Database, by_celery: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example", crawl_delay_seconds=0)
+    task_id = await make_task(database, domain_id)
+    tick = await Scheduler(database, by_celery).run_once()
+    assert tick.queued == 1
+    assert await hints(database) == [Hint("crawl", Band.NORMAL, None, [task_id])]
+    # the same transaction wrote both
+    query = """
+        SELECT t.xmin::text = o.xmin::text FROM crawl_tasks t, dispatch_outbox o
+    """
+    assert await value(database, query) is True
+
+
+async def test_with_postgresql_alone_nothing_is_told(
+    database: Database, settings: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example", crawl_delay_seconds=0)
+    await make_task(database, domain_id)
+    assert (await Scheduler(database, settings).run_once()).queued == 1
+    assert await hints(database) == []
+
+
+async def test_what_is_rolled_back_is_not_told(database: Database, by_celery: Settings) -> None:
+    task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
+    async with database.connection() as connection, connection.transaction(force_rollback=True):
+        await tell(connection, by_celery, [task_id])
+    assert await hints(database) == []
+
+
+async def test_a_message_is_of_one_domain_stage_and_band(
+    database: Database, by_celery: Settings
+) -> None:
+    here = await make_domain(database, "a.example")
+    there = await make_domain(database, "b.example", region="eu")
+    states = [(here, "queued", 5), (here, "queued", 2), (here, "queued", 9)]
+    states += [(there, "queued", 5), (there, "downloaded", 5), (here, "pending", 5)]
+    ids = [
+        await make_task(database, domain, status=status, priority=priority)
+        for domain, status, priority in states
+    ]
+    await told(database, by_celery, *ids)
+    first, *between, last = await hints(database)
+    assert (first, last) == (
+        Hint("crawl", Band.HIGH, None, [ids[1]]),
+        Hint("crawl", Band.LOW, None, [ids[2]]),
+    )
+    assert sorted(between, key=lambda hint: hint.task_ids) == [
+        Hint("crawl", Band.NORMAL, None, [ids[0]]),
+        Hint("crawl", Band.NORMAL, "eu", [ids[3]]),
+        Hint("parse", Band.NORMAL, "eu", [ids[4]]),
+    ]
+
+
+async def test_many_tasks_are_several_messages(database: Database, by_celery: Settings) -> None:
+    domain_id = await make_domain(database, "a.example")
+    ids = [await make_task(database, domain_id, status="queued") for _ in range(HINT_SIZE + 1)]
+    await told(database, by_celery, *ids)
+    found = await hints(database)
+    assert sorted(len(hint.task_ids) for hint in found) == [1, HINT_SIZE]
+    assert sorted(task for hint in found for task in hint.task_ids) == ids
+
+
+async def test_who_downloaded_a_page_is_given_time_to_read_it(
+    database: Database, by_celery: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example")
+    ids = [await make_task(database, domain_id, status="downloaded") for _ in range(2)]
+    await told(database, by_celery, *ids)
+    assert await hints(database, left_alone=600.0) == []
+    await execute(database, "UPDATE crawl_tasks SET status = 'completed' WHERE id = %s", ids[0])
+    assert await hints(database) == [Hint("parse", Band.NORMAL, None, [ids[1]])]
+    await execute(database, "UPDATE crawl_tasks SET status = 'completed'")
+    assert await hints(database) == [Hint("parse", Band.NORMAL, None, [])], "nobody need know"
+
+
+async def test_two_relays_tell_different_things(database: Database, by_celery: Settings) -> None:
+    domain_id = await make_domain(database, "a.example")
+    for _ in range(2):
+        await told(database, by_celery, await make_task(database, domain_id, status="queued"))
+    async with database.transaction() as one, database.transaction() as other:
+        [first] = await store.take_hints(one, limit=1, left_alone=0.0)
+        [second] = await store.take_hints(other, limit=5, left_alone=0.0)
+    assert first.task_ids != second.task_ids
+    assert await hints(database) == []
+
+
+async def test_tasks_of_a_dead_worker_are_told_again(
+    database: Database, by_celery: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example")
+    crawling = await make_task(database, domain_id, status="crawling")
+    parsing = await make_task(database, domain_id, status="parsing")
+    recovery = TaskRecovery(database, by_celery)
+    assert len([*await recovery.run_once(), *await recovery.run_once()]) == 2
+    found = {hint.stage: hint.task_ids for hint in await hints(database)}
+    assert found == {"crawl": [crawling], "parse": [parsing]}
+
+
+# --- what was forgotten --------------------------------------------------------------------------
+
+
+async def waiting(database: Database, domain_id: int, status: str = "queued", **more: Any) -> int:
+    """A task that waits for long."""
+    task_id: int = await make_task(database, domain_id, status=status, updated_in=-60, **more)
+    return task_id
+
+
+async def test_what_waits_too_long_is_found_once(database: Database) -> None:
+    domain_id = await make_domain(database, "a.example")
+    queued = await waiting(database, domain_id)
+    downloaded = await waiting(database, domain_id, "downloaded")
+    await make_task(database, domain_id, status="queued")
+    await waiting(database, domain_id, "pending")
+    assert sorted(await forgotten(database)) == [queued, downloaded]
+    assert await forgotten(database) == [], "its wait has begun anew"
+
+
+async def test_what_is_on_its_way_is_not_forgotten(database: Database, by_celery: Settings) -> None:
+    task_id = await waiting(database, await make_domain(database, "a.example"))
+    await told(database, by_celery, task_id)
+    assert await forgotten(database) == [], "it is in the outbox, however long that takes"
+    await execute(database, "DELETE FROM dispatch_outbox")
+    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "messages wait there"
+    others = [Route("crawl", Band.HIGH), Route("parse", Band.NORMAL)]
+    assert await forgotten(database, *others, Route("crawl", Band.NORMAL, "eu")) == [task_id]
+
+
+async def test_what_is_held_waits_for_a_person(database: Database) -> None:
+    held = await make_domain(database, "a.example", task_hold="paused")
+    off = await make_domain(database, "b.example", is_active=False)
+    await waiting(database, held, "downloaded")
+    await waiting(database, off)
+    await waiting(database, await make_domain(database, "c.example"), hold="stopped")
+    read = await waiting(database, off, "downloaded")
+    assert await forgotten(database) == [read], "its page is there already"
+    await execute(database, "UPDATE crawl_tasks SET updated_at = now() - interval '1 hour'")
+    await execute(database, "UPDATE task_control SET hold = 'paused'")
+    assert await forgotten(database) == []
+
+
+async def test_leftovers_go_where_there_is_no_broker(
+    database: Database, by_celery: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example")
+    await told(database, by_celery, await make_task(database, domain_id, status="queued"))
+    assert await HintUpkeep(database).run_once() == 0, "others may still use the broker"
+    assert await HintUpkeep(database, older=0.0).run_once() == 1
+    assert await hints(database) == []

@@ -1,0 +1,81 @@
+"""What a stage was told of: offered, tried, remembered, and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from forager.catalog import hints as hints_module
+from forager.catalog.attempt import Stage
+from forager.catalog.hints import MOST, Hints, HintsClosed, StageHints
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints_module, "PATIENCE", 0.01)
+
+
+async def test_an_offer_waits_until_it_was_tried() -> None:
+    hints = StageHints()
+    woken = asyncio.Event()
+    hints.attach(woken.set)
+    offer = asyncio.ensure_future(hints.offer([1, 2]))
+    await asyncio.sleep(0)
+    assert len(hints) == 0, "there is no room yet"
+    await hints.room(True)
+    await woken.wait()
+    assert hints.begin_look(10) == [1, 2]
+    assert not offer.done()
+    await hints.looked([1], has_room=True)
+    await offer
+    assert hints.begin_look(10) == [2], "could not be claimed yet, and is remembered"
+
+
+async def test_a_look_that_began_before_an_offer_says_nothing_of_it() -> None:
+    hints = StageHints()
+    await hints.room(True)
+    hints.begin_look(10)
+    offer = asyncio.ensure_future(hints.offer([1]))
+    while not hints:
+        await asyncio.sleep(0)
+    await hints.looked([], has_room=True)
+    await asyncio.sleep(0)
+    assert not offer.done()
+    hints.begin_look(10)
+    await hints.looked([1], has_room=True)
+    await offer
+
+
+async def test_who_waits_too_long_for_room_leaves_the_hint(impatient: None) -> None:
+    hints = StageHints()
+    await hints.offer([1])
+    assert hints.begin_look(10) == [1]
+
+
+async def test_nothing_is_offered_twice_and_no_more_than_fits(impatient: None) -> None:
+    hints = StageHints()
+    await hints.offer([1, 1])
+    assert len(hints) == 1
+    await hints.offer(range(2, MOST + 2))
+    assert len(hints) == MOST
+    assert hints.begin_look(1) == [2], "the oldest goes: it will be told again"
+
+
+async def test_at_the_end_everything_is_given_away() -> None:
+    hints = Hints()
+    stage = hints.of(Stage.DOWNLOAD)
+    offer = asyncio.ensure_future(stage.offer([1]))
+    await asyncio.sleep(0)
+    assert await hints.close() == []
+    with pytest.raises(HintsClosed):
+        await offer
+    with pytest.raises(HintsClosed):
+        await stage.offer([2])
+
+
+async def test_what_was_remembered_is_told_to_others(impatient: None) -> None:
+    hints = Hints()
+    await hints.of(Stage.DOWNLOAD).offer([1])
+    await hints.of(Stage.PARSE).offer([2])
+    assert sorted(await hints.close()) == [1, 2]

@@ -1,0 +1,26 @@
+"""Names in the broker are a promise: workers of another version look for the same queues."""
+
+from __future__ import annotations
+
+from forager.dispatch.topology import Band, Route, routes_of
+
+
+def test_queues_are_named_by_stage_region_and_band() -> None:
+    assert Route("crawl", Band.HIGH).queue == "forager.crawl.any.high"
+    assert Route("parse", Band.LOW, "eu-west").queue == "forager.parse.eu-west.low"
+    assert Route("crawl", Band.NORMAL, "eu").task == "forager.crawl"
+
+
+def test_a_worker_without_a_region_hears_of_what_is_tied_to_none() -> None:
+    assert {route.region for route in routes_of(None)} == {None}
+    assert len(routes_of(None)) == 6
+
+
+def test_a_worker_of_a_region_hears_of_both_and_of_its_own_first() -> None:
+    routes = routes_of("eu")
+    assert {route.region for route in routes} == {None, "eu"}
+    assert [route.region for route in routes[:6]] == ["eu"] * 6
+
+
+def test_shares_fall_with_the_band() -> None:
+    assert Band.HIGH.share > Band.NORMAL.share > Band.LOW.share > 0
