@@ -26,6 +26,7 @@ from playwright.async_api import Browser, Page
 from catalog.archived_kiosk import Kiosk, item
 from demo_catalogue import fill_catalogue
 from forager import demo
+from forager.analytics.sync import sync
 from forager.db.database import open_database
 from forager.settings import Settings
 from web.browser import DESKTOP, PHONE, open_browser
@@ -44,10 +45,12 @@ async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     async with _dashboard() as settings, open_browser() as browser:
         await _take(browser, {"first-run": "/", "no-products": "/products", "no-tasks": "/tasks"})
+        await _take(browser, {"no-analytics": "/analytics"})
         pages = await _demo_data(browser)
         async with open_database(settings) as database:
             pages |= await fill_catalogue(database, settings)
             await Kiosk(database, settings).archive([(n, item(n, was="£9")) for n in range(1, 9)])
+            await sync(database, settings)
         await _run_audit(browser)
         await _take(browser, pages)
         await _take(browser, {"backtest": "/parsers"}, before=_compare)
@@ -115,6 +118,10 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
         "events-jobs": "/events/jobs",
         "events-none": "/events?kind=parser.degraded",
         "audit": "/audit",
+        "analytics-prices": "/analytics?days=365",
+        "analytics-costs": "/analytics?query=crawl-cost&days=365",
+        "analytics-parsers": "/analytics?query=parser-quality&days=365",
+        "analytics-refused": "/analytics?days=soon",
         "search": "/search?q=ledger",
         "read": hit or "/search",
         "workers": "/workers",

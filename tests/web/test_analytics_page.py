@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from forager.analytics.answers import Answer
+from forager.analytics.clickhouse import ClickHouseAway
 from forager.web.routes import analytics
 from web.visitor import Visitor
 
@@ -29,13 +30,25 @@ async def test_what_is_typed_is_only_text(visitor: Visitor) -> None:
         assert "<script>alert" not in page.text
 
 
+async def test_a_server_that_is_away_is_told(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def analyse(*_: object, **__: int) -> Answer:
+        raise ClickHouseAway("ClickHouse at db.example cannot be used", hint="Look at it.")
+
+    monkeypatch.setattr(analytics, "analyse", analyse)
+    page = await visitor.get("/analytics")
+    assert page.status == 200
+    assert "ClickHouse at db.example cannot be used. Look at it." in page.text
+
+
 async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine comes with an extra, and is asked in the tests that have it."""
 
     async def analyse(*_: object, **how: int) -> Answer:
-        rows = ((HOSTILE, 1234567, -2.5), ("", 1, None))
+        rows = ((HOSTILE, 1234567, -2.5, 4_321_000), ("", 1, None, 0))
         at = datetime(2026, 11, 15, tzinfo=UTC)
-        columns = ("brand", "changes", "median_percent")
+        columns = ("brand", "changes", "median_percent", "bytes")
         return Answer("price-changes", how["days"], columns, rows, is_cut=True, complete_until=at)
 
     monkeypatch.setattr(analytics, "analyse", analyse)
@@ -44,4 +57,5 @@ async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.Monkey
     assert "median percent" in page
     assert "1,234,567" in page
     assert "-2.5" in page
+    assert "4.3 MB" in page
     assert "There are more rows" in page

@@ -51,7 +51,7 @@ async def pages_of(queue: Queue, crawls: Crawls) -> list[str]:
         f"/read?url=https://{SOURCE}/a", "/new-crawl", "/workers", "/keys", "/sign-in",
         "/explain", f"/explain?url=https://{SOURCE}/{'long/' * 60}", "/explain?url=ftp://x",
         "/events", "/events?kind=parser.degraded", "/events/jobs", "/events/jobs?kind=retry",
-        "/audit",
+        "/audit", "/analytics", "/analytics?query=crawl-cost&days=7", "/analytics?days=soon",
     ]  # fmt: skip
 
 

@@ -23,6 +23,10 @@ LONGEST_INSERT = 600.0
 LIMITS = f"max_execution_time = {LONGEST:g}, max_memory_usage = 8000000000"
 
 
+class ClickHouseAway(ForagerError):
+    """The ClickHouse server cannot be reached, or does not do what it is asked."""
+
+
 class ClickHouse:
     """One connection. Whatever goes wrong is told in words, and without the password."""
 
@@ -101,7 +105,7 @@ def failures_told(driver: Any, place: str) -> Iterator[None]:
             f"{place} took too long", hint="Ask for fewer days, or look at what the server does."
         ) from None
     except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
-        raise ForagerError(
+        raise ClickHouseAway(
             f"{place} cannot be used: {str(error)[:500]}",
             hint="Look at FORAGER_CLICKHOUSE_URL and at the server; what is missing there is"
             " loaded by the next `forager analytics sync`.",

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
+from forager.analytics.clickhouse import ClickHouseAway
 from forager.api.commands import in_calls
 from forager.api.request_id import current_request_id
 from forager.archive.errors import StorageAway
@@ -103,6 +104,7 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (Misdirected, 421, "This server does not go by that name"),
     (DatabaseUnavailable, 503, "The database cannot be used"),
     (StorageAway, 503, "The object store cannot be used"),
+    (ClickHouseAway, 503, "The ClickHouse server cannot be used"),
     (DiskFull, 503, "There is no space left"),
     (SchemaMismatch, 503, "The database has another schema"),
     (SecretsUnavailable, 503, "Stored secrets cannot be used"),

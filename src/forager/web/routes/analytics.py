@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
+from forager.analytics.clickhouse import ClickHouseAway
 from forager.api.analysis import analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.web.asking import asked, remembered
@@ -22,7 +23,7 @@ async def show(visit: Operates) -> Page:
     trouble = None
     try:
         found = (await remembered(visit, lambda: _found(visit, form))).answer
-    except (InvalidInput, NotFound, NotAllowed) as error:
+    except (InvalidInput, NotFound, NotAllowed, ClickHouseAway) as error:
         trouble = error
     return Page(
         "analytics.html",
