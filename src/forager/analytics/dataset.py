@@ -112,5 +112,33 @@ EXTRACTIONS = Dataset(
         "problems": Kind.INT,
     },
 )
+PROXIES = Dataset(
+    "proxies",
+    _KEY
+    | {
+        "address": Kind.TEXT,
+        "region": Kind.TEXT,
+        # a price may have more digits than money has
+        "cost_amount": Kind.FLOAT,
+        "cost_unit": Kind.TEXT,
+        "cost_currency": Kind.TEXT,
+        "created_at": Kind.TIME,
+    },
+    has_versions=True,
+    key=("id",),
+)
+PROXY_USAGE = Dataset(
+    "proxy_usage",
+    # a row of a day is written only on that day
+    _KEY
+    | {
+        "domain": Kind.TEXT,
+        "proxy_id": Kind.INT,
+        "requests": Kind.INT,
+        "bytes": Kind.INT,
+    },
+    has_versions=True,
+    key=("id",),
+)
 
-DATASETS = (PRODUCTS, PRICE_HISTORY, PAGES, EXTRACTIONS)
+DATASETS = (PRODUCTS, PRICE_HISTORY, PAGES, EXTRACTIONS, PROXIES, PROXY_USAGE)

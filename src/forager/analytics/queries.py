@@ -51,23 +51,80 @@ PRICE_CHANGES = Query(
     """,
 )
 
+# Money comes from what went through each proxy, which is more than pages: robots.txt, images and
+# whatever was redirected too. A month's price is owed from the day the proxy was added, or the
+# first day, to the day it was last used, and is shared by bytes; without bytes, by requests.
 CRAWL_COST = Query(
     "crawl-cost",
-    "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time.",
+    "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time, money.",
     """
-    SELECT coalesce(domain, '') AS domain,
-           coalesce(proxy, 'direct') AS proxy,
-           sum(if(job_id IS NULL, 1, assumeNotNull(attempt))) AS requests,
-           countIf(outcome NOT IN ('ok', 'unchanged', 'fetched', 'duplicate', 'excluded'))
-               + sum(if(job_id IS NULL, 0, assumeNotNull(attempt) - 1)) AS failures,
-           round(failures / requests * 100, 2) AS failed_percent,
-           sum(coalesce(size, 0)) AS bytes,
-           round(sum(coalesce(duration_ms, 0)) / 1000, 1) AS seconds,
-           round(avg(duration_ms)) AS mean_ms,
-           uniqExact(task_id) AS tasks,
-           countIf(job_id IS NOT NULL) AS site_pages
-      FROM {pages}
-     WHERE at >= now() - INTERVAL {days} DAY AND outcome NOT IN ('rested', 'withdrawn', 'lost')
+    WITH counted AS (
+        SELECT coalesce(domain, '') AS domain,
+               coalesce(proxy, 'direct') AS proxy,
+               sum(if(job_id IS NULL, 1, assumeNotNull(attempt))) AS requests,
+               countIf(outcome NOT IN ('ok', 'unchanged', 'fetched', 'duplicate', 'excluded'))
+                   + sum(if(job_id IS NULL, 0, assumeNotNull(attempt) - 1)) AS failures,
+               sum(coalesce(size, 0)) AS bytes,
+               sum(coalesce(duration_ms, 0)) AS ms,
+               countIf(duration_ms IS NOT NULL) AS timed,
+               uniqExact(task_id) AS tasks,
+               countIf(job_id IS NOT NULL) AS site_pages
+          FROM {pages}
+         WHERE at >= now() - INTERVAL {days} DAY AND outcome NOT IN ('rested', 'withdrawn', 'lost')
+         GROUP BY domain, proxy
+    ), used AS (
+        SELECT assumeNotNull(proxy_id) AS proxy_id, coalesce(domain, '') AS domain,
+               sum(coalesce(requests, 0)) AS requests, sum(coalesce(bytes, 0)) AS bytes,
+               max(toDate(at, 'UTC')) AS day
+          FROM {proxy_usage}
+         WHERE toDate(at, 'UTC') > toDate(now(), 'UTC') - {days}
+         GROUP BY proxy_id, domain
+    ), shares AS (
+        SELECT proxy_id, domain, requests, bytes,
+               sum(bytes) OVER proxies AS all_bytes,
+               sum(requests) OVER proxies AS all_requests,
+               max(day) OVER proxies AS last_day
+          FROM used
+        WINDOW proxies AS (PARTITION BY proxy_id)
+    ), priced AS (
+        SELECT s.domain AS domain, coalesce(p.address, '') AS proxy, p.cost_currency AS currency,
+               coalesce(p.cost_unit, '') AS unit, coalesce(p.cost_amount, 0) AS amount,
+               s.requests AS requests, s.bytes AS bytes,
+               if(s.all_bytes > 0, s.bytes / s.all_bytes, s.requests / s.all_requests) AS part,
+               greatest(toDate(coalesce(p.created_at, p.at), 'UTC'),
+                        toDate(now(), 'UTC') - {days} + 1) AS first_day,
+               toUInt32(greatest(0, s.last_day - first_day + 1)) AS owed_days,
+               arraySum(n -> 1 / toDayOfMonth(toLastDayOfMonth(first_day + n)), range(owed_days))
+                   AS months
+          FROM shares AS s
+          JOIN {proxies} AS p ON p.id = s.proxy_id
+    ), billed AS (
+        SELECT domain, proxy, currency,
+               multiIf(unit = 'request', amount * requests,
+                       unit = 'GB', amount * bytes / 1000000000,
+                       unit = 'month', amount * months * part,
+                       NULL) AS cost
+          FROM priced
+    ), together AS (
+        SELECT domain, proxy, requests, failures, bytes, ms, timed, tasks, site_pages,
+               CAST(NULL AS Nullable(Float64)) AS cost, CAST(NULL AS Nullable(String)) AS currency
+          FROM counted
+         UNION ALL
+        SELECT domain, proxy, 0, 0, 0, 0, 0, 0, 0, cost, currency
+          FROM billed
+    )
+    SELECT domain, proxy,
+           sum(together.requests) AS requests,
+           sum(together.failures) AS failures,
+           if(requests > 0, round(failures / requests * 100, 2), 0) AS failed_percent,
+           sum(together.bytes) AS bytes,
+           round(sum(ms) / 1000, 1) AS seconds,
+           if(sum(timed) > 0, round(sum(ms) / sum(timed)), NULL) AS mean_ms,
+           sum(together.tasks) AS tasks,
+           sum(together.site_pages) AS site_pages,
+           round(sum(together.cost), 4) AS cost,
+           max(together.currency) AS currency
+      FROM together
      GROUP BY domain, proxy
      ORDER BY requests DESC, domain, proxy
      LIMIT {rows}

@@ -60,11 +60,34 @@ _EXTRACTIONS: LiteralString = """
      ORDER BY t.created_at, t.id
      LIMIT %(limit)s
 """
+_PROXIES: LiteralString = """
+    SELECT t.id, (extract(epoch FROM t.updated_at) * 1000000)::bigint,
+           t.proxy_protocol || '://' || t.proxy_url || ':' || t.proxy_port, t.region,
+           t.cost_amount::float8, t.cost_unit, t.cost_currency,
+           (extract(epoch FROM t.created_at) * 1000000)::bigint
+      FROM proxies t
+     WHERE (t.updated_at, t.id) > (%(at)s, %(id)s) AND t.updated_at < %(before)s
+     ORDER BY t.updated_at, t.id
+     LIMIT %(limit)s
+"""
+# What changed lately is of a late day; without that there would have to be an index of a time
+# that moves every few seconds.
+_PROXY_USAGE: LiteralString = """
+    SELECT t.id, (extract(epoch FROM t.updated_at) * 1000000)::bigint, t.domain_name, t.proxy_id,
+           t.requests, t.bytes
+      FROM proxy_usage t
+     WHERE (t.updated_at, t.id) > (%(at)s, %(id)s) AND t.updated_at < %(before)s
+       AND t.day >= (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - 1
+     ORDER BY t.updated_at, t.id
+     LIMIT %(limit)s
+"""
 _ROWS: dict[str, LiteralString] = {
     "products": _PRODUCTS,
     "price_history": _PRICE_HISTORY,
     "pages": _PAGES,
     "extractions": _EXTRACTIONS,
+    "proxies": _PROXIES,
+    "proxy_usage": _PROXY_USAGE,
 }
 
 
