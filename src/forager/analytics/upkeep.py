@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from forager.analytics import archive_store as store
-from forager.analytics.archiving import BATCH, archive_range, prepare_archiving
+from forager.analytics.archiving import BATCH, archive_folder, archive_range, prepare_archiving
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_up
 from forager.errors import ForagerError
@@ -53,7 +53,10 @@ class ArchivingUpkeep:
             archived += await self._archive(last)
             self._after = last
         if archived:
-            log.info("products not seen for long were archived", products=archived)
+            folder = archive_folder(self._settings)
+            log.info(
+                "products not seen for long were archived", products=archived, folder=str(folder)
+            )
         return archived
 
     async def _archive(self, last: int) -> int:
