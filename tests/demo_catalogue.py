@@ -26,7 +26,8 @@ from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
 from forager.extract.product.record import Availability, Evidence, Product
 from forager.fetch.domains import DomainChanges, Domains
-from forager.fetch.proxies import Proxies, parse_address
+from forager.fetch.proxies import Proxies, ProxyChanges, parse_address
+from forager.fetch.proxy_cost import parse_cost
 from forager.fetch.robots_cache import CachedRobots
 from forager.fetch.robots_store import upsert_robots
 from forager.parsers.registry import load_parsers
@@ -123,6 +124,7 @@ async def fill_catalogue(database: Database, settings: Settings) -> dict[str, st
         "domains": "/domains",
         "domain": f"/domains/{LAMPS}",
         "proxies": "/proxies",
+        "proxy": "/proxies/1",
         "parsers": "/parsers",
         "webhooks": "/webhooks",
         "webhook": f"/webhooks/{webhook_id}",
@@ -354,9 +356,14 @@ async def _network(database: Database, settings: Settings) -> None:
     domains = Domains(database)
     await domains.set(LAMPS, DomainChanges(delay=2.0, concurrency=2, currency="EUR",
                                            every=timedelta(hours=12)))  # fmt: skip
+    await domains.set(CHAIRS, DomainChanges(region="eu"))
     proxies = Proxies(database, Vault(settings))
-    for number in (1, 2, 3, 4):
-        await proxies.add(parse_address(f"http://forager:demo@proxy{number}.example.net:3128"))
+    for number, price, region in ((1, "3.50/GB", "eu"), (2, "0.0004/request", None),
+                                  (3, "25/month", "us"), (4, None, None)):  # fmt: skip
+        address = parse_address(f"http://forager:demo@proxy{number}.example.net:3128")
+        cost = None if price is None else parse_cost(price)
+        added = await proxies.add(address)
+        await proxies.set(added.id, ProxyChanges(region=region, cost=cost))
     async with database.transaction() as connection:
         await connection.execute(
             """
@@ -382,6 +389,17 @@ async def _network(database: Database, settings: Settings) -> None:
              WHERE id = (SELECT max(id) FROM proxies)
             """
         )
+        await connection.execute(
+            """
+            INSERT INTO proxy_usage (day, domain_name, proxy_id, requests, bytes)
+            SELECT current_date - back, domain, p.id, 40 + 13 * p.id + back,
+                   (40 + 13 * p.id + back) * 61000 * length(domain)
+              FROM proxies p, unnest(%s::text[]) AS domain, generate_series(0, 20) AS back
+             WHERE p.region IS DISTINCT FROM 'us'
+            """,
+            ([LAMPS, CHAIRS],),
+        )
+        await connection.execute("UPDATE proxies SET created_at = now() - interval '60 days'")
 
 
 async def _parsers(database: Database, settings: Settings) -> None:

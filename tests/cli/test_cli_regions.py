@@ -1,0 +1,64 @@
+"""Workers of a region, through real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli_command import FORAGER, forager
+
+from forager.db.database import Database
+from forager.fetch.domains import DomainChanges, Domains
+from forager.jobs.report import list_workers
+from servers.site import Site, html
+
+LIMIT = 60.0
+
+
+@pytest.fixture(autouse=True)
+def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "error")
+    monkeypatch.chdir(tmp_path)
+
+
+@contextmanager
+def working(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([FORAGER, "worker", *arguments], stdin=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(LIMIT)
+
+
+def test_a_region_has_a_short_name() -> None:
+    refused = forager("worker", "--region", "The EU")
+    assert refused.code != 0
+    assert "--region" in refused.err
+
+
+async def test_a_worker_says_where_it_is(database: Database) -> None:
+    with working("--region", "eu", "--no-tasks"):
+        async with asyncio.timeout(LIMIT):
+            while not (found := await list_workers(database)):
+                await asyncio.sleep(0.05)
+        assert [worker.region for worker in found] == ["eu"]
+        listed = await asyncio.to_thread(forager, "jobs", "workers", "--json")
+        assert [worker["region"] for worker in listed.json["items"]] == ["eu"]
+
+
+async def test_a_crawl_in_the_foreground_says_whose_it_is(database: Database) -> None:
+    site = Site({"/": html("Tied")})
+    with site.served():
+        await Domains(database).add(site.url, DomainChanges(region="eu"))
+        with working("--region", "eu", "--no-tasks"):
+            # here it is watched, and there it is done
+            done = await asyncio.to_thread(forager, "crawl", site.url, "--allow-private")
+    assert done.code == 0, done.err
+    assert "tied to the region eu" in done.err
+    assert "completed" in done.out
