@@ -247,7 +247,8 @@ class Settings(BaseSettings):
         default=90.0,
         gt=0,
         le=36500,
-        description="Attempts, errors, extractions and events of tasks older than this go.",
+        description="Attempts, errors, extractions and events of tasks, and counts of what went"
+        " through proxies, older than this go.",
     )
 
     # --- dispatch --------------------------------------------------------------------------
