@@ -57,13 +57,24 @@ def add(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
     ] = False,
+    region: Region = None,
+    cost: Cost = None,
+    currency: Currency = None,
     as_json: AsJson = False,
 ) -> None:
     """Add proxies. Passwords are stored encrypted; a known proxy gets the new password."""
     given = [*_given(addresses or []), *(_lines(file) if file is not None else [])]
     if not given:
         raise InvalidInput("no proxy was given", hint="Give an address, or --file.")
-    added, failures = with_proxies(context, lambda proxies: _add(proxies, given, allow_private))
+    changes = changes_of(region, cost, currency)
+
+    async def add_all(proxies: Proxies) -> tuple[list[dict[str, Any]], list[ForagerError]]:
+        added, failures = await _add(proxies, given, allow_private)
+        for proxy in added if changes.named() else ():
+            await proxies.set(proxy["id"], changes)
+        return added, failures
+
+    added, failures = with_proxies(context, add_all)
     if as_json:
         show_json({"added": added, "failed": len(failures)})
     else:
@@ -130,6 +141,8 @@ def set_(
 ) -> None:
     """Say whose workers go through proxies, and what those cost."""
     changes = changes_of(region, cost, currency)
+    if not changes.named():
+        raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
 
     async def set_all(proxies: Proxies) -> list[ProxyRecord]:
         return [await proxies.set(proxy_id, changes) for proxy_id in ids]

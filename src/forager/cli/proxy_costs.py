@@ -49,8 +49,6 @@ def changes_of(region: str | None, cost: str | None, currency: str | None) -> Pr
 
     if currency is not None and cost in (None, DEFAULT):
         raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
-    if region is None and cost is None:
-        raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
     given: dict[str, Any] = {}
     if region is not None:
         given["region"] = None if region == DEFAULT else region

@@ -25,6 +25,8 @@ ALTER TABLE proxies ADD COLUMN region text,
     ADD CONSTRAINT proxies_region_check CHECK (region ~ '^[a-z0-9-]{1,32}$');
 ALTER TABLE workers ADD COLUMN region text;
 ALTER TABLE crawl_jobs ADD COLUMN host text, ADD COLUMN region text;
+UPDATE crawl_jobs SET host = substring(payload #>> '{urls,0}' FROM '^[a-z]+://([^/?#]+)')
+ WHERE kind = 'crawl' AND status NOT IN ('completed', 'cancelled');
 """
 NO_REGIONS = """
 ALTER TABLE crawl_jobs DROP COLUMN region, DROP COLUMN host;
