@@ -20,7 +20,7 @@ from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.gtin import gtin_of
 from forager.extract.text import collapse, storable
 from forager.index.choice import View, choose
-from forager.index.engine import Engine
+from forager.index.engine import Engine, note_of
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import PRODUCTS
 from forager.index.mapping import WINDOW
@@ -93,8 +93,8 @@ async def _by_engine(look: _Look, engine: Engine | None) -> tuple[list[Ranked], 
             ranked, capped = await look.among(choice.view)
             SEARCHES.add(PRODUCTS, "opensearch")
             return ranked, capped, None
-        except EngineUnavailable:
-            trouble = choice.view.engine.trouble
+        except EngineUnavailable as error:
+            trouble = note_of(error)
     ranked, capped = await look.rank()
     SEARCHES.add(PRODUCTS, "postgres" if trouble is None else "fallback")
     return ranked, capped, trouble

@@ -34,10 +34,10 @@ class EngineClient:
         parsed = _checked(url)
         self._base = parsed.with_user(None).with_password(None)
         self._session: aiohttp.ClientSession | None = None
-        self._auth = (
-            aiohttp.BasicAuth(parsed.user, parsed.password or "", encoding="utf-8")
+        self._headers = (
+            {"authorization": aiohttp.encode_basic_auth(parsed.user, parsed.password or "")}
             if parsed.user
-            else None
+            else {}
         )
 
     @property
@@ -82,7 +82,7 @@ class EngineClient:
     def _opened(self) -> aiohttp.ClientSession:
         # made at the first call: an engine that nobody asks costs nothing
         if self._session is None:
-            self._session = aiohttp.ClientSession(auth=self._auth)
+            self._session = aiohttp.ClientSession(headers=self._headers)
         return self._session
 
     # --- indexes -------------------------------------------------------------------------------

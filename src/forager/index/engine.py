@@ -65,8 +65,13 @@ class Engine:
 
     def _fail(self, error: EngineUnavailable) -> None:
         self._patience.note(error)
-        self._note = GONE if isinstance(error, IndexMissing) else AWAY
+        self._note = note_of(error)
         self._rests_until = time.monotonic() + REST
+
+
+def note_of(error: EngineUnavailable) -> str:
+    """What to say to whoever gets PostgreSQL's answer because of it."""
+    return GONE if isinstance(error, IndexMissing) else AWAY
 
 
 def _question(

@@ -19,7 +19,7 @@ from forager.documents.search.store import Ranked, SearchedGeneration
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.choice import View, choose
-from forager.index.engine import Engine
+from forager.index.engine import Engine, note_of
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES
@@ -68,8 +68,8 @@ async def _by_engine(
             page = await _looked(connection, request, query, start, choice.view)
             SEARCHES.add(SECTIONS, "opensearch")
             return page
-        except EngineUnavailable:
-            trouble = choice.view.engine.trouble
+        except EngineUnavailable as error:
+            trouble = note_of(error)
     page = await _looked(connection, request, query, start, None)
     SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
     notes = [note for note in (page.note, trouble) if note]

@@ -1,0 +1,94 @@
+"""A search engine with indexes of its own for one test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from pydantic import SecretStr
+
+from forager.catalog.indexing import INDEXED_PRODUCTS
+from forager.db.database import Database
+from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.index.client import EngineClient
+from forager.index.engine import Engine
+from forager.index.feeder import Feeder
+from forager.index.kind import Kind
+from forager.index.reindex import Reindexed, Reindexer
+from forager.settings import Search, Settings
+from services.servers.opensearch import OpenSearch
+
+KINDS = (INDEXED_SECTIONS, INDEXED_PRODUCTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The indexes of one database."""
+
+    database: Database
+    client: EngineClient
+    prefix: str
+    url: str
+
+    @property
+    def feeder(self) -> Feeder:
+        return Feeder(self.database, self.client, self.prefix, KINDS)
+
+    @property
+    def engine(self) -> Engine:
+        """One that has met no trouble yet."""
+        return Engine(self.client)
+
+    async def feed(self) -> None:
+        feeder = self.feeder
+        while await feeder.run_once():
+            pass
+
+    async def reindex(self, kind: Kind) -> Reindexed:
+        return await Reindexer(self.database, self.client, self.prefix, grace=0).run(kind)
+
+    async def entries(self, kind: str = "sections") -> int:
+        """How many there are in the index that is in use."""
+        answer = await self.client.ask("GET", f"{self.prefix}-{kind}/_count")
+        return int(answer["count"])
+
+    async def indexes(self) -> list[str]:
+        answer = await self.client.ask("GET", f"{self.prefix}-*/_settings")
+        return sorted(answer)
+
+    async def untold(self) -> int:
+        return int((await self.row("SELECT count(*) FROM index_outbox"))[0])
+
+    async def row(self, statement: Any, *values: object) -> tuple[Any, ...]:
+        async with self.database.connection() as connection:
+            cursor = await connection.execute(statement, values)
+            row = await cursor.fetchone()
+        assert row is not None
+        return row
+
+    def settings(self, settings: Settings) -> Settings:
+        """The same settings with this engine switched on."""
+        update = {
+            "search": Search.OPENSEARCH,
+            "opensearch_url": SecretStr(self.url),
+            "opensearch_prefix": self.prefix,
+        }
+        return settings.model_copy(update=update)
+
+
+@asynccontextmanager
+async def searched(
+    opensearch: OpenSearch, database: Database, *complete: Kind
+) -> AsyncIterator[Searched]:
+    """Indexes of these kinds that are complete: whatever comes is told to them."""
+    prefix = f"t{uuid4().hex[:16]}"
+    async with EngineClient(opensearch.url) as client:
+        index = Searched(database, client, prefix, opensearch.url)
+        for kind in complete:
+            await index.reindex(kind)
+        yield index
+        await client.ask("DELETE", f"{prefix}-*")
+        await client.ask("DELETE", f"_index_template/{prefix}-*")

@@ -1,0 +1,609 @@
+"""The search engine as PostgreSQL's shadow: told of everything, trusted with nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from catalog.product_shop import Shop, lamp
+from forager.catalog.filters import Filters
+from forager.catalog.indexing import INDEXED_PRODUCTS
+from forager.catalog.search import search_products
+from forager.db.database import Database
+from forager.documents import publication
+from forager.documents.search import SearchPage, SearchRequest, candidates, search
+from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.documents.upkeep import DocumentUpkeep
+from forager.index import choice, engine, feeder, reindex
+from forager.index.bulk import Action, payload_of, send
+from forager.index.client import EngineClient
+from forager.index.engine import Engine
+from forager.index.store import indexes
+from forager.index.upkeep import IndexUpkeep
+from forager.logs import configure_logs
+from forager.settings import Settings
+from search_corpus import Corpus, Page
+from services.search_index import Searched, searched
+from services.servers.opensearch import OpenSearch
+from services.tcp_relay import Relay
+
+LIMIT = 120.0
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    return Corpus(database)
+
+
+@pytest.fixture
+async def index(opensearch: OpenSearch, database: Database) -> AsyncIterator[Searched]:
+    async with searched(opensearch, database, INDEXED_SECTIONS) as index:
+        yield index
+
+
+@pytest.fixture
+async def empty(opensearch: OpenSearch, database: Database) -> AsyncIterator[Searched]:
+    """An engine that nobody has switched on yet."""
+    async with searched(opensearch, database) as index:
+        yield index
+
+
+async def look(index: Searched, words: str, **more: Any) -> SearchPage:
+    return await search(index.database, SearchRequest(query=words, **more), index.engine)
+
+
+def headings(page: SearchPage) -> list[str]:
+    return sorted(hit.heading for hit in page.hits)
+
+
+def pages(first: int, last: int, sections: int = 4) -> dict[str, Page]:
+    return {
+        f"/{number}": Page(
+            [(f"part {part} of {number}", f"needle {number} {part}") for part in range(sections)]
+        )
+        for number in range(first, last)
+    }
+
+
+@asynccontextmanager
+async def killed(opensearch: OpenSearch) -> AsyncIterator[None]:
+    """Without the engine; others need it afterwards."""
+    await asyncio.to_thread(opensearch.kill)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(opensearch.start)
+
+
+async def until_told(index: Searched) -> None:
+    async with asyncio.timeout(LIMIT):
+        while await index.untold():
+            await asyncio.sleep(0.05)
+
+
+# --- what is told ------------------------------------------------------------------------------
+
+
+async def test_sections_are_told_and_deleted_sections_are_forgotten(
+    index: Searched, corpus: Corpus
+) -> None:
+    await corpus.publish("a.example", pages(0, 3))
+    await corpus.publish("a.example", pages(1, 4))
+    assert await index.untold() == 4  # a page that was there before is not told again
+    await index.feed()
+    assert await index.untold() == 0
+    assert await index.entries() == 16
+    async with index.database.connection() as connection:
+        await connection.execute("UPDATE sources SET keep_generations = 1")
+    await DocumentUpkeep(index.database, reader_grace=0).run_once()
+    await index.feed()
+    await index.client.refresh(f"{index.prefix}-sections")
+    assert await index.entries() == 12
+    assert headings(await look(index, "needle", path="/0")) == []
+    assert len((await look(index, "needle", limit=100)).hits) == 12
+
+
+async def test_products_are_told_whatever_changes_them(
+    opensearch: OpenSearch, database: Database, settings: Settings
+) -> None:
+    async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
+        shop = await Shop(database, settings).open()
+        written = await shop.stock({"a": lamp("10"), "b": lamp("20", name="Copper lamp")})
+        await index.feed()
+
+        async def found(words: str = "lamp", **filters: Any) -> list[int]:
+            page = await search_products(database, words, Filters(**filters), engine=index.engine)
+            assert page.note is None
+            return sorted(product.id for product in page.items)
+
+        a, b = (each.product_id for each in written)
+        assert await found() == [a, b]
+        assert await found(min_price=Decimal(15)) == [b]
+        assert await found(category="lighting", brand="lumen & sons", sku="bl-100") == [a, b]
+        assert await found(category="lamps") == []
+        await shop.visit("a", lamp("17"))
+        assert await index.untold() == 1
+        assert await found(min_price=Decimal(15)) == [a, b]  # as PostgreSQL has it
+        await index.feed()
+        assert await found(min_price=Decimal(15)) == [a, b]
+        await shop.visit("a", lamp("17"))
+        assert await index.untold() == 0  # nothing has changed
+        other = await Shop(database, settings, host="other.example").open()
+        await shop.write(
+            replace(await shop.page("b", lamp("20", name="Copper lamp")), domain_id=other.domain_id)
+        )
+        await index.feed()
+        assert await found(domain="other.example") == [b]
+        stored = await index.client.ask("GET", f"{index.prefix}-products/_doc/{a}")
+        assert stored["_source"] == {
+            "product_id": a,
+            "product_name": "Brass Desk Lamp",
+            "description": "A heavy lamp of brass for reading at night.",
+            "brand": "Lumen & Sons",
+            "category": "Home > Lighting > Desk lamps",
+            "domain_name": "shop.example",
+            **{name: stored["_source"][name] for name in ("created_at", "updated_at")},
+            "domain_id": shop.domain_id,
+            "price": 17.0,
+            "currency": "EUR",
+            "availability": "in_stock",
+            "rating": 4.5,
+        }
+
+
+async def test_the_mapping_is_the_one_of_the_template(index: Searched) -> None:
+    await index.reindex(INDEXED_PRODUCTS)
+    answer = await index.client.ask("GET", f"{index.prefix}-products/_mapping")
+    [found] = answer.values()
+    properties = found["mappings"]["properties"]
+    assert {name: properties[name]["type"] for name in SEED} == SEED
+    assert found["mappings"]["dynamic"] == "strict"
+
+
+SEED = {
+    "product_id": "long",
+    "product_name": "text",
+    "description": "text",
+    "brand": "keyword",
+    "category": "keyword",
+    "domain_name": "keyword",
+    "created_at": "date",
+}
+
+
+async def test_an_old_message_cannot_overwrite(
+    opensearch: OpenSearch, database: Database, settings: Settings
+) -> None:
+    async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
+        shop = await Shop(database, settings).open()
+        written = await shop.visit("a", lamp("10", name="Old lamp"))
+        [old] = [await index.row("SELECT id FROM index_outbox")]
+        async with database.connection() as connection:
+            rows = await INDEXED_PRODUCTS.select(connection, [written.product_id or 0])
+        stale = Action.write(INDEXED_PRODUCTS.entry(rows[0]), old[0])
+        await shop.visit("a", lamp("10", name="New lamp"))
+        await index.feed()
+        name = f"{index.prefix}-products"
+        told = await send(index.client, name, [stale], payload_of([stale]))
+        assert told.counts == {"known": 1}
+        gone = Action(stale.id, stale.ref_id, old[0])
+        assert (await send(index.client, name, [gone], payload_of([gone]))).counts == {"known": 1}
+        stored = await index.client.ask("GET", f"{name}/_doc/{stale.id}")
+        assert stored["_source"]["product_name"] == "New lamp"
+        # nor does it bring back what was deleted
+        async with database.transaction() as connection:
+            await connection.execute("DELETE FROM products")
+            await connection.execute(
+                "INSERT INTO index_outbox (kind, ref_id) VALUES ('products', %s)", (stale.ref_id,)
+            )
+        await index.feed()
+        assert (await send(index.client, name, [stale], payload_of([stale]))).counts == {"known": 1}
+
+
+async def test_an_entry_that_is_refused_is_found_all_the_same(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await corpus.publish("a.example", pages(0, 2, sections=1))
+    broken = replace(
+        INDEXED_SECTIONS,
+        entry=lambda row: replace(
+            INDEXED_SECTIONS.entry(row), body=b'{"unheard_of": 1}' if row.path == "/0" else b"{}"
+        ),
+    )
+    one = feeder.Feeder(index.database, index.client, index.prefix, [broken])
+    assert await one.run_once() == 2
+    assert await one.run_once() == 0
+    assert await index.row("SELECT attempts, last_error ~ 'strict' FROM index_outbox") == (1, True)
+    assert headings(await look(index, "needle 0")) == ["part 0 of 0"]
+
+
+# --- what readers see --------------------------------------------------------------------------
+
+
+async def test_publishing_and_rolling_back_are_seen_at_once(
+    index: Searched, corpus: Corpus
+) -> None:
+    for name in ("first", "second"):
+        content = {"/a": [(name, "needle")], "/same": [("same", "needle")]}
+        await corpus.publish("a.example", content)
+        assert headings(await look(index, "needle")) == sorted([name, "same"])
+    await index.feed()
+    assert headings(await look(index, "needle")) == ["same", "second"]
+    await publication.roll_back(index.database, "a.example")
+    assert headings(await look(index, "needle")) == ["first", "same"]
+    await publication.publish(index.database, "a.example", 2)
+    assert headings(await look(index, "needle")) == ["same", "second"]
+
+
+async def test_more_is_asked_for_until_enough_can_be_seen(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for round_ in range(4):
+        crowd = {f"/{n}": [(f"old {n}", "needle " * (9 - round_))] for n in range(10)}
+        await corpus.publish("a.example", crowd)
+    await corpus.publish("a.example", {f"/{n}": [(f"new {n}", "a needle")] for n in range(10)})
+    await index.feed()
+    monkeypatch.setattr("forager.documents.search.ranking.WINDOWS", (5, 20, 100))
+    page = await look(index, "needle", limit=20)
+    assert headings(page) == [f"new {n}" for n in range(10)]
+    assert not page.capped
+    monkeypatch.setattr("forager.documents.search.ranking.WINDOWS", (5, 42))
+    page = await look(index, "needle", limit=20)
+    assert page.capped
+    assert candidates.WINDOWS[-1] <= 10_000
+
+
+async def test_a_search_goes_on_though_the_engine_has_gone(
+    index: Searched, corpus: Corpus, opensearch: OpenSearch
+) -> None:
+    await corpus.publish("a.example", pages(0, 5))
+    await index.feed()
+    everything = [hit.url for hit in (await look(index, "needle", limit=100)).hits]
+    first = await look(index, "needle", limit=7)
+    dead = Engine(EngineClient("http://127.0.0.1:1"))
+    request = SearchRequest(query="needle", limit=100, cursor=first.next_cursor)
+    rest = await search(index.database, request, dead)
+    assert [hit.url for hit in (*first.hits, *rest.hits)] == everything
+    await dead._client.__aexit__()
+
+
+# --- an engine that is away --------------------------------------------------------------------
+
+
+async def test_postgresql_answers_and_says_so_while_the_engine_is_down(
+    index: Searched,
+    corpus: Corpus,
+    opensearch: OpenSearch,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    await index.feed()
+    monkeypatch.setattr(engine, "REST", 0.0)
+    configure_logs("warning")
+    used = index.engine
+    request = SearchRequest(query="needle", limit=100)
+    async with killed(opensearch):
+        found = [await search(index.database, request, used) for _ in range(3)]
+    assert [(len(page.hits), page.note) for page in found] == [(8, engine.AWAY)] * 3
+    said = capfd.readouterr().err
+    assert said.count("the search engine does not answer, PostgreSQL does") == 1
+    async with asyncio.timeout(LIMIT):
+        while (await search(index.database, request, used)).note is not None:
+            await asyncio.sleep(0.1)
+
+
+async def test_an_engine_that_is_silent_is_not_waited_for_by_everybody(
+    index: Searched, corpus: Corpus, opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    monkeypatch.setattr(engine, "ANSWER_LIMIT", 0.2)
+    monkeypatch.setattr(engine, "REST", 3600.0)
+    async with Relay(opensearch.port, silent=True) as relay, EngineClient(relay.endpoint) as client:
+        used = Engine(client)
+        for _ in range(2):
+            page = await search(index.database, SearchRequest(query="needle"), used)
+            assert (len(page.hits), page.note) == (8, engine.AWAY)
+        assert used.trouble == engine.AWAY
+
+
+async def test_nothing_is_lost_when_the_engine_is_killed_while_it_is_fed(
+    index: Searched, corpus: Corpus, opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeder, "PER_CLAIM", 20)
+    monkeypatch.setattr(feeder, "POLL_INTERVAL", 0.05)
+    await corpus.publish("a.example", pages(0, 400))
+    feeding = asyncio.create_task(index.feeder.run())
+    async with asyncio.timeout(LIMIT):
+        while not 0 < await index.untold() < 380:
+            await asyncio.sleep(0.01)
+    async with killed(opensearch):
+        left = await index.untold()
+        await corpus.publish("b.example", pages(0, 100))
+        assert await index.untold() == left + 100
+    # messages of a claim that was cut off come back when they are given back, or with the lease
+    await until_told(index)
+    feeding.cancel()
+    with suppress(asyncio.CancelledError):
+        await feeding
+    assert await index.entries() == 2000
+    assert len((await look(index, "needle 399")).hits) == 4
+
+
+async def test_two_feeders_and_many_writers_agree(
+    opensearch: OpenSearch, database: Database, settings: Settings
+) -> None:
+    async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
+        shop = await Shop(database, settings).open()
+        await shop.stock({f"p{n}": lamp("10") for n in range(30)})
+        feeding = [asyncio.create_task(_feed_on(index)) for _ in range(2)]
+        for price in range(11, 31):
+            await shop.stock({f"p{n}": lamp(str(price)) for n in range(30)})
+        await until_told(index)
+        for task in feeding:
+            task.cancel()
+        await asyncio.gather(*feeding, return_exceptions=True)
+        answer = await index.client.ask(
+            "POST", f"{index.prefix}-products/_search", {"size": 100, "_source": ["price"]}
+        )
+        prices = [hit["_source"]["price"] for hit in answer["hits"]["hits"]]
+        assert prices == [30.0] * 30
+
+
+async def _feed_on(index: Searched) -> None:
+    one = index.feeder
+    while True:
+        await one.run_once()
+        await asyncio.sleep(0)
+
+
+# --- completeness ------------------------------------------------------------------------------
+
+
+async def test_a_store_that_is_full_needs_an_index_first(
+    empty: Searched, corpus: Corpus, database: Database
+) -> None:
+    await corpus.publish("a.example", pages(0, 3))
+    page = await look(empty, "needle", limit=100)
+    assert (len(page.hits), page.note) == (12, choice.NOT_COMPLETE)
+    assert await empty.untold() == 0  # nothing is told where nobody listens
+    done = await empty.reindex(INDEXED_SECTIONS)
+    assert (done.rows, done.resumed) == (3, False)
+    page = await look(empty, "needle", limit=100)
+    assert (len(page.hits), page.note) == (12, None)
+    assert await empty.entries() == 12
+
+
+async def test_what_was_switched_off_must_be_made_anew(index: Searched, corpus: Corpus) -> None:
+    await corpus.publish("a.example", pages(0, 3))
+    assert await index.untold() == 3
+    assert await IndexUpkeep(index.database).run_once() == 0  # others may have it switched on
+    assert await IndexUpkeep(index.database, unfed_for=0).run_once() == 3
+    assert await index.untold() == 0
+    assert (await look(index, "needle")).note == choice.NOT_COMPLETE
+    await corpus.publish("a.example", pages(0, 4))
+    assert await index.untold() == 0
+
+
+async def test_an_index_of_another_layout_is_not_asked(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    for module in (choice, feeder, reindex):
+        monkeypatch.setattr(module, "LAYOUT", 2)
+    page = await look(index, "needle")
+    assert (len(page.hits), page.note) == (8, choice.OTHER_LAYOUT)
+    await index.feed()
+    assert await index.untold() == 2  # somebody else's
+    await index.reindex(INDEXED_SECTIONS)
+    assert (await look(index, "needle")).note is None
+    assert await index.untold() == 0
+
+
+async def test_an_index_that_the_engine_has_lost_is_noticed(
+    index: Searched, corpus: Corpus
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    await index.feed()
+    [name] = await index.indexes()
+    await index.client.delete(name)
+    page = await look(index, "needle")
+    assert (len(page.hits), page.note) == (8, engine.GONE)
+    # an empty one of the same name is another
+    await index.client.create(name)
+    await corpus.publish("a.example", pages(0, 3))
+    await index.feed()
+    assert (await look(index, "needle")).note == choice.NOT_COMPLETE
+    await index.reindex(INDEXED_SECTIONS)
+    assert len((await look(index, "needle", limit=100)).hits) == 12
+    assert await index.entries() == 12
+
+
+async def test_an_index_that_is_far_behind_is_not_asked(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "MAX_UNTOLD", 2)
+    await corpus.publish("a.example", pages(0, 3))
+    assert (await look(index, "needle")).note == choice.BEHIND
+    await index.feed()
+    assert (await look(index, "needle")).note is None
+
+
+# --- making it anew ----------------------------------------------------------------------------
+
+
+async def test_an_index_is_made_anew_while_it_is_written_and_searched(
+    index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reindex, "ROWS", 7)
+    await corpus.publish("a.example", pages(0, 60))
+    await index.feed()
+    [before] = await index.indexes()
+    anew = Reindexing(index)
+    anew_task = asyncio.create_task(anew.run())
+    looks = rounds = 0
+    while not anew_task.done():
+        rounds += 1
+        await corpus.publish("b.example", pages(0, rounds + 1, sections=1))
+        await index.feed()
+        page = await look(index, "needle", limit=100, source="b.example")
+        assert page.note is None
+        assert len(page.hits) == rounds + 1
+        looks += 1
+    done = await anew_task
+    assert looks
+    await index.feed()
+    assert done.index != before
+    assert await index.indexes() == [done.index]
+    answer = await index.client.ask("GET", f"_alias/{index.prefix}-sections")
+    assert list(answer) == [done.index]
+    sections = await index.row("SELECT count(*) FROM sections")
+    assert (await index.entries(),) == sections
+
+
+class Reindexing(reindex.Reindexer):
+    def __init__(self, index: Searched) -> None:
+        super().__init__(index.database, index.client, index.prefix, grace=1.0)
+
+    async def run(self, kind: Any = INDEXED_SECTIONS) -> reindex.Reindexed:
+        return await super().run(kind)
+
+
+async def test_a_writer_that_began_before_the_index_is_waited_for(
+    empty: Searched, corpus: Corpus
+) -> None:
+    await corpus.build("a.example", pages(0, 2))
+    async with empty.database.transaction() as connection:
+        await connection.execute("UPDATE sources SET updated_at = now()")
+        making = asyncio.create_task(empty.reindex(INDEXED_SECTIONS))
+        async with asyncio.timeout(LIMIT):
+            while await empty.row("SELECT count(*) FROM search_indexes") != (1,):
+                await asyncio.sleep(0.02)
+        async with empty.database.connection() as other:
+            own = await indexes.current_transaction(other)
+            assert not await indexes.all_have_ended(other, own)
+        assert not making.done()
+    assert (await making).rows == 2
+
+
+async def test_a_killed_reindex_goes_on_where_it_was(
+    empty: Searched, corpus: Corpus, settings: Settings, tmp_path: Path
+) -> None:
+    await corpus.publish("a.example", pages(0, 40))
+    for number in range(2):
+        child = await _reindex_process(empty, settings, slowly=True)
+        async with asyncio.timeout(LIMIT):
+            while await empty.row(FILLED_TO, 5 * number) != (True,):
+                assert child.returncode is None
+                await asyncio.sleep(0.02)
+        child.send_signal(signal.SIGKILL)
+        await child.wait()
+    assert (await look(empty, "needle")).note == choice.NOT_COMPLETE
+    child = await _reindex_process(empty, settings)
+    out, err = await asyncio.wait_for(child.communicate(), LIMIT)
+    assert child.returncode == 0, err
+    sections, products = json.loads(out)
+    assert sections["resumed"]
+    assert sections["rows"] < 40
+    assert products["rows"] == 0
+    assert await empty.entries() == 160
+    assert len(await empty.indexes()) == 2
+    assert (await look(empty, "needle")).note is None
+
+
+async def _reindex_process(
+    index: Searched, settings: Settings, *, slowly: bool = False
+) -> asyncio.subprocess.Process:
+    assert settings.database_url is not None
+    environment = os.environ | {
+        "FORAGER_DATABASE_URL": settings.database_url.get_secret_value(),
+        "FORAGER_SEARCH": "opensearch",
+        "FORAGER_OPENSEARCH_URL": index.url,
+        "FORAGER_OPENSEARCH_PREFIX": index.prefix,
+    }
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-c", SLOWLY if slowly else "from forager.cli.main import main; main()"),
+        *("search", "reindex", "--json"),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+FILLED_TO = "SELECT coalesce(max(filled_to), 0) > %s FROM search_indexes"
+SLOWLY = """
+from forager.index import reindex
+reindex.ROWS = 5
+import time
+from forager.index.writing import IndexWriter
+made = IndexWriter._made
+IndexWriter._made = lambda *a: (time.sleep(0.3), made(*a))[1]
+from forager.cli.main import main
+main()
+"""
+
+
+# --- from outside --------------------------------------------------------------------------------
+
+
+async def test_the_password_is_said_nowhere(
+    index: Searched, corpus: Corpus, opensearch: OpenSearch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await corpus.publish("a.example", pages(0, 1))
+    configure_logs("debug")
+    secret = "hunter2"
+    async with EngineClient(f"http://user:{secret}@127.0.0.1:1") as client:
+        page = await search(index.database, SearchRequest(query="needle"), Engine(client))
+    async with EngineClient(f"http://user:{secret}@127.0.0.1:{opensearch.port}") as client:
+        await client.ask("GET", "_cluster/health")
+        assert secret not in client.address
+    assert page.note == engine.AWAY
+    said = capfd.readouterr().err
+    assert "127.0.0.1:1" in said
+    assert secret not in repr((said, page))
+
+
+async def test_worker_and_commands_use_the_engine(
+    empty: Searched, corpus: Corpus, settings: Settings
+) -> None:
+    """Everything by settings alone: a reindex, a worker that feeds, a search that asks."""
+    await corpus.publish("a.example", pages(0, 3))
+    child = await _reindex_process(empty, settings)
+    assert await asyncio.wait_for(child.wait(), LIMIT) == 0
+    assert settings.database_url is not None
+    environment = os.environ | {
+        "FORAGER_DATABASE_URL": settings.database_url.get_secret_value(),
+        "FORAGER_SEARCH": "opensearch",
+        "FORAGER_OPENSEARCH_URL": empty.url,
+        "FORAGER_OPENSEARCH_PREFIX": empty.prefix,
+    }
+    forager = (sys.executable, "-c", "from forager.cli.main import main; main()")
+    worker = await asyncio.create_subprocess_exec(*forager, "worker", env=environment)
+    try:
+        await corpus.publish("b.example", pages(0, 5))
+        await until_told(empty)
+        assert await empty.entries() == 32
+    finally:
+        for process in [psutil.Process(worker.pid), *psutil.Process(worker.pid).children()]:
+            with suppress(psutil.Error):
+                process.terminate()
+        await worker.wait()
+    asked = await asyncio.create_subprocess_exec(
+        *forager, "search", "needle", "--json", env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(asked.communicate(), LIMIT)
+    assert json.loads(out)["note"] is None
+    assert len(json.loads(out)["hits"]) == 10

@@ -1,0 +1,90 @@
+"""What search promises, kept by a search engine as it is by PostgreSQL alone.
+
+The tests are those of PostgreSQL's search. Every question is asked of both, and the answers must be
+the same, to the score and the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog import test_products_reads as products
+from catalog.test_products_reads import (
+    shop,
+    test_every_language_is_searched_by_its_own_rules,
+    test_nothing_that_is_typed_is_an_error,
+    test_search_by_numbers,
+    test_search_finds_what_changed,
+    test_search_goes_on_where_it_ended,
+    test_search_ranks_names_over_descriptions,
+)
+from documents.test_search import *  # noqa: F403
+from forager.catalog.indexing import INDEXED_PRODUCTS
+from forager.catalog.search import search_products
+from forager.db.database import Database
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.indexing import INDEXED_SECTIONS
+from services.search_index import Searched, searched
+from services.servers.opensearch import OpenSearch
+
+__all__ = [
+    "shop",
+    "test_every_language_is_searched_by_its_own_rules",
+    "test_nothing_that_is_typed_is_an_error",
+    "test_search_by_numbers",
+    "test_search_finds_what_changed",
+    "test_search_goes_on_where_it_ended",
+    "test_search_ranks_names_over_descriptions",
+]
+
+# whether the engine has been told of everything, or of nothing: no answer may depend on it
+pytestmark = pytest.mark.parametrize("fed", [True, False], ids=["told", "untold"])
+PUBLISHED = "SELECT max(published_at) FROM generations"
+
+
+@pytest.fixture
+async def index(
+    opensearch: OpenSearch, database: Database, request: pytest.FixtureRequest
+) -> AsyncIterator[Searched]:
+    of_products = request.function.__module__ == products.__name__
+    kind = INDEXED_PRODUCTS if of_products else INDEXED_SECTIONS
+    async with searched(opensearch, database, kind) as index:
+        yield index
+
+
+@pytest.fixture(name="look")
+def look_with_engine(index: Searched, fed: bool) -> Callable[..., Awaitable[SearchPage]]:
+    engine = index.engine
+
+    async def look(query: str, **more: Any) -> SearchPage:
+        request = SearchRequest(query=query, **more)
+        if fed:
+            await index.feed()
+        published = await index.row(PUBLISHED)
+        page = await search(index.database, request, engine)
+        alone = await search(index.database, request)
+        # of too many matches, the engine offers the best, and PostgreSQL alone those stored first
+        capped = alone.capped or page.capped
+        if not capped and published == await index.row(PUBLISHED):
+            assert replace(page, took=0) == replace(alone, took=0)
+        return page
+
+    return look
+
+
+@pytest.fixture(autouse=True)
+def engine_for_products(index: Searched, fed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = index.engine
+
+    async def both(*arguments: Any, **more: Any) -> Any:
+        if fed:
+            await index.feed()
+        page = await search_products(*arguments, **more, engine=engine)
+        assert page == await search_products(*arguments, **more)
+        return page
+
+    monkeypatch.setattr(products, "search_products", both)
