@@ -20,6 +20,7 @@ from forager.analytics.lake import lake_folder
 from forager.analytics.manifest import read_manifest
 from forager.analytics.sync import sync
 from forager.analytics.tables import create_tables
+from forager.cli.main import run
 from forager.db.database import Database
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
@@ -223,3 +224,23 @@ async def test_a_question_that_takes_too_long(settings: Settings) -> None:
     async with connected(settings.clickhouse_url) as server:
         with pytest.raises(NotAllowed, match="too long"):
             await server.ask("SELECT sleepEachRow(1) FROM numbers(3)", longest=0.5)
+
+
+def test_the_commands(
+    database_url: str,
+    clickhouse: ClickHouseServer,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_CLICKHOUSE_URL", clickhouse.url(name))
+    assert run(["analytics", "sync"]) == 0
+    assert "0 rows loaded into ClickHouse" in capsys.readouterr().err
+    assert run(["analytics", "run", "crawl-cost"]) == 0
+    assert "the last `forager analytics sync`" in capsys.readouterr().err
+    monkeypatch.setenv("FORAGER_CLICKHOUSE_URL", clickhouse.url(name, password="hush"))
+    assert run(["analytics", "run", "crawl-cost"]) == 1
+    told = capsys.readouterr().err
+    assert "FORAGER_CLICKHOUSE_URL" in told
+    assert "hush" not in told

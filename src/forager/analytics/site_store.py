@@ -14,7 +14,9 @@ from forager.db.database import Connection
 # these rows have no number. A host is told by the row of `domains` that covers it, as tasks are.
 _PAGES: LiteralString = """
     WITH page AS MATERIALIZED (
-        SELECT v.*, substring(v.url FROM '^[^:]+://(?:[^/?#@]*@)?([^/?#]+)') AS host
+        SELECT v.url_hash, v.settled_at, v.outcome, v.reason, v.http_status, v.attempts,
+               v.duration_ms, v.size, v.content_type, left(v.url, 4000) AS url,
+               split_part(v.url, '/', 3) AS host
           FROM crawl_visited v
          WHERE v.job_id = %(job)s AND v.url_hash > %(after)s AND v.url_hash <= %(last)s
            AND v.settled_at >= %(since)s AND v.settled_at < %(until)s
@@ -34,10 +36,10 @@ _PAGES: LiteralString = """
            (extract(epoch FROM p.settled_at) * 1000000)::bigint, NULL, h.domain,
            regexp_replace(j.payload->>'proxy', '//[^@]*@', '//'), p.outcome,
            CASE WHEN p.outcome = 'failed' THEN p.reason END, p.http_status, p.attempts + 1,
-           p.duration_ms, p.size, p.job_id, left(p.url, 4000), left(p.content_type, 200)
+           p.duration_ms, p.size, %(job)s, p.url, left(p.content_type, 200)
       FROM page p
-      LEFT JOIN host h ON h.host = p.host
-      LEFT JOIN crawl_jobs j ON j.id = p.job_id
+      JOIN host h ON h.host = p.host
+      LEFT JOIN crawl_jobs j ON j.id = %(job)s
 """
 
 
