@@ -16,12 +16,15 @@ from typing import Any
 
 import psutil
 import pytest
+from pydantic import SecretStr
 
 from catalog.product_shop import Shop, lamp
 from forager.catalog.filters import Filters
 from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.catalog.search import search_products
 from forager.db.database import Database
+from forager.doctor.check import Level
+from forager.doctor.search import check_search
 from forager.documents import publication
 from forager.documents.search import SearchPage, SearchRequest, candidates, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
@@ -607,3 +610,30 @@ async def test_worker_and_commands_use_the_engine(
     out, _ = await asyncio.wait_for(asked.communicate(), LIMIT)
     assert json.loads(out)["note"] is None
     assert len(json.loads(out)["hits"]) == 10
+
+
+async def test_the_doctor_says_what_the_index_needs(
+    empty: Searched, corpus: Corpus, settings: Settings, opensearch: OpenSearch
+) -> None:
+    settings = empty.settings(settings)
+    await corpus.publish("a.example", pages(0, 2))
+    found = await check_search(empty.database, settings)
+    assert (found.level, found.finding) == (
+        Level.WARN,
+        "the index of sections and products is missing or not complete",
+    )
+    assert "reindex" in (found.advice or "")
+    for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS):
+        await empty.reindex(kind)
+    await corpus.publish("a.example", pages(0, 3))
+    found = await check_search(empty.database, settings)
+    assert found.finding == "the indexes are complete; 1 changes wait to be told"
+    assert found.level is Level.OK
+    async with empty.database.connection() as connection:
+        await connection.execute("UPDATE index_outbox SET created_at = now() - interval '1 day'")
+    found = await check_search(empty.database, settings)
+    assert found.level is Level.WARN
+    away = settings.model_copy(update={"opensearch_url": SecretStr("http://u:p@127.0.0.1:1")})
+    found = await check_search(empty.database, away)
+    assert found.level is Level.FAIL
+    assert "u:p" not in found.finding

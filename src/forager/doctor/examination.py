@@ -11,10 +11,11 @@ from forager.doctor.archive import check_archive, check_archive_space
 from forager.doctor.broker import check_broker
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.machine import check_machine
+from forager.doctor.search import check_search
 from forager.doctor.storage import check_storage
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
-from forager.settings import Dispatch, Settings
+from forager.settings import Dispatch, Search, Settings
 
 
 async def examine(
@@ -77,6 +78,8 @@ async def _examine_work(
     note(await work.check_regions(database, settings))
     if settings.dispatch is Dispatch.CELERY:
         note(await check_broker(database, settings))
+    if settings.search is Search.OPENSEARCH:
+        note(await check_search(database, settings))
     note(await products.check_dead_letters(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))

@@ -28,6 +28,7 @@ REASONS = {
     "waiting jobs": "Somebody has asked for them and gets nothing.",
     "tasks": "Products grow old: prices shown are not those of today.",
     "regions": "What is tied to a region is left alone by all other workers.",
+    "search": "You asked for a search engine; without it PostgreSQL answers, with more effort.",
     "dead letters": "They are not tried again unless a person says so.",
     "broker": "Workers that hear of tasks through it hear nothing; all of them wait in PostgreSQL.",
     "proxies": "Fewer proxies mean fewer requests, and the rest are used more.",

@@ -38,6 +38,9 @@ async def oldest_waiting(connection: Connection) -> Rows:
         UNION ALL
         SELECT 'dispatch', extract(epoch FROM now() - min(created_at))::float8
           FROM dispatch_outbox
+        UNION ALL
+        SELECT 'index', extract(epoch FROM now() - min(created_at))::float8
+          FROM index_outbox WHERE attempts = 0
         """,
     )
 
@@ -81,6 +84,8 @@ async def count_unsent(connection: Connection) -> Rows:
          WHERE sent_at IS NULL AND given_up_at IS NULL GROUP BY topic
         UNION ALL
         SELECT stage, count(*) FROM dispatch_outbox GROUP BY stage
+        UNION ALL
+        SELECT kind, count(*) FROM index_outbox GROUP BY kind
         """,
     )
 

@@ -157,7 +157,7 @@ GAUGES = (
         "Messages that have not left yet.",
         store.count_unsent,
         ("topic",),
-        _each(("webhooks", "crawl", "parse")),
+        _each(("webhooks", "crawl", "parse", "sections", "products")),
     ),
     _gauge(
         "forager_webhooks",

@@ -1,0 +1,71 @@
+"""The search engine, where there is one beside PostgreSQL."""
+
+from __future__ import annotations
+
+from forager.db.database import Database
+from forager.doctor.check import Check, fail, ok, warn
+from forager.index.client import EngineClient
+from forager.index.errors import EngineUnavailable
+from forager.index.kind import PRODUCTS, SECTIONS
+from forager.index.mapping import LAYOUT
+from forager.index.store import indexes, messages
+from forager.index.store.indexes import IndexState
+from forager.index.store.messages import Backlog
+from forager.settings import Settings
+
+# the feeder tells of a change within seconds
+LONG = 60.0
+ANSWER_LIMIT = 10.0
+REINDEX = "Run forager search reindex; searches go on meanwhile."
+
+
+async def check_search(database: Database, settings: Settings) -> Check:
+    assert settings.opensearch_url is not None
+    found: dict[str, tuple[IndexState | None, Backlog]] = {}
+    async with database.connection() as connection:
+        for kind in (SECTIONS, PRODUCTS):
+            state = await indexes.select_index(connection, kind)
+            found[kind] = state, await messages.select_backlog(connection, kind)
+    try:
+        async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
+            missing = [kind for kind, (state, _) in found.items() if await _lacks(client, state)]
+    except EngineUnavailable as error:
+        return fail(
+            "search",
+            f"{error.message}; PostgreSQL answers searches, and no change is lost",
+            "Start it, or mend FORAGER_OPENSEARCH_URL; with FORAGER_SEARCH=postgres it is not"
+            " needed.",
+        )
+    if missing:
+        names = " and ".join(missing)
+        return warn("search", f"the index of {names} is missing or not complete", REINDEX)
+    return _fed([backlog for _, backlog in found.values()])
+
+
+async def _lacks(client: EngineClient, state: IndexState | None) -> bool:
+    """Whether searches cannot ask the index."""
+    await client.ask("GET", "", limit=ANSWER_LIMIT)
+    if state is None or state.name is None or not state.is_complete or state.layout != LAYOUT:
+        return True
+    return await client.uuid_of(state.name) != state.uuid
+
+
+def _fed(backlogs: list[Backlog]) -> Check:
+    waiting = sum(backlog.waiting for backlog in backlogs)
+    refused = sum(backlog.refused for backlog in backlogs)
+    seconds = max(backlog.seconds for backlog in backlogs)
+    finding = f"the indexes are complete; {waiting} changes wait to be told"
+    if refused:
+        return warn(
+            "search",
+            f"{finding}, {refused} were refused by the search engine",
+            "The column last_error of index_outbox says why. They are found all the same, more"
+            " slowly.",
+        )
+    if waiting and seconds > LONG:
+        return warn(
+            "search",
+            f"{finding}, the oldest for {seconds:.0f} s",
+            "See whether a worker with FORAGER_SEARCH=opensearch runs, and its log.",
+        )
+    return ok("search", finding)
