@@ -266,10 +266,11 @@ async def test_regions_and_costs(api: Api, database: Database) -> None:
     await log.run_once()
     report = (await api.get("/api/proxies/costs?days=7")).json
     assert report["totals"] == {"USD": "0.50"}
-    [line] = report["items"]
+    [line] = report["lines"]
+    assert (report["count"], report["is_cut"]) == (1, False)
     assert (line["domain"], line["requests"], line["bytes"]) == ("shop.example", 2, 1000)
     assert (line["price"], line["cost"]) == ("0.25 USD/request", "0.50")
-    assert (await api.get("/api/proxies/costs?domain=other.example")).json["items"] == []
+    assert (await api.get("/api/proxies/costs?domain=other.example")).json["lines"] == []
     for wrong in ("days=0", "days=x", "limit=0", "domain=.."):
         assert (await api.get(f"/api/proxies/costs?{wrong}")).status == 422
     taken = (await api.send("PATCH", proxy, {"cost": None})).json

@@ -279,9 +279,9 @@ async def test_costs_are_told_by_domain(database: Database) -> None:
     assert "3 requests, 4.5 kB" in told.out
     found = (await forager_meanwhile("costs", "--json")).json
     assert found["totals"] == {"USD": "0.5000"}
-    assert [line["domain"] for line in found["items"]] == ["shop.example", "other.example"]
-    assert [line["cost"] for line in found["items"]] == ["0.5000", None]
+    assert [line["domain"] for line in found["lines"]] == ["shop.example", "other.example"]
+    assert [line["cost"] for line in found["lines"]] == ["0.5000", None]
     cut = await forager_meanwhile("costs", "--limit", "1")
     assert "1 of 2 lines" in cut.err
     one = (await forager_meanwhile("costs", "--domain", "other.example", "--json")).json
-    assert [line["requests"] for line in one["items"]] == [1]
+    assert [line["requests"] for line in one["lines"]] == [1]

@@ -96,8 +96,9 @@ def _document(report: CostReport) -> dict[str, Any]:
     return {
         "first": report.first.isoformat(),
         "last": report.last.isoformat(),
-        "items": [_line(line) for line in report.lines],
+        "lines": [_line(line) for line in report.lines],
         "count": report.count,
+        "is_cut": report.is_cut,
         "requests": report.requests,
         "bytes": report.bytes,
         "totals": {currency: f"{money:f}" for currency, money in report.totals.items()},

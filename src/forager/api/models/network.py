@@ -202,16 +202,16 @@ class CostReport(View):
 
     first: date
     last: date
-    items: list[CostLine]
+    lines: list[CostLine]
     count: int = Field(description="How many lines there are in all.")
+    is_cut: bool = Field(description="Whether only the dearest of them are here.")
     requests: int
     bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")
 
     @classmethod
     def of(cls, report: costs.CostReport) -> CostReport:
-        values = {name: getattr(report, name) for name in report.__slots__}
-        return cls.model_validate({**values, "items": report.lines})
+        return cls.model_validate(report)
 
 
 class ProxyOrder(Order):

@@ -18,7 +18,6 @@ from forager.api.models.network import (
     Proxy,
     ProxyOrder,
     ProxySettings,
-    Region,
     RemovedProxy,
     TrialOrder,
     TrialResult,
@@ -54,7 +53,9 @@ async def list_domains(
     caller: Operator,
     active: Annotated[bool | None, Query(description="Only these.")] = None,
     slowed: Annotated[bool, Query(description="Only hosts that asked for fewer requests.")] = False,
-    region: Annotated[Region | None, Query(description="Only those tied to this region.")] = None,
+    region: Annotated[
+        PlainText | None, Query(max_length=32, description="Only those tied to this region.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Domain]:
