@@ -1,0 +1,160 @@
+"""An engine that answers strangely, slowly, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from forager.errors import InvalidInput
+from forager.index import client as clients
+from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
+from forager.index.client import EngineClient
+from forager.index.engine import AWAY, GONE, Engine, note_of
+from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
+
+Answer = Callable[[str], Awaitable[bytes]]
+
+
+def http(status: int, body: bytes, more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} Said\r\ncontent-length: {len(body)}\r\n{more}connection: close\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+@asynccontextmanager
+async def answering(*answers: bytes) -> AsyncIterator[tuple[EngineClient, list[str]]]:
+    """A server that gives these answers, one after the other, and what it was asked."""
+    asked: list[str] = []
+    left = list(answers)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            lengths = [line for line in head.lower().split("\r\n") if "content-length" in line]
+            body = await reader.readexactly(int(lengths[0].split(":")[1])) if lengths else b""
+            asked.append(head + body.decode())
+            writer.write(left.pop(0))
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError, IndexError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, EngineClient(f"http://me:s%C3%A9cret@127.0.0.1:{port}/below") as client:
+        yield client, asked
+
+
+STRANGE = {
+    "not JSON": http(200, b"<html>"),
+    "no object": http(200, b"[1]"),
+    "an error of its own": http(503, b'{"error": {"reason": "no master"}}'),
+    "too many": http(429, b'{"error": "slow down"}'),
+    "no entry": http(401, b'{"error": "who are you"}'),
+    "a way elsewhere": http(302, b"{}", "location: http://127.0.0.1:1/\r\n"),
+    "nothing": b"",
+    "a half": b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{",
+    "no HTTP": b"SSH-2.0-OpenSSH\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", STRANGE.values(), ids=STRANGE)
+async def test_what_cannot_be_used_is_an_engine_that_is_away(answer: bytes) -> None:
+    async with answering(answer) as (client, _):
+        with pytest.raises(EngineUnavailable) as raised:
+            await client.ask("GET", "x/_search")
+        assert "cret" not in str(raised.value)
+        assert note_of(raised.value) == AWAY
+
+
+async def test_errors_are_told_apart() -> None:
+    missing = http(404, b'{"error": {"type": "index_not_found_exception"}}')
+    refused = http(400, b'{"error": {"reason": "not a query"}}')
+    async with answering(missing, refused) as (client, _):
+        with pytest.raises(IndexMissing) as gone:
+            await client.ask("POST", "x/_search", {})
+        assert note_of(gone.value) == GONE
+        with pytest.raises(EngineRefused, match="not a query"):
+            await client.ask("POST", "x/_search", {})
+
+
+async def test_the_password_goes_in_a_header_and_the_path_stays() -> None:
+    async with answering(http(200, b'{"ok": true}')) as (client, asked):
+        assert await client.ask("POST", "x/_bulk", b"{}\n", refresh="true") == {"ok": True}
+    assert asked[0].startswith("POST /below/x/_bulk?refresh=true HTTP/1.1")
+    assert "authorization: Basic bWU6c8OpY3JldA==" in asked[0].replace(
+        "Authorization", "authorization"
+    )
+    assert "application/x-ndjson" in asked[0]
+
+
+async def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "MAX_ANSWER", 1000)
+    async with answering(http(200, b'"' + b"x" * 5000 + b'"')) as (client, _):
+        with pytest.raises(EngineUnavailable, match="too long"):
+            await client.ask("GET", "x")
+
+
+HITS = (
+    b'{"timed_out": false, "_shards": {"failed": 0}, "hits": {"hits": ['
+    b'{"fields": {"document_id": [3], "position": [1]}}]}}'
+)
+PARTLY = [
+    HITS.replace(b'"failed": 0', b'"failed": 1'),
+    HITS.replace(b'"timed_out": false', b'"timed_out": true'),
+    HITS.replace(b"[3]", b"[]"),
+    HITS.replace(b"[3]", b'["x"]'),
+    b'{"took": 3}',
+]
+
+
+async def test_an_answer_of_a_part_of_the_index_is_none() -> None:
+    async with answering(*[http(200, body) for body in (HITS, *PARTLY)]) as (client, _):
+        engine = Engine(client)
+        fields = ("document_id", "position")
+        assert await engine.find("x", {}, fields, start=0, size=10) == [(3, 1)]
+        assert engine.trouble is None
+        for _ in PARTLY:
+            with pytest.raises(EngineUnavailable):
+                await engine.find("x", {}, fields, start=0, size=10)
+        assert engine.trouble == AWAY
+
+
+async def test_bulk_answers_are_read_entry_by_entry() -> None:
+    actions = [Action("a", 1, 7, b"{}"), Action("b", 2, 7), Action("c", 3, 7, b"{}"),
+               Action("d", 4, 7, b"{}")]  # fmt: skip
+    body = (
+        b'{"errors": true, "items": [{"index": {"status": 201}}, {"delete": {"status": 404}},'
+        b' {"index": {"status": 409}}, {"index": {"status": 400, "error": {"type": "strict"}}}]}'
+    )
+    busy = b'{"errors": true, "items": [{"index": {"status": 429, "error": {}}}]}'
+    async with answering(http(200, body), http(200, busy), http(200, b"{}")) as (client, asked):
+        told = await send(client, "x", actions, payload_of(actions))
+        assert told.counts == {"written": 1, "deleted": 1, "known": 1, "refused": 1}
+        assert [*told.refused] == [4]
+        for _ in range(2):
+            with pytest.raises(EngineUnavailable):
+                await send(client, "x", actions[:1], payload_of(actions[:1]))
+    assert '{"delete":{"_id":"b","version":7,"version_type":"external"}}\n{"index"' in asked[0]
+
+
+def test_rows_go_in_parts_of_a_bearable_size() -> None:
+    large = PART_BYTES // 2 + 1
+    assert list(parts({1: large, 2: large, 3: 10, 4: 3 * PART_BYTES, 5: 1})) == [
+        [1],
+        [2, 3],
+        [4],
+        [5],
+    ]
+    assert [len(part) for part in parts(dict.fromkeys(range(PART_ROWS + 1), 1))] == [PART_ROWS, 1]
+    assert list(parts({})) == []
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:9200", "ftp://u:pass@x", "http://", "http://[::1"])
+def test_what_is_no_url_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        EngineClient(url)
+    assert "pass@" not in str(raised.value)

@@ -1,0 +1,246 @@
+"""What is written for a search engine, where there is one and where there is none."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from catalog.product_shop import Shop, lamp
+from forager.catalog.control import Instructions, receive_instructions
+from forager.catalog.search import search_products
+from forager.catalog.store import products as product_store
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.documents.search import SearchRequest, search
+from forager.documents.search.service import BY_WORDS
+from forager.documents.upkeep import DocumentUpkeep
+from forager.index import choice
+from forager.index.client import EngineClient
+from forager.index.engine import AWAY, Engine, open_engine
+from forager.index.mapping import LAYOUT
+from forager.index.store import indexes, messages
+from forager.index.upkeep import IndexUpkeep
+from forager.jobs.supervisor import _told_settings
+from forager.settings import Search, Settings
+from search_corpus import Corpus
+
+PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    """One that is not there."""
+    async with EngineClient("http://127.0.0.1:1") as client:
+        yield Engine(client)
+
+
+async def rows(database: Database, statement: Any) -> list[tuple[Any, ...]]:
+    async with database.connection() as connection:
+        return await (await connection.execute(statement)).fetchall()
+
+
+async def untold(database: Database) -> list[tuple[Any, ...]]:
+    return await rows(database, "SELECT kind, ref_id, sections FROM index_outbox ORDER BY id")
+
+
+async def listen(database: Database, *kinds: str) -> None:
+    """Say that there are complete indexes."""
+    async with database.connection() as connection:
+        for kind in kinds or ("sections", "products"):
+            assert await indexes.begin_building(
+                connection, kind, name=f"x-{kind}", uuid="u", layout=LAYOUT, instead_of=None
+            )
+            assert await indexes.complete(connection, kind, f"x-{kind}")
+
+
+# --- who tells ---------------------------------------------------------------------------------
+
+
+async def test_nothing_is_written_where_nobody_listens(
+    database: Database, settings: Settings
+) -> None:
+    await Corpus(database).publish("a.example", PAGES)
+    await (await Shop(database, settings).open()).visit("a", lamp())
+    assert await untold(database) == []
+    assert settings.search is Search.POSTGRES
+    async with open_engine(settings) as nobody:
+        assert nobody is None
+
+
+async def test_documents_are_told_when_they_come_and_when_they_go(database: Database) -> None:
+    await listen(database, "sections")
+    corpus = Corpus(database)
+    await corpus.publish("a.example", PAGES)
+    told = await untold(database)
+    assert [(kind, sections) for kind, _, sections in told] == [("sections", None)] * 3
+    await corpus.publish("a.example", {**PAGES, "/new": [("New", "x"), ("More", "y")]})
+    assert len(await untold(database)) == 4
+    await corpus.delete("a.example")
+    async with database.connection() as connection:
+        await connection.execute("DELETE FROM index_outbox")
+        await connection.execute("UPDATE generations SET state = 'abandoned'")
+    await DocumentUpkeep(database).run_once()
+    assert sorted(row[2] for row in await untold(database)) == [1, 1, 1, 2]
+
+
+async def test_products_are_told_when_something_changes(
+    database: Database, settings: Settings
+) -> None:
+    await listen(database, "products")
+    shop = await Shop(database, settings).open()
+    [first, _] = await shop.stock({"a": lamp("10"), "b": lamp("20")})
+    assert len(await untold(database)) == 2
+    await shop.stock({"a": lamp("10"), "b": lamp("20")})
+    assert len(await untold(database)) == 2
+    await shop.visit("a", lamp("11"))
+    assert (await untold(database))[-1] == ("products", first.product_id, None)
+    async with database.transaction() as connection:
+        withdrawn = await product_store.withdraw_products(
+            connection, [await shop.task("b")], "discontinued"
+        )
+        await messages.tell(connection, "products", [each.id for each in withdrawn])
+    assert len(await untold(database)) == 4
+    other = await Shop(database, settings, host="other.example").open()
+    page = await shop.page("a", lamp("11"), domain_id=other.domain_id)
+    await shop.write(page)
+    assert len(await untold(database)) == 5
+
+
+async def test_later_changes_have_higher_numbers(database: Database, settings: Settings) -> None:
+    """Two writers of one product, and the second waits for the first."""
+    await listen(database, "products")
+    shop = await Shop(database, settings).open()
+    await shop.visit("a", lamp("10"))
+    await shop.visit("a", lamp("11"))
+    numbers = await rows(database, "SELECT id FROM index_outbox ORDER BY id")
+    assert len(numbers) == 2
+    assert numbers[0] < numbers[1]
+
+
+async def test_a_claim_is_a_lease_and_is_given_back(database: Database) -> None:
+    await listen(database, "sections")
+    await Corpus(database).publish("a.example", PAGES)
+    async with database.connection() as connection:
+        assert await messages.has_due(connection, "sections")
+        first = await messages.claim(connection, "sections", limit=2, lease_seconds=60)
+        rest = await messages.claim(connection, "sections", limit=9, lease_seconds=60)
+        assert (len(first), len(rest)) == (2, 1)
+        assert not await messages.has_due(connection, "sections")
+        await messages.release(connection, [message.id for message in first])
+        again = await messages.claim(connection, "sections", limit=9, lease_seconds=60)
+        assert {message.id for message in again} == {message.id for message in first}
+        await messages.delete_told(connection, [message.id for message in again])
+        await messages.postpone(connection, {rest[0].id: "no"}, seconds=3600)
+        backlog = await messages.select_backlog(connection, "sections")
+        assert (backlog.waiting, backlog.refused) == (0, 1)
+
+
+async def test_what_nobody_feeds_is_forgotten(database: Database) -> None:
+    await listen(database)
+    await Corpus(database).publish("a.example", PAGES)
+    assert await IndexUpkeep(database).run_once() == 0
+    assert len(await untold(database)) == 3
+    assert await IndexUpkeep(database, unfed_for=0).run_once() == 3
+    assert await rows(database, "SELECT FROM search_indexes") == []
+
+
+async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:
+    async with database.connection() as connection:
+        for name, instead_of, begins in (
+            ("one", None, True),
+            ("two", None, False),
+            ("three", "one", True),
+        ):
+            assert begins is await indexes.begin_building(
+                connection, "sections", name=name, uuid=name, layout=1, instead_of=instead_of
+            )
+        assert not await indexes.advance(connection, "sections", "one", 7)
+        assert await indexes.advance(connection, "sections", "three", 7)
+        assert await indexes.advance(connection, "sections", "three", 5)
+        state = await indexes.select_index(connection, "sections")
+        assert state is not None
+        assert state.filled_to == 7
+        assert not await indexes.complete(connection, "sections", "two")
+        await indexes.forget_lost(connection, "sections", "three")
+        assert await indexes.select_index(connection, "sections") is None
+
+
+# --- who answers -------------------------------------------------------------------------------
+
+
+async def test_postgresql_answers_until_the_index_is_complete(
+    database: Database, settings: Settings, engine: Engine
+) -> None:
+    await Corpus(database).publish("a.example", PAGES)
+    page = await search(database, SearchRequest(query="needle"), engine)
+    assert (len(page.hits), page.note) == (3, choice.NOT_COMPLETE)
+    await (await Shop(database, settings).open()).visit("a", lamp())
+    found = await search_products(database, "lamp", engine=engine)
+    assert (len(found.items), found.note) == (1, choice.NOT_COMPLETE)
+    assert engine.trouble is None  # it has not been asked
+
+
+async def test_postgresql_answers_while_the_engine_does_not(
+    database: Database, settings: Settings, engine: Engine
+) -> None:
+    await listen(database)
+    await Corpus(database).publish("a.example", PAGES)
+    shop = await Shop(database, settings).open()
+    await shop.visit("a", lamp())
+    first = await search(database, SearchRequest(query="needle", limit=2), engine)
+    assert (len(first.hits), first.note) == (2, AWAY)
+    again = SearchRequest(query="needle", limit=2, cursor=first.next_cursor)
+    rest = await search(database, again, engine)
+    assert (len(rest.hits), rest.note) == (1, AWAY)
+    found = await search_products(database, "lamp", engine=engine)
+    assert (len(found.items), found.note) == (1, AWAY)
+    odd = await search(database, SearchRequest(query="needle_in"), engine)
+    assert odd.note == f"{BY_WORDS} {AWAY}"
+    nothing = await search(database, SearchRequest(query="-needle"), engine)
+    assert nothing.note is not None
+    assert nothing.note.startswith("There are only words to leave out")
+    assert nothing.note.endswith(AWAY)
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+def test_an_engine_needs_a_url() -> None:
+    with pytest.raises(ValidationError, match="opensearch_url is not set"):
+        Settings(search=Search.OPENSEARCH)
+    with pytest.raises(ValidationError) as raised:
+        Settings(opensearch_url=SecretStr("ftp://me:secret@x"))
+    assert "secret" not in str(raised.value)
+
+
+def test_processes_that_are_started_get_the_url_whole(settings: Settings) -> None:
+    url = "https://me:hunter2@engine.example:9200"
+    settings = settings.model_copy(
+        update={"search": Search.OPENSEARCH, "opensearch_url": SecretStr(url)}
+    )
+    assert "hunter2" not in repr(settings)
+    assert Settings(**_told_settings(settings)).opensearch_url == SecretStr(url)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(Instructions(new_id(), "postgresql://x", settings).encode())
+        told = receive_instructions(theirs)
+    assert told is not None
+    assert told.settings.opensearch_url == SecretStr(url)
+
+
+def test_nothing_that_talks_to_an_engine_is_imported_without_one() -> None:
+    code = """
+import sys
+import forager.background, forager.cli.search, forager.documents.search, forager.catalog.search
+import forager.documents.writer, forager.catalog.writer
+print(sorted(name for name in sys.modules if name.startswith("forager.index")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("client", "feeder", "reindex", "bulk", "writing"):
+        assert f"forager.index.{name}" not in done.stdout

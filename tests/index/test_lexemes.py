@@ -1,0 +1,139 @@
+"""Vectors and queries of the real PostgreSQL, as an engine is told and asked them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forager.db.database import Database
+from forager.index.lexemes import GAP, LONGEST, in_a_row, words_of
+from forager.index.tsquery import EVERYTHING, All, Either, Not, Row, Word, engine_query, parse
+
+
+async def ask(database: Database, expression: Any, *values: object) -> str:
+    async with database.connection() as connection:
+        cursor = await connection.execute(f"SELECT ({expression})::text", values)
+        row = await cursor.fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+# --- vectors -----------------------------------------------------------------------------------
+
+
+async def test_words_are_told_in_their_order_with_gaps_for_common_ones(database: Database) -> None:
+    vector = await ask(
+        database, "to_tsvector('english', %s)", "the write ahead log is written first, the log"
+    )
+    words = [GAP, "write", "ahead", "log", GAP, "written", "first", GAP, "log"]
+    assert words_of(vector).split("\n") == words
+
+
+async def test_words_without_a_place_stand_apart_at_the_end(database: Database) -> None:
+    vector = await ask(
+        database,
+        "setweight(to_tsvector('simple', 'a b'), 'A') || array_to_tsvector(%s)",
+        ["pg_stat.query", "--no-verify", "§7"],
+    )
+    told = words_of(vector).split("\n")
+    assert told[:2] == ["a", "b"]
+    assert told[2::2] == [GAP] * 3
+    assert set(told[3::2]) == {"pg_stat.query", "--no-verify", "§7"}
+
+
+async def test_quotes_and_backslashes_come_back_as_they_were(database: Database) -> None:
+    odd = ["it's", "a\\b", "''", "\\'", "end\\"]
+    vector = await ask(database, "array_to_tsvector(%s)", odd)
+    assert set(words_of(vector).split("\n")) == {*odd, GAP}
+
+
+async def test_long_words_are_cut_for_both_sides(database: Database) -> None:
+    vector = await ask(database, "to_tsvector('simple', %s)", "x" * 1500)
+    assert words_of(vector) == "x" * LONGEST
+    assert engine_query(f"'{'x' * 1500}'", "words") == {"term": {"words": "x" * LONGEST}}
+
+
+async def test_a_text_of_many_words_is_told_without_end_of_places(database: Database) -> None:
+    text = " ".join(f"w{number}" for number in range(20_000))
+    told = words_of(await ask(database, "to_tsvector('simple', %s)", text)).split("\n")
+    assert len(told) == 20_000  # all beyond a number have the same place
+    assert told[:3] == ["w0", "w1", "w2"]
+    assert words_of("") == ""
+
+
+# --- queries -----------------------------------------------------------------------------------
+
+TYPED = [
+    ("simple", "cat", Word("cat")),
+    ("simple", "cat dog", All((Word("cat"), Word("dog")))),
+    ("simple", "cat or dog", Either((Word("cat"), Word("dog")))),
+    ("simple", "cat -dog", All((Word("cat"), Not(Word("dog"))))),
+    ("english", '"end of line"', Row(((1, Word("end")), (2, Word("line"))))),
+    ("simple", '"it\'s a"', Row(((1, Word("it")), (1, Word("s")), (1, Word("a"))))),
+    (
+        "simple",
+        '-"a b" c or d',
+        Either((All((Not(Row(((1, Word("a")), (1, Word("b"))))), Word("c"))), Word("d"))),
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "typed", "read"), TYPED)
+async def test_queries_are_read_as_postgresql_writes_them(
+    database: Database, config: str, typed: str, read: object
+) -> None:
+    query = await ask(database, "websearch_to_tsquery(%s::regconfig, %s)", config, typed)
+    assert parse(query) == read
+
+
+async def test_what_is_written_by_hand_is_read_as_postgresql_reads_it(database: Database) -> None:
+    """Brackets that are not needed, and operators without them."""
+    for query in (
+        "('a' & ('b')) | !('c' | 'd')",
+        "'a' | 'b' & 'c' <-> 'd' & !'e'",
+        "(('§1' | '§2')) & ('x' <2> 'y')",
+        "'it''s' & 'a\\\\b'",
+    ):
+        written = await ask(database, "%s::tsquery", query)
+        assert _bare(parse(query)) == _bare(parse(written))
+
+
+def _bare(node: object) -> object:
+    """PostgreSQL writes `a & b & c`, whoever bound them how."""
+    match node:
+        case All(operands) | Either(operands):
+            flat: list[object] = []
+            for operand in operands:
+                one = _bare(operand)
+                same = isinstance(one, tuple) and one[0] is type(node)
+                flat += one[1] if same else [one]  # type: ignore[index]
+            return (type(node), flat)
+        case _:
+            return node
+
+
+def test_only_what_is_exact_excludes() -> None:
+    asked = engine_query("'a' & !'b' & !('c' <-> 'd')", "words")
+    assert asked == {
+        "bool": {
+            "must": [{"term": {"words": "a"}}],
+            "must_not": [{"term": {"words": "b"}}],
+        }
+    }
+    assert engine_query("!('a' | 'b')", "words") == {"bool": {"must": [EVERYTHING], "must_not": []}}
+
+
+def test_a_row_of_words_is_a_phrase_and_a_row_of_others_is_all_of_them() -> None:
+    assert engine_query("'a' <-> 'b' <3> 'c'", "words") == {
+        "match_phrase": {"words": f"a\nb\n{GAP}\n{GAP}\nc"}
+    }
+    assert in_a_row([(5, "a")]) == "a"
+    asked = engine_query("'a' <-> ('b' | 'c')", "words")
+    assert [*asked["bool"]["must"][1]["bool"]] == ["should", "minimum_should_match"]
+
+
+@pytest.mark.parametrize("text", ["", "'a' &", "('a'", "'a')", "& 'a'", "'a' 'b'"])
+def test_what_is_no_query_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text)
