@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
@@ -390,7 +391,10 @@ class Settings(BaseSettings):
     @field_validator("clickhouse_url", mode="after")
     @classmethod
     def _clickhouse_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not url.get_secret_value().startswith(CLICKHOUSE_SCHEMES):
+        if url is None:
+            return None
+        text = url.get_secret_value()
+        if not text.startswith(CLICKHOUSE_SCHEMES) or not urlsplit(text).hostname:
             raise ValueError("expected clickhouse://user:password@host:8123/database")
         return url
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+from pydantic import SecretStr
 
 from forager.analytics import engine
 from forager.analytics.answers import answer, list_queries
 from forager.analytics.dataset import DATASETS
-from forager.analytics.manifest import Manifest
+from forager.analytics.lake import lake_folder
+from forager.analytics.manifest import Manifest, read_manifest
 from forager.analytics.sources import sources_of
 from forager.analytics.sync import sync
 from forager.cli.main import run
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.settings import Settings
+from forager.settings import Settings, load_settings
 
 
 async def test_without_a_lake_there_is_nothing(settings: Settings) -> None:
@@ -56,3 +60,22 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert "forager analytics sync" in capsys.readouterr().err
     assert run(["analytics", "run", "nothing"]) != 0
     assert "forager analytics list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://ch.example:8123", "clickhouse:///db", "clickhouse://["])
+def test_what_is_no_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_CLICKHOUSE_URL", url)
+    with pytest.raises(InvalidInput, match=r"(?i)clickhouse_url"):
+        load_settings()
+
+
+async def test_the_driver_that_is_missing_is_named(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lake is made all the same."""
+    url = SecretStr("clickhouse://forager:hush@127.0.0.1:9/forager")
+    monkeypatch.setitem(sys.modules, "clickhouse_connect.driver", None)
+    with pytest.raises(InvalidInput, match="clickhouse-connect") as caught:
+        await sync(database, settings.model_copy(update={"clickhouse_url": url}))
+    assert "forager-crawler[clickhouse]" in str(caught.value.hint)
+    assert read_manifest(lake_folder(settings)) is not None

@@ -9,6 +9,7 @@ import pytest
 from forager.analytics.answers import Answer
 from forager.analytics.clickhouse import ClickHouseAway
 from forager.web.routes import analytics
+from web.browser import PHONE, open_browser, open_tab
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script>'
@@ -59,3 +60,24 @@ async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.Monkey
     assert "-2.5" in page
     assert "4.3 MB" in page
     assert "There are more rows" in page
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("width", [1280, PHONE])
+async def test_an_answer_fits_the_screen(
+    address: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Whatever a shop calls its brand."""
+
+    async def analyse(*_: object, **how: int) -> Answer:
+        columns = ("brand", *(f"largest_rise_percent_{number}" for number in range(12)))
+        rows = (("x" * 500, *(10**15 for _ in range(12))), ("Ø & co", *(0.5 for _ in range(12))))
+        at = datetime(2026, 11, 15, tzinfo=UTC)
+        return Answer("price-changes", how["days"], columns, rows, is_cut=False, complete_until=at)
+
+    monkeypatch.setattr(analytics, "analyse", analyse)
+    async with open_browser() as browser:
+        tab, _ = await open_tab(browser, address, width=width)
+        await tab.go("/analytics")
+        assert await tab.page.locator("tbody tr").count() == 2
+        assert (await tab.overflow(), tab.complaints) == (0, [])

@@ -1,7 +1,8 @@
 """ClickHouse's HTTP interface, as far as clickhouse-connect needs it, before ClickHouse's engine.
 
-No package index that is open to these tests has a recent ClickHouse server. chdb is its engine,
-tables and all, as a library; this is the door: one question at a time.
+No package index that is open to these tests has a ClickHouse server of today: Debian's is of 2018,
+without window functions. chdb is the engine of today, tables and all, as a library; this is the
+door: one question at a time.
 """
 
 from __future__ import annotations
