@@ -34,7 +34,7 @@ async def test_only_workers_of_its_region_get_the_tasks_of_a_domain(tasks: Tasks
         shops = {"eu": european, None: anywhere, "us": overseas}
         ids: dict[str | None, list[int]] = {}
         for region, shop in shops.items():
-            urls = [shop.add(f"{n}", Item(f"Thing {n}", "1.00")) for n in range(20)]
+            urls = [shop.add(f"{n}", Item(f"Thing {n}", "1.00")) for n in range(5)]
             ids[region] = await tasks.add(*urls)
             await tie(tasks, urls[0], region)
         async with at_work(tasks), at_work(of_region(tasks, "eu")):

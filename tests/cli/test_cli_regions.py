@@ -13,8 +13,9 @@ from cli_command import FORAGER, forager
 
 from forager.db.database import Database
 from forager.fetch.domains import DomainChanges, Domains
+from forager.jobs.lifecycle import Status
+from forager.jobs.queue import Queue
 from forager.jobs.report import list_workers
-from servers.site import Site, html
 
 LIMIT = 60.0
 
@@ -52,13 +53,27 @@ async def test_a_worker_says_where_it_is(database: Database) -> None:
         assert [worker["region"] for worker in listed.json["items"]] == ["eu"]
 
 
-async def test_a_crawl_in_the_foreground_says_whose_it_is(database: Database) -> None:
-    site = Site({"/": html("Tied")})
-    with site.served():
-        await Domains(database).add(site.url, DomainChanges(region="eu"))
-        with working("--region", "eu", "--no-tasks"):
-            # here it is watched, and there it is done
-            done = await asyncio.to_thread(forager, "crawl", site.url, "--allow-private")
-    assert done.code == 0, done.err
-    assert "tied to the region eu" in done.err
-    assert "completed" in done.out
+async def test_a_crawl_in_the_foreground_is_left_to_its_region(
+    database: Database, queue: Queue
+) -> None:
+    await Domains(database).add("docs.example", DomainChanges(region="eu"))
+    process = subprocess.Popen(
+        [FORAGER, "crawl", "https://docs.example/"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(LIMIT):
+            said = await asyncio.to_thread(process.stderr.readline)
+            assert "tied to the region eu" in said
+            # the foreground looks for its job too, and must not get it
+            while not await list_workers(database):
+                await asyncio.sleep(0.05)
+        (job,) = (await queue.list_jobs()).items
+        assert (job.status, job.region) == (Status.PENDING, "eu")
+    finally:
+        process.kill()
+        process.communicate()

@@ -99,6 +99,29 @@ def test_every_migration_can_be_undone_and_applied_again(empty_url: str) -> None
     assert sorted(everything(empty_url)) == made
 
 
+def test_the_hosts_of_jobs_that_wait_are_known_after_an_upgrade(database_url: str) -> None:
+    schema.downgrade(database_url, "0006")
+    with psycopg.connect(database_url) as connection:
+        for status in ("pending", "completed"):
+            connection.execute(
+                """
+                INSERT INTO crawl_jobs (id, kind, payload, status)
+                VALUES (gen_random_uuid(), 'crawl', '{"urls": ["https://a.example:81/x"]}', %s)
+                """,
+                (status,),
+            )
+        connection.execute(
+            "INSERT INTO crawl_jobs (id, kind, payload) VALUES (gen_random_uuid(), 'selftest', '{}')"
+        )
+    schema.upgrade(database_url)
+    found = rows(database_url, "SELECT kind, status, host FROM crawl_jobs ORDER BY kind, status")
+    assert found == [
+        ("crawl", "pending", "a.example:81"),
+        ("crawl", "completed", None),
+        ("selftest", "pending", None),
+    ]
+
+
 def test_many_may_start_at_once(empty_url: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(schema.ensure_current, [empty_url] * 8))
