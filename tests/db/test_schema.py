@@ -111,7 +111,7 @@ def test_the_hosts_of_jobs_that_wait_are_known_after_an_upgrade(database_url: st
                 (status,),
             )
         connection.execute(
-            "INSERT INTO crawl_jobs (id, kind, payload) VALUES (gen_random_uuid(), 'selftest', '{}')"
+            "INSERT INTO crawl_jobs (id, kind, payload) SELECT gen_random_uuid(), 'selftest', '{}'"
         )
     schema.upgrade(database_url)
     found = rows(database_url, "SELECT kind, status, host FROM crawl_jobs ORDER BY kind, status")
