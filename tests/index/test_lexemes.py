@@ -57,7 +57,8 @@ async def test_long_words_are_cut_for_both_sides(database: Database) -> None:
 async def test_a_text_of_many_words_is_told_without_end_of_places(database: Database) -> None:
     text = " ".join(f"w{number}" for number in range(20_000))
     told = words_of(await ask(database, "to_tsvector('simple', %s)", text)).split("\n")
-    assert len(told) == 20_000  # all beyond a number have the same place
+    assert set(told) == set(text.split())
+    assert len(told) <= 20_001  # all beyond a number have the same place
     assert told[:3] == ["w0", "w1", "w2"]
     assert words_of("") == ""
 

@@ -14,8 +14,8 @@ from forager.index.errors import EngineUnavailable
 from forager.index.kind import Entry
 
 # what a call may roughly hold
-PART_BYTES = 4 * 1024 * 1024
-PART_ROWS = 500
+PART_BYTES = 1024 * 1024
+PART_ROWS = 250
 SHOWN = 300
 
 CREATED = (200, 201)

@@ -12,6 +12,9 @@ from forager.index.client import EngineClient
 from forager.index.kind import Kind
 from forager.metrics.recorded import INDEX_ENTRIES
 
+# while an engine takes one part in, another one is made
+AT_ONCE = 2
+
 
 class IndexWriter:
     """Writes rows of one kind as they are now. No transaction is open while an engine answers."""
@@ -30,12 +33,27 @@ class IndexWriter:
     ) -> Outcome:
         """Rows of these sizes, each under the version that is given for it."""
         outcome = Outcome()
-        for part in parts(sizes):
-            async with self._database.connection() as connection:
-                rows = await self._kind.select(connection, part)
-            actions, payload = await asyncio.to_thread(self._made, rows, version)
-            outcome.add(await self._send(targets, actions, payload))
+        free = asyncio.Semaphore(AT_ONCE)
+
+        async def write_part(part: list[int]) -> None:
+            async with free:
+                outcome.add(await self._write_part(targets, part, version))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in parts(sizes):
+                    group.create_task(write_part(part))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return outcome
+
+    async def _write_part(
+        self, targets: Sequence[str], part: list[int], version: Callable[[int], int]
+    ) -> Outcome:
+        async with self._database.connection() as connection:
+            rows = await self._kind.select(connection, part)
+        actions, payload = await asyncio.to_thread(self._made, rows, version)
+        return await self._send(targets, actions, payload)
 
     async def delete(self, targets: Sequence[str], actions: Sequence[Action]) -> Outcome:
         return await self._send(targets, actions, payload_of(actions))

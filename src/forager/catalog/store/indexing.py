@@ -50,7 +50,7 @@ async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[Ind
         """
         SELECT p.id, p.domain_id, d.domain_name, p.product_name, p.description, p.brand,
                p.category, p.price, p.currency, p.availability, p.rating, p.created_at,
-               p.updated_at, p.tsv::text AS words
+               p.updated_at, setweight(p.tsv, 'D')::text AS words
           FROM products p
           JOIN domains d ON d.id = p.domain_id
          WHERE p.id = ANY(%s)

@@ -51,7 +51,8 @@ async def select_indexed(
         """
         SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
                coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
-               s.head_tsv::text AS head_words, s.tsv::text AS words
+               setweight(s.head_tsv, 'D')::text AS head_words,
+               setweight(s.tsv, 'D')::text AS words
           FROM section_search s
           JOIN sections c USING (document_id, position)
           JOIN documents d ON d.id = s.document_id
