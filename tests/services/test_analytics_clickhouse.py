@@ -244,3 +244,36 @@ def test_the_commands(
     told = capsys.readouterr().err
     assert "FORAGER_CLICKHOUSE_URL" in told
     assert "hush" not in told
+
+
+@pytest.mark.usefixtures("rows")
+async def test_a_server_that_is_killed_while_it_loads(
+    database: Database, database_url: str, tmp_path: Path, settings: Settings
+) -> None:
+    """SIGKILL in the middle: what is there afterwards is there once."""
+    server = ClickHouseServer(tmp_path / "clickhouse")
+    server.start()
+    try:
+        server.run("CREATE DATABASE own")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, PROCESS, database_url, settings.home, "30", server.url("own"),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            for _ in range(8):
+                assert await process.stdout.readline()
+                process.stdin.write(b"\n")
+            await asyncio.to_thread(server.kill)
+            await process.communicate(b"\n" * 100)
+        assert process.returncode
+        await asyncio.to_thread(server.start)
+        own = SecretStr(server.url("own"))
+        await sync(database, settings.model_copy(update={"clickhouse_url": own}))
+        assert counts(server, "own") == {
+            "products": 1, "price_history": 100, "pages": 10, "extractions": 0,
+        }  # fmt: skip
+    finally:
+        server.kill()
