@@ -125,6 +125,9 @@ async def test_the_domain_that_applies_has_the_traffic(
     )
     await used(database, ("example.com", proxy, 1, 100))
     assert await usage(database) == [("example.com", proxy, 4, 115), ("other.org", proxy, 1, 7)]
+    for host in ("example.com", "www.example.com"):
+        [line] = (await report_costs(database, domain=host)).lines
+        assert (line.domain, line.requests) == ("example.com", 4)
 
 
 async def test_counts_of_a_removed_proxy_are_dropped_with_it(

@@ -12,7 +12,9 @@ from decimal import Decimal
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
+from forager.extract.hosts import parent_domains
 from forager.fetch import proxy_usage_store as store
+from forager.fetch.domain_store import select_first
 from forager.fetch.proxy_cost import ProxyCost, Share, Traffic, shares
 from forager.fetch.proxy_record import cost_of, shown_address
 from forager.fetch.proxy_usage_store import UsageSum, UsedProxy
@@ -60,7 +62,7 @@ class CostReport:
 async def report_costs(
     database: Database, *, days: int = DEFAULT_DAYS, domain: str | None = None, limit: int = 100
 ) -> CostReport:
-    """The last so many days, today among them; with `domain`, its lines alone."""
+    """The last so many days, today among them; with `domain`, the lines of the one that applies."""
     if not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"costs are told of 1 to {MOST_DAYS} days, not of {days}")
     if not 1 <= limit <= MAX_LINES:
@@ -69,11 +71,18 @@ async def report_costs(
         last = await store.select_today(connection)
         first = last - timedelta(days=days - 1)
         bill = _Bill(first, last, limit)
+        domain = None if domain is None else await _applying(connection, domain)
         async with aclosing(_by_proxy(connection, first, domain)) as found:
             async for proxy, used in found:
                 lines = _lines(proxy, used, first, last)
                 bill.add(line for line in lines if _is_asked(line, domain))
     return bill.report()
+
+
+async def _applying(connection: Connection, host: str) -> str:
+    """What the traffic of a host was counted for."""
+    found = await select_first(connection, [host, *parent_domains(host)])
+    return host if found is None else found.domain_name
 
 
 class _Bill:
