@@ -27,6 +27,7 @@ class Broker:
         try:
             import amqp
             from kombu import Connection
+            from kombu.exceptions import KombuError
         except ImportError:
             raise CeleryMissing from None
         self._message = amqp.Message
@@ -36,7 +37,8 @@ class Broker:
             heartbeat=0,  # what is silent is found by its limit
             transport_options={"read_timeout": CONFIRM_LIMIT, "write_timeout": CONFIRM_LIMIT},
         )
-        self._trouble = (*self._client.connection_errors, *self._client.channel_errors, OSError)
+        errors = (*self._client.connection_errors, *self._client.channel_errors)
+        self._trouble = (*errors, KombuError, OSError)
         self._channel: Any = None
         self._declared: set[str] = set()
         self._unconfirmed: set[int] = set()
@@ -74,7 +76,7 @@ class Broker:
     def _open(self) -> None:
         if self._channel is not None:
             return
-        self._client.ensure_connection(max_retries=1, timeout=CONNECT_LIMIT)
+        self._client.connect()
         channel = self._client.connection.channel()
         channel.confirm_select()
         channel.events["basic_ack"].add(self._on_ack)
