@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -63,6 +63,10 @@ bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory
 
 bench-search: $(READY) ## Measure search over a million sections (several minutes)
 	@$(BIN)/python -m benchmarks.bench_search
+
+bench-index: $(READY) ## Measure a search engine beside PostgreSQL (starts OpenSearch; several minutes)
+	@eval "$$(scripts/services start opensearch)" && $(BIN)/python -m benchmarks.bench_index; code=$$?; \
+		scripts/services stop opensearch; exit $$code
 
 bench-scheduler: $(READY) ## Measure a tick of the scheduler over a million tasks
 	@$(BIN)/python -m benchmarks.bench_scheduler
