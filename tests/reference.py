@@ -16,7 +16,10 @@ from forager.settings import Settings, env_name
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- made by `python -m tests.reference` from here on -->"
-SHOWN_DEFAULTS = {"home": "the platform's folder for user data"}
+SHOWN_DEFAULTS = {
+    "home": "the platform's folder for user data",
+    "product_archive_after": "`180d`",
+}
 
 
 def commands(command: Any = None, path: str = "forager") -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,8 @@ from forager.analytics.sync import sync
 from forager.analytics.upkeep import ArchivingUpkeep
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.settings import DAY, Settings, load_settings
+from forager.settings import Settings, load_settings
+from forager.settings.values import DAY
 
 PROCESS = Path(__file__).with_name("archiving_upkeep_process.py")
 

@@ -25,7 +25,8 @@ from forager.errors import ForagerError, InvalidInput
 from forager.index.kind import PRODUCTS
 from forager.index.store.messages import tell
 from forager.parquet import CountingFile, load_pyarrow
-from forager.settings import DAY, Settings
+from forager.settings import Settings
+from forager.settings.values import DAY
 
 DEFAULT_DAYS = 180.0
 FOLDER = "archived-products"

@@ -1,0 +1,31 @@
+"""How pages are asked for and read."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, SecretStr
+
+from forager.settings.values import Seconds
+
+
+class CrawlSettings(BaseModel):
+    user_agent: str = Field(
+        default="Forager/{version}",
+        min_length=1,
+        description="How Forager names itself to servers; `{version}` becomes its version.",
+    )
+    extraction_processes: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Processes of a crawl that read pages; by default one for two cores.",
+    )
+    extraction_time_limit: Seconds = Field(
+        default=20.0, description="Longest time one page may take to be read."
+    )
+    extraction_memory_mb: int = Field(
+        default=1024, ge=256, description="Memory a process that reads pages may use."
+    )
+    secret_key: SecretStr | None = Field(
+        default=None,
+        description="Key of stored secrets; by default a file in the home folder.",
+    )

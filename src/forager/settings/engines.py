@@ -1,0 +1,108 @@
+"""Engines beside PostgreSQL, all of them off by default."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+
+from forager.settings.values import Seconds
+
+BROKER_SCHEMES = ("amqp://", "amqps://")
+CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
+
+
+class Dispatch(StrEnum):
+    """How tasks that are due reach the workers."""
+
+    POSTGRES = "postgres"
+    CELERY = "celery"
+
+
+class Search(StrEnum):
+    """What finds sections and products by their words."""
+
+    POSTGRES = "postgres"
+    OPENSEARCH = "opensearch"
+
+
+class EngineSettings(BaseModel):
+    # --- dispatch --------------------------------------------------------------------------
+    dispatch: Dispatch = Field(
+        default=Dispatch.POSTGRES,
+        description="How tasks reach the workers: `postgres`, or `celery` for messages through"
+        " RabbitMQ.",
+    )
+    broker_url: SecretStr | None = Field(
+        default=None,
+        description="RabbitMQ for `FORAGER_DISPATCH=celery`, as"
+        " `amqp://user:password@host:5672/vhost`.",
+    )
+    dispatch_resend_after: Seconds = Field(
+        default=30.0,
+        description="A task that waits for a worker this long is told to the broker again, unless"
+        " messages wait there.",
+    )
+
+    # --- search ----------------------------------------------------------------------------
+    search: Search = Field(
+        default=Search.POSTGRES,
+        description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
+        " it (OpenSearch, or an Elasticsearch that speaks the same).",
+    )
+    opensearch_url: SecretStr | None = Field(
+        default=None,
+        description="The search engine, as `https://user:password@host:9200`.",
+    )
+    opensearch_prefix: str = Field(
+        default="forager",
+        pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
+        description="How the names of its indexes begin; another one for each Forager that uses"
+        " the same engine.",
+    )
+
+    # --- analytics -------------------------------------------------------------------------
+    clickhouse_url: SecretStr | None = Field(
+        default=None,
+        description="ClickHouse server that `forager analytics sync` loads, and that is asked"
+        " instead of the files, as `clickhouse://user:password@host:8123/database`;"
+        " `clickhouses://` for TLS.",
+    )
+
+    @field_validator("broker_url", mode="after")
+    @classmethod
+    def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(BROKER_SCHEMES):
+            raise ValueError("expected amqp://user:password@host:5672/vhost")
+        return url
+
+    @field_validator("opensearch_url", mode="after")
+    @classmethod
+    def _http_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(("http://", "https://")):
+            raise ValueError("expected https://user:password@host:9200")
+        return url
+
+    @field_validator("clickhouse_url", mode="after")
+    @classmethod
+    def _clickhouse_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is None:
+            return None
+        text = url.get_secret_value()
+        if not text.startswith(CLICKHOUSE_SCHEMES) or not urlsplit(text).hostname:
+            raise ValueError("expected clickhouse://user:password@host:8123/database")
+        return url
+
+    @model_validator(mode="after")
+    def _has_broker(self) -> Self:
+        if self.dispatch is Dispatch.CELERY and self.broker_url is None:
+            raise ValueError("dispatch is celery: broker_url must say where RabbitMQ is")
+        return self
+
+    @model_validator(mode="after")
+    def _has_engine(self) -> Self:
+        if self.search is Search.OPENSEARCH and self.opensearch_url is None:
+            raise ValueError("search is opensearch, but opensearch_url is not set")
+        return self

@@ -1,0 +1,93 @@
+"""The one object: all sections, what must fit together, and where values come from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self
+
+from pydantic import model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from forager.settings.archive import ArchiveSettings
+from forager.settings.crawling import CrawlSettings
+from forager.settings.engines import EngineSettings
+from forager.settings.ground import GroundSettings
+from forager.settings.products import ProductSettings
+from forager.settings.serving import ServingSettings
+from forager.settings.workers import WorkerSettings
+
+ENV_PREFIX = "FORAGER_"
+
+# Pairs that only work in this order, with what goes wrong otherwise.
+LESS = (
+    ("heartbeat_interval", "lease_limit", "a runner would stop before its lease could be renewed"),
+    ("stall_limit", "lease_limit", "a frozen runner must be found before it ends itself"),
+    ("lease_limit", "stale_after", "a job could be given away while its runner still writes"),
+)
+AT_MOST = (
+    ("poll_interval", "heartbeat_interval", "a worker beats only when it looks for jobs"),
+    ("heartbeat_interval", "watchdog_interval", "the living need time to beat between two looks"),
+    ("stall_limit", "progress_limit", "a runner that is frozen makes no progress either"),
+    ("retry_delay", "retry_delay_max", "the first wait cannot be longer than the longest"),
+    ("task_retry_delay", "task_retry_delay_max", "the first wait cannot exceed the longest"),
+    ("adaptive_min", "adaptive_max", "the shortest interval cannot exceed the longest"),
+)
+
+
+class Settings(
+    # the first one's fields come last
+    ServingSettings,
+    ArchiveSettings,
+    EngineSettings,
+    ProductSettings,
+    CrawlSettings,
+    WorkerSettings,
+    GroundSettings,
+    BaseSettings,
+):
+    """Everything that can be set. Times are seconds unless the name says otherwise."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,  # an empty variable is how many tools say "not set"
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for smaller, larger, reason in LESS:
+            if not getattr(self, smaller) < getattr(self, larger):
+                raise ValueError(self._disorder(smaller, "less than", larger, reason))
+        for smaller, larger, reason in AT_MOST:
+            if not getattr(self, smaller) <= getattr(self, larger):
+                raise ValueError(self._disorder(smaller, "at most", larger, reason))
+        return self
+
+    def _disorder(self, smaller: str, relation: str, larger: str, reason: str) -> str:
+        low, high = getattr(self, smaller), getattr(self, larger)
+        return f"{smaller} ({low:g} s) must be {relation} {larger} ({high:g} s): {reason}"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - part of the signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - part of the signature
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+        return init_settings, env_settings, file
+
+
+def config_file() -> Path:
+    """The file settings are read from; it need not exist unless FORAGER_CONFIG names it."""
+    return Path(os.environ.get("FORAGER_CONFIG") or "forager.toml")

@@ -1,0 +1,73 @@
+"""Tasks, parsers, images, and how long what they leave is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from forager.settings.values import DAY, Names, Seconds, SecondsOrZero, length_or_off
+
+
+class ProductSettings(BaseModel):
+    recrawl_every: Seconds = Field(
+        default=86400.0,
+        description="How often a task is crawled where neither it nor its domain says so.",
+    )
+    adaptive_schedule: bool = Field(
+        default=False,
+        description="Visit changing products more often and steady ones less, unless the domain"
+        " says otherwise.",
+    )
+    adaptive_min: Seconds = Field(
+        default=3600.0, description="Shortest interval that adaptive scheduling may arrive at."
+    )
+    adaptive_max: Seconds = Field(
+        default=30 * 86400.0,
+        description="Longest interval that adaptive scheduling may arrive at.",
+    )
+    scheduler_interval: Seconds = Field(
+        default=1.0, description="How often the scheduler looks for tasks that are due."
+    )
+    task_concurrency: int = Field(
+        default=32, ge=1, le=10_000, description="Tasks one worker downloads at the same time."
+    )
+    task_retries: int = Field(
+        default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
+    )
+    task_retry_delay: SecondsOrZero = Field(
+        default=30.0, description="Wait before a task's first retry; doubles with each one."
+    )
+    task_retry_delay_max: SecondsOrZero = Field(
+        default=6 * 3600.0, description="Longest wait before a task's retry."
+    )
+    task_proxies: bool = Field(
+        default=False,
+        description="Fetch tasks through the pool of proxies, unless their domain says otherwise.",
+    )
+    parser_modules: Names = Field(
+        default=(),
+        description="Python modules, separated by commas, that register parsers of your own.",
+    )
+    images: bool = Field(default=True, description="Download the images of products.")
+    image_max_mb: float = Field(
+        default=10.0, gt=0, le=1000, description="Largest image file that is kept."
+    )
+    images_per_product: int = Field(
+        default=10, ge=0, le=1000, description="Images of one product that are downloaded."
+    )
+    history_days: float = Field(
+        default=90.0,
+        gt=0,
+        le=36500,
+        description="Attempts, errors, extractions and events of tasks, and counts of what went"
+        " through proxies, older than this go.",
+    )
+    product_archive_after: Annotated[float | None, BeforeValidator(length_or_off)] = Field(
+        default=180 * DAY,
+        ge=DAY,
+        le=36500 * DAY,
+        description="Products that nobody has seen for this long, and nobody looks for any more or"
+        " finds again, are moved to files in the home folder (`forager products restore` brings"
+        " them back); as `180d`, or `off`.",
+    )

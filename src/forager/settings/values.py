@@ -1,0 +1,38 @@
+"""Kinds of values that settings have."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode
+
+DAY = 86400.0
+A_YEAR = 365 * DAY
+LENGTHS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY}
+
+# Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
+Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
+
+
+def _split_commas(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)]
+
+
+def length_or_off(value: object) -> object:
+    """A bare number is refused where it is text: it would be taken for days."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().lower() == "off":
+        return None
+    length = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])\s*", value.lower(), re.ASCII)
+    if length is None:
+        raise ValueError("expected a length of time, as 180d, or off")
+    return float(length[1]) * LENGTHS[length[2]]

@@ -1,0 +1,73 @@
+"""Workers, and how jobs outlive them."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from forager.settings.values import A_YEAR, Names, Seconds, SecondsOrZero
+
+
+class WorkerSettings(BaseModel):
+    worker_capacity: int = Field(
+        default=2, ge=1, le=1000, description="Jobs one worker runs at the same time."
+    )
+    region: str | None = Field(
+        default=None,
+        pattern="^[a-z0-9-]{1,32}$",
+        description="Where this worker is: it also works for domains, and goes through proxies,"
+        " that are tied to this region.",
+    )
+    poll_interval: Seconds = Field(
+        default=1.0, description="How often a worker looks for jobs when nothing wakes it."
+    )
+    heartbeat_interval: Seconds = Field(
+        default=10.0, description="How often a worker renews the leases of its jobs."
+    )
+    lease_limit: Seconds = Field(
+        default=90.0,
+        description="A runner whose lease was not renewed for this long stops itself.",
+    )
+    stall_limit: float = Field(
+        default=60.0,
+        gt=1,  # a sign of life comes once per second
+        le=A_YEAR,
+        allow_inf_nan=False,
+        description="A runner without a sign of life for this long is frozen, and killed.",
+    )
+    progress_limit: Seconds = Field(
+        default=900.0,
+        description="A runner that lives but commits nothing for this long is stuck, and killed.",
+    )
+    job_modules: Names = Field(
+        default=(),
+        description="Python modules, separated by commas, that register job kinds of your own.",
+    )
+    job_time_limit: Seconds | None = Field(
+        default=None, description="Longest time one run of a job may take; none by default."
+    )
+    job_memory_limit_mb: int = Field(
+        default=2048, ge=64, description="Memory a runner and its children may use together."
+    )
+    shutdown_grace: SecondsOrZero = Field(
+        default=20.0, description="Time runners get to commit and leave when a worker stops."
+    )
+
+    # --- recovery --------------------------------------------------------------------------
+    watchdog_interval: Seconds = Field(
+        default=60.0, description="How often a worker looks for jobs of dead workers."
+    )
+    stale_after: Seconds = Field(
+        default=120.0, description="Age of a heartbeat after which its worker counts as dead."
+    )
+    max_retries: int = Field(
+        default=3, ge=0, le=1000, description="Retries of a job after its first run."
+    )
+    retry_delay: SecondsOrZero = Field(
+        default=1.0, description="Wait before the first retry; doubles with each one."
+    )
+    retry_delay_max: SecondsOrZero = Field(
+        default=600.0, description="Longest wait before a retry."
+    )
+    prune_after_days: float = Field(
+        default=30.0, gt=0, le=36500, description="Finished jobs older than this are deleted."
+    )
