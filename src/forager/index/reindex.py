@@ -27,7 +27,8 @@ from forager.logs import get_logger
 log = get_logger("index")
 
 ROWS = 500
-FILLED = 1
+# lower than the number of any message
+FILLED = 0
 # searches that ask the old index have ended by then
 GRACE = 5.0
 BARRIER_LIMIT = 600.0
