@@ -22,6 +22,8 @@ from forager.analytics.sync import sync
 from forager.analytics.tables import create_tables
 from forager.cli.main import run
 from forager.db.database import Database
+from forager.doctor.analytics import check_clickhouse
+from forager.doctor.check import Level
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
 from services.servers.clickhouse import ClickHouseServer
@@ -75,6 +77,22 @@ async def test_a_sync_loads_what_is_new(
     found = await answer(settings, "price-changes")
     assert found.complete_until is not None
     assert found.complete_until >= done.complete_until
+
+
+async def test_the_doctor_looks_at_the_server(
+    database: Database, settings: Settings, rows: int
+) -> None:
+    found = await check_clickhouse(settings)
+    assert (found.level, found.advice) == (Level.WARN, "Run forager analytics sync.")
+    done = await sync(database, settings)
+    assert rows
+    found = await check_clickhouse(settings)
+    assert found.level is Level.OK
+    assert f"{done.complete_until:%Y-%m-%d %H:%M}" in found.finding
+    away = SecretStr("clickhouse://someone:private@127.0.0.1:1/nowhere")
+    found = await check_clickhouse(settings.model_copy(update={"clickhouse_url": away}))
+    assert found.level is Level.FAIL
+    assert "private" not in f"{found.finding} {found.advice}"
 
 
 async def test_killed_between_the_rows_and_their_record(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, server, work
+from forager.doctor.analytics import check_clickhouse
 from forager.doctor.archive import check_archive, check_archive_space
 from forager.doctor.broker import check_broker
 from forager.doctor.check import Check, Level, failed_with
@@ -80,6 +81,8 @@ async def _examine_work(
         note(await check_broker(database, settings))
     if settings.search is Search.OPENSEARCH:
         note(await check_search(database, settings))
+    if settings.clickhouse_url is not None:
+        note(await check_clickhouse(settings))
     note(await products.check_dead_letters(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))

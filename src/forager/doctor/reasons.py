@@ -29,6 +29,7 @@ REASONS = {
     "tasks": "Products grow old: prices shown are not those of today.",
     "regions": "What is tied to a region is left alone by all other workers.",
     "search": "You asked for a search engine; without it PostgreSQL answers, with more effort.",
+    "clickhouse": "Questions are answered from what the server has, and not from what is newer.",
     "dead letters": "They are not tried again unless a person says so.",
     "broker": "Workers that hear of tasks through it hear nothing; all of them wait in PostgreSQL.",
     "proxies": "Fewer proxies mean fewer requests, and the rest are used more.",
