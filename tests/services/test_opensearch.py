@@ -268,6 +268,23 @@ async def test_more_is_asked_for_until_enough_can_be_seen(
     assert candidates.WINDOWS[-1] <= 10_000
 
 
+async def test_phrases_mean_the_same_across_common_words(index: Searched, corpus: Corpus) -> None:
+    texts = [
+        "end of line", "end line", "end some line", "line of end", "end of the long line",
+        "the end of a line", "it ends. Lines follow", "end of of line of end",
+    ]  # fmt: skip
+    await corpus.publish("a.example", {f"/{n}": [("x", text)] for n, text in enumerate(texts)})
+    await index.feed()
+    for query in (
+        '"end of line"', '"end line"', '"the end of the line"', '"end of the line"',
+        '"line of end" -"end of line"', 'long "of line"', '"lines follow" or "a line"',
+    ):  # fmt: skip
+        page = await look(index, query, limit=100)
+        alone = await search(index.database, SearchRequest(query=query, limit=100))
+        assert [hit.url for hit in page.hits] == [hit.url for hit in alone.hits], query
+        assert page.note is None
+
+
 async def test_a_search_goes_on_though_the_engine_has_gone(
     index: Searched, corpus: Corpus, opensearch: OpenSearch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from forager.index.lexemes import GAP, LONGEST, SEPARATOR
+from forager.index.lexemes import LONGEST, SEPARATOR
 
 LAYOUT = 1
 # entries that one answer can list: from + size may not exceed it
@@ -69,8 +69,7 @@ _SETTINGS: dict[str, Any] = {
                 "max_token_length": 2 * LONGEST,  # in units of UTF-16
             }
         },
-        "filter": {"gaps": {"type": "stop", "stopwords": [GAP]}},
-        "analyzer": {"lexemes": {"type": "custom", "tokenizer": "lines", "filter": ["gaps"]}},
+        "analyzer": {"lexemes": {"type": "custom", "tokenizer": "lines"}},
     },
 }
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from forager.index.lexemes import cut, in_a_row, unescaped
+from forager.index.lexemes import SEPARATOR, cut, unescaped
 
 Json = dict[str, Any]
 
@@ -72,10 +72,12 @@ def _asked(node: Node, field: str) -> Json:
 
 
 def _row(operands: tuple[tuple[int, Node], ...], field: str) -> Json:
-    words = [(distance, node.text) for distance, node in operands if isinstance(node, Word)]
-    if len(words) == len(operands):
-        return {"match_phrase": {field: in_a_row(words)}}
-    return _all(tuple(node for _, node in operands), field)
+    words = [cut(node.text) for _, node in operands if isinstance(node, Word)]
+    if len(words) < len(operands):
+        return _all(tuple(node for _, node in operands), field)
+    # between two words may be as many as PostgreSQL allows there, or fewer: see `words_of`
+    between = sum(distance - 1 for distance, _ in operands[1:])
+    return {"match_phrase": {field: {"query": SEPARATOR.join(words), "slop": between}}}
 
 
 def _all(operands: tuple[Node, ...], field: str) -> Json:
