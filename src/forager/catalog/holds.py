@@ -8,7 +8,7 @@ from forager.catalog.batches import in_batches
 from forager.catalog.domain_of import domains_of
 from forager.catalog.selection import Selection
 from forager.catalog.store import holds as store
-from forager.catalog.store import tasks as task_store
+from forager.catalog.store import task_counts
 from forager.catalog.task import Hold
 from forager.db.database import Connection, Database
 
@@ -51,7 +51,7 @@ class Holds:
             changed, withdrawn = await self._hold_selected(selection, hold)
         async with self._database.connection() as connection:
             await store.tell_workers(connection)
-            all_hold, domains, tasks = await task_store.count_held(connection)
+            all_hold, domains, tasks = await task_counts.count_held(connection)
         return Held(
             changed, withdrawn, None if all_hold is None else Hold(all_hold), domains, tasks
         )

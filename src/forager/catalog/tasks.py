@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 
 from forager.catalog.batches import domain_ids_of, in_batches, no_such_task
 from forager.catalog.selection import Selection
+from forager.catalog.store import task_changes, task_counts
 from forager.catalog.store import tasks as store
-from forager.catalog.store.tasks import Attempt, DomainBacklog
+from forager.catalog.store.task_counts import DomainBacklog
+from forager.catalog.store.tasks import Attempt
 from forager.catalog.task import Task, TaskStatus
 from forager.catalog.tracking import Tracked, Tracking
 from forager.catalog.waiting import MOST_AHEAD, why_not_now
@@ -167,7 +169,7 @@ class Tasks:
 
         async def recrawl_batch(connection: Connection, ids: list[int]) -> None:
             nonlocal due, held
-            moved, waiting = await store.recrawl(connection, ids)
+            moved, waiting = await task_changes.recrawl(connection, ids)
             due, held = due + moved, held + waiting
 
         found = await in_batches(self._database, selection, recrawl_batch)
@@ -188,7 +190,7 @@ class Tasks:
 
         async def set_batch(connection: Connection, ids: list[int]) -> None:
             nonlocal changed
-            changed += await store.set_terms(
+            changed += await task_changes.set_terms(
                 connection, ids, priority=priority, every=every, default_every=default
             )
 
@@ -201,7 +203,7 @@ class Tasks:
 
         async def remove_batch(connection: Connection, ids: list[int]) -> None:
             nonlocal removed
-            removed += await store.delete_tasks(connection, ids)
+            removed += await task_changes.delete_tasks(connection, ids)
 
         await in_batches(self._database, selection, remove_batch, destroys=True)
         return removed
@@ -216,10 +218,10 @@ class Tasks:
 
     async def stats(self) -> TaskStats:
         async with self._database.transaction() as connection:
-            counts = await store.count_by_status(connection)
-            all_hold, domains, tasks = await store.count_held(connection)
-            backlog = await store.select_backlog(connection, BACKLOGS_SHOWN)
-            ticked_at = await store.select_ticked_at(connection)
+            counts = await task_counts.count_by_status(connection)
+            all_hold, domains, tasks = await task_counts.count_held(connection)
+            backlog = await task_counts.select_backlog(connection, BACKLOGS_SHOWN)
+            ticked_at = await task_counts.select_ticked_at(connection)
         return TaskStats(
             counts={status: counts.get(status, 0) for status in TaskStatus},
             all_hold=all_hold,
@@ -233,8 +235,8 @@ class Tasks:
     async def stats_now(self, counted: TaskStats) -> TaskStats:
         """Counts from before, with what holds tasks now: that must never look undone."""
         async with self._database.connection() as connection:
-            all_hold, domains, tasks = await store.count_held(connection)
-            ticked_at = await store.select_ticked_at(connection)
+            all_hold, domains, tasks = await task_counts.count_held(connection)
+            ticked_at = await task_counts.select_ticked_at(connection)
         return replace(
             counted, all_hold=all_hold, held_domains=domains, held_tasks=tasks, ticked_at=ticked_at
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from forager.catalog.store.audit import TASKS_OVERDUE, find
-from forager.catalog.store.tasks import select_ticked_at
+from forager.catalog.store.task_counts import select_ticked_at
 from forager.catalog.waiting import SILENT_AFTER
 from forager.db.database import Database
 from forager.doctor import store as doctor_store

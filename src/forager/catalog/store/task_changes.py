@@ -1,0 +1,127 @@
+"""SQL of tasks as people steer them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from forager.db.database import Connection
+
+
+async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
+    """Waiting and finished tasks are due at once; how many, and how many of them are held.
+
+    The time is before that of all tasks of the same domain and priority: first in line.
+    """
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT id, domain_id, priority
+              FROM crawl_tasks
+             WHERE id = ANY(%(ids)s) AND status IN ('pending', 'completed', 'failed')
+             ORDER BY id
+               FOR NO KEY UPDATE
+        ), lines AS MATERIALIZED (
+            SELECT DISTINCT domain_id, priority FROM wanted
+        ), heads AS MATERIALIZED (
+            SELECT lines.*, least(now(), head.scheduled_at - interval '1 millisecond') AS at
+              FROM lines
+              LEFT JOIN LATERAL (
+                SELECT scheduled_at
+                  FROM crawl_tasks t
+                 WHERE t.status = 'pending' AND t.hold IS NULL
+                   AND t.domain_id = lines.domain_id AND t.priority = lines.priority
+                 ORDER BY scheduled_at
+                 LIMIT 1
+              ) AS head ON true
+        ), moved AS (
+            UPDATE crawl_tasks t
+               SET status = 'pending',
+                   scheduled_at = heads.at,
+                   next_crawl_at = NULL,
+                   retry_count = 0,
+                   updated_at = now()
+              FROM wanted
+              JOIN heads USING (domain_id, priority)
+             WHERE t.id = wanted.id
+            RETURNING t.id, t.domain_id, t.hold
+        ), revived AS (
+            UPDATE dead_letters
+               SET resolved_at = now(), resolution = 'retried'
+             WHERE task_id IN (SELECT id FROM moved) AND resolved_at IS NULL
+        )
+        SELECT count(*)::int,
+               (count(*) FILTER (
+                   WHERE moved.hold IS NOT NULL OR d.task_hold IS NOT NULL OR c.hold IS NOT NULL
+               ))::int
+          FROM moved
+          JOIN domains d ON d.id = moved.domain_id
+         CROSS JOIN task_control c
+        """,
+        {"ids": list(ids)},
+    )
+    row = await cursor.fetchone()
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+async def set_terms(
+    connection: Connection,
+    ids: Sequence[int],
+    *,
+    priority: int | None,
+    every: timedelta | None,
+    default_every: timedelta | None,
+) -> int:
+    """A priority, an interval, or both. `default_every`: back to the domain's, or else to this."""
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT t.id,
+                   coalesce(
+                       %(every)s::interval,
+                       CASE WHEN %(default)s::interval IS NOT NULL
+                            THEN coalesce(d.crawl_frequency, %(default)s::interval) END
+                   ) AS following
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             WHERE t.id = ANY(%(ids)s)
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        )
+        UPDATE crawl_tasks t
+           SET priority = coalesce(%(priority)s, t.priority),
+               crawl_frequency = CASE
+                   WHEN %(default)s::interval IS NULL
+                   THEN coalesce(%(every)s::interval, t.crawl_frequency)
+               END,
+               adapted_frequency = CASE WHEN following IS NULL THEN t.adapted_frequency END,
+               next_crawl_at = CASE
+                   WHEN t.status = 'completed'
+                   THEN coalesce(t.completed_at + following, t.next_crawl_at)
+                   ELSE t.next_crawl_at
+               END,
+               updated_at = now()
+          FROM wanted
+         WHERE t.id = wanted.id
+        """,
+        {"ids": list(ids), "priority": priority, "every": every, "default": default_every},
+    )
+    return cursor.rowcount
+
+
+async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
+    """Tasks with their open dead letters. Whoever has one under way can write nothing for it."""
+    cursor = await connection.execute(
+        """
+        WITH wanted AS MATERIALIZED (
+            SELECT id FROM crawl_tasks WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
+        ), dropped AS (
+            UPDATE dead_letters
+               SET resolved_at = now(), resolution = 'dropped'
+             WHERE task_id = ANY(%(ids)s) AND resolved_at IS NULL
+        )
+        DELETE FROM crawl_tasks WHERE id IN (SELECT id FROM wanted)
+        """,
+        {"ids": list(ids)},
+    )
+    return cursor.rowcount
