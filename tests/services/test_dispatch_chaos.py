@@ -1,31 +1,42 @@
-"""Workers and the broker are killed in the middle of many tasks, and every task is done once.
+"""Workers, broker, object store and search engine are killed in the middle of many tasks.
 
-`FORAGER_CHAOS_TASKS=10000` makes it the long run; more faults can be added to the list.
+Every task is done once, with its page in the archive and its product in the index.
+`FORAGER_CHAOS_TASKS=10000` makes it the long run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
 
 from catalog.working import Tasks
+from forager.archive.storage import open_storage
+from forager.catalog.indexing import INDEXED_PRODUCTS
+from forager.chaos.promises import broken_refs
+from forager.chaos.store.looks import select_archive_refs
 from forager.db.database import Database
 from forager.settings import Settings
 from servers.shop import Shop
+from services.buckets import new_bucket
 from services.dispatching import Worker, beside, by_celery, running, until, wired
+from services.search_index import Searched, searched
+from services.servers.minio import MinIO
+from services.servers.opensearch import OpenSearch
 from services.servers.rabbitmq import RabbitMQ
+from services.servers.server import Server
 
 TASKS = int(os.environ.get("FORAGER_CHAOS_TASKS", "500"))
 LIMIT = 300.0 + TASKS / 10
 SHOPS = 4
 # of each shop, between two requests
 DELAY = 0.02
-ALARM_LASTS = 2.0
+# for others to meet with what is broken
+LASTS = 2.0
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -48,8 +59,11 @@ CREATE TRIGGER note_product AFTER INSERT OR UPDATE ON products FOR EACH ROW
 class World:
     tasks: Tasks
     shops: list[Shop]
-    rabbitmq: RabbitMQ
     workers: list[Worker]
+    rabbitmq: RabbitMQ
+    minio: MinIO
+    opensearch: OpenSearch
+    index: Searched
 
     async def completed(self) -> int:
         rows = await self.tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")
@@ -69,10 +83,24 @@ def shops() -> Iterator[list[Shop]]:
 
 
 @pytest.fixture
-def tasks(database: Database, settings: Settings, rabbitmq: RabbitMQ) -> Tasks:
+async def index(opensearch: OpenSearch, database: Database) -> AsyncIterator[Searched]:
+    async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
+        yield index
+
+
+@pytest.fixture
+def tasks(
+    database: Database,
+    settings: Settings,
+    rabbitmq: RabbitMQ,
+    minio: MinIO,
+    index: Searched,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Tasks:
     with wired(rabbitmq) as wire:
         wire.clean()
-    return Tasks(database, by_celery(settings, rabbitmq, dispatch_resend_after=2.0))
+    changes = {"dispatch_resend_after": 2.0, "archive_url": new_bucket(minio, monkeypatch)}
+    return Tasks(database, by_celery(index.settings(settings), rabbitmq, **changes))
 
 
 async def fill(tasks: Tasks, shops: list[Shop]) -> None:
@@ -100,38 +128,48 @@ def faults_of(world: World) -> list[Fault]:
 
     async def restart_application() -> None:
         await asyncio.to_thread(broker.stop_app)
+        await asyncio.sleep(LASTS)
         await asyncio.to_thread(broker.start_app)
-
-    async def kill_broker() -> None:
-        await asyncio.to_thread(broker.kill)
-        await asyncio.to_thread(broker.start)
 
     async def fill_disk() -> None:
         with broker.disk_alarm():
-            await asyncio.sleep(ALARM_LASTS)
+            await asyncio.sleep(LASTS)
 
     return [
         world.workers[0].kill_and_replace,
         restart_application,
+        lambda: _kill_for_a_while(world.minio),
         world.workers[1].kill_and_replace,
         fill_disk,
-        kill_broker,
+        lambda: _kill_for_a_while(world.opensearch),
+        lambda: _kill_for_a_while(broker),
         world.workers[0].kill_and_replace,
     ]
 
 
-async def test_every_task_is_done_once(tasks: Tasks, shops: list[Shop], rabbitmq: RabbitMQ) -> None:
+async def _kill_for_a_while(server: Server) -> None:
+    await asyncio.to_thread(server.kill)
+    await asyncio.sleep(LASTS)
+    await asyncio.to_thread(server.start)
+
+
+@pytest.mark.timeout(LIMIT * 4)
+async def test_every_task_is_done_once(
+    tasks: Tasks,
+    shops: list[Shop],
+    rabbitmq: RabbitMQ,
+    minio: MinIO,
+    opensearch: OpenSearch,
+    index: Searched,
+) -> None:
     await fill(tasks, shops)
-    world = World(tasks, shops, rabbitmq, [Worker(tasks), Worker(tasks)])
+    workers = [Worker(tasks), Worker(tasks)]
+    world = World(tasks, shops, workers, rabbitmq, minio, opensearch, index)
     try:
-        async with running(*beside(tasks.database, tasks.settings)):
-            faults = faults_of(world)
-            for number, fault in enumerate(faults, 1):
-                await world.until_completed(number * TASKS // (len(faults) + 2))
-                await fault()
-            await world.until_completed(TASKS)
+        async with running(*beside(tasks.database, tasks.settings), index.feeder):
+            await _live_through(world)
     finally:
-        for worker in world.workers:
+        for worker in workers:
             await worker.kill()
     await _each_once(tasks, "completed_transitions")
     await _each_once(tasks, "product_writes")
@@ -139,6 +177,31 @@ async def test_every_task_is_done_once(tasks: Tasks, shops: list[Shop], rabbitmq
     assert statuses == [("completed", TASKS)]
     for shop in shops:
         _budget_was_kept(shop)
+    await _all_is_archived(tasks)
+    await index.client.ask("POST", f"{index.prefix}-*/_refresh")
+    assert await index.entries("products") == TASKS
+
+
+async def _live_through(world: World) -> None:
+    faults = faults_of(world)
+    for number, fault in enumerate(faults, 1):
+        await world.until_completed(number * TASKS // (len(faults) + 2))
+        await fault()
+    await world.until_completed(TASKS)
+
+    async def all_told() -> bool:
+        return await world.index.untold() == 0
+
+    await until(all_told, LIMIT)
+
+
+async def _all_is_archived(tasks: Tasks) -> None:
+    """The page of every task can be read, and is what was stored."""
+    assert tasks.settings.archive_url is not None
+    async with tasks.database.connection() as connection:
+        refs = await select_archive_refs(connection)
+    assert len(refs) >= TASKS
+    assert await broken_refs(open_storage(tasks.settings.archive_url), refs) == []
 
 
 async def _each_once(tasks: Tasks, table: str) -> None:
