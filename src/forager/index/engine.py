@@ -21,6 +21,8 @@ log = get_logger("search")
 # less than PostgreSQL lets a transaction wait
 ANSWER_LIMIT = 4.0
 REST = 5.0
+# all that is read of an answer; what would be empty is left out
+ANSWER = "timed_out,_shards.failed,hits.hits.fields"
 
 AWAY = "The search engine does not answer: PostgreSQL has answered instead."
 GONE = (
@@ -55,6 +57,7 @@ class Engine:
                 f"{index}/_search",
                 _question(query, fields, start, size),
                 limit=ANSWER_LIMIT,
+                filter_path=ANSWER,
             )
             found = _numbers(answer, fields)
         except EngineUnavailable as error:
@@ -94,9 +97,9 @@ def _numbers(answer: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, .
             raise EngineUnavailable("the search engine has answered from a part of the index only")
         return [
             tuple(int(hit["fields"][field][0]) for field in fields)
-            for hit in answer["hits"]["hits"]
+            for hit in answer.get("hits", {}).get("hits", ())
         ]
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise EngineUnavailable(f"the search engine answers strangely: {error!r}") from None
 
 
