@@ -160,6 +160,15 @@ class WorkerProcess:
         leader = psutil.Process(self.process.pid)
         return [leader, *leader.children(recursive=True)]
 
+    def kill_all(self) -> list[int]:
+        """All at one moment: who sees another die still acts on it."""
+        tree = self.tree()
+        for process in reversed(tree):
+            process.suspend()
+        for process in tree:
+            process.kill()
+        return [process.pid for process in tree]
+
     def stop(self) -> int:
         self.process.terminate()
         return self.process.wait(LIMIT)

@@ -1,7 +1,7 @@
 """Workers, broker, object store and search engine are killed in the middle of many tasks.
 
 Every task is done once, with its page in the archive and its product in the index.
-`FORAGER_CHAOS_TASKS=10000` makes it the long run.
+`FORAGER_TEST_CHAOS_TASKS=10000` makes it the long run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from services.servers.opensearch import OpenSearch
 from services.servers.rabbitmq import RabbitMQ
 from services.servers.server import Server
 
-TASKS = int(os.environ.get("FORAGER_CHAOS_TASKS", "500"))
+TASKS = int(os.environ.get("FORAGER_TEST_CHAOS_TASKS", "500"))
 LIMIT = 300.0 + TASKS / 10
 SHOPS = 4
 # of each shop, between two requests
