@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-growth quality conformance chaos format lock clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -76,6 +76,10 @@ bench-products: $(READY) ## Measure how fast products are written and found
 
 bench-api: $(READY) ## Measure the API and the dashboard over a large database (several minutes)
 	@$(BIN)/python -m benchmarks.bench_api
+
+bench-dispatch: $(READY) ## Measure how tasks reach workers: Celery beside PostgreSQL (starts RabbitMQ; a few minutes)
+	@eval "$$(scripts/services start rabbitmq)" && $(BIN)/python -m benchmarks.bench_dispatch; code=$$?; \
+		scripts/services stop rabbitmq; exit $$code
 
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory

@@ -49,10 +49,12 @@ async def _look_now(settings: Settings) -> Tick:
 async def _keep_scheduling(settings: Settings) -> None:
     from forager.catalog.scheduler import Scheduler
     from forager.db.database import open_database
+    from forager.dispatch.services import dispatch_services
     from forager.logs import get_logger
 
     async with open_database(settings, name="forager scheduler") as database:
-        looking = asyncio.ensure_future(Scheduler(database, settings).run())
+        services = (Scheduler(database, settings), *dispatch_services(database, settings))
+        looking = asyncio.gather(*(service.run() for service in services))
 
         async def until_cancelled() -> None:
             # said from here, when signals are heard already

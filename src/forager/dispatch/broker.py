@@ -135,9 +135,9 @@ class Broker:
         self._refused.append("it could not store one")
         self._on_ack(tag, multiple)
 
-    def _on_return(self, code: int, text: str, _: str, routing_key: str, message: object) -> None:  # noqa: ARG002 - as it is called
+    def _on_return(self, error: Exception, _: str, routing_key: str, __: object) -> None:
         # somebody has deleted a queue; the connection is thrown away, and all are declared anew
-        self._refused.append(f"{text} ({routing_key})")
+        self._refused.append(f"{routing_key}: {error}")
 
 
 def declare_ground(channel: Any) -> None:

@@ -24,7 +24,7 @@ from forager.settings import Settings
 
 log = get_logger("dispatch")
 
-BATCH = 500
+BATCH = 1_000
 # whoever downloaded a page has it in memory, and reads it himself if he can
 LEFT_ALONE = 1.0
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0

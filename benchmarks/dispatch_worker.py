@@ -1,0 +1,94 @@
+"""A worker that claims tasks and settles them at once: `python -m benchmarks.dispatch_worker`.
+
+What is left is the way of a task to its worker. Settings come from the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import cast
+from uuid import UUID
+
+import uvloop
+
+from forager.catalog.attempt import HeldTask, Stage, StageOfWorker
+from forager.catalog.schedule import Completion, complete_tasks
+from forager.catalog.store import stages
+from forager.catalog.task import CHANNEL
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.dispatch.application import make_app
+from forager.dispatch.inbox import Inbox
+from forager.dispatch.receiving import CeleryThread
+from forager.jobs.registration import Registration
+from forager.logs import configure_logs
+from forager.settings import Dispatch, Settings, load_settings
+
+AT_ONCE = 20
+NO_LIMIT = 1_000_000
+
+
+class Idler:
+    """Claims, settles, and has done nothing in between."""
+
+    def __init__(self, database: Database, settings: Settings, worker_id: UUID) -> None:
+        self._database = database
+        self._settings = settings
+        self._who = StageOfWorker(worker_id, Stage.DOWNLOAD)
+
+    async def do(self, among: Sequence[int] | None = None) -> int:
+        async with self._database.connection() as connection:
+            tasks = await stages.claim_queued(
+                connection,
+                self._who.worker_id,
+                limit=AT_ONCE if among is None else len(among),
+                busy={},
+                resting=[],
+                concurrency=NO_LIMIT,
+                among=among,
+            )
+        if tasks:
+            await self._settle(tasks)
+        return len(tasks)
+
+    async def _settle(self, tasks: Sequence[HeldTask]) -> None:
+        async with self._database.transaction() as connection:
+            kept = await stages.lock_held(connection, self._who, tasks)
+            done = [Completion(task_id, price_changed=False) for task_id in kept]
+            await complete_tasks(connection, done, settings=self._settings)
+
+
+class Desk:
+    """An inbox whose answer is that all is done."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, idler: Idler) -> None:
+        self._loop = loop
+        self._idler = idler
+
+    def put(self, _: str, task_ids: Sequence[int]) -> None:
+        asyncio.run_coroutine_threadsafe(self._idler.do(task_ids), self._loop).result(60)
+
+
+async def main() -> None:
+    settings = load_settings()
+    configure_logs("critical")
+    assert settings.database_url is not None
+    worker_id = new_id()
+    async with Database(settings.database_url.get_secret_value(), name="idler") as database:
+        idler = Idler(database, settings, worker_id)
+        registration = Registration(database, worker_id, capacity=1, role="tasks")
+        await registration.renew(stopping=False)
+        if settings.dispatch is Dispatch.CELERY:
+            desk = Desk(asyncio.get_running_loop(), idler)
+            CeleryThread(make_app(settings, lambda: cast(Inbox, desk))).start()
+            await asyncio.Event().wait()
+        async with aclosing(database.notifications(CHANNEL)) as notifications:
+            async for _ in notifications:
+                while await idler.do():
+                    pass
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,186 @@
+"""A broker that is away, full, or killed: nothing is lost, little is said, and work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from catalog.working import Tasks
+from forager.db.database import Database
+from forager.dispatch.broker import Broker
+from forager.dispatch.errors import BrokerUnavailable
+from forager.dispatch.message import TaskMessage
+from forager.dispatch.relay import Relay
+from forager.dispatch.sweeper import Sweeper
+from forager.dispatch.topology import Band, Route
+from forager.doctor.broker import check_broker
+from forager.doctor.check import Level
+from forager.logs import configure_logs
+from forager.metrics.recorded import DISPATCHED
+from forager.settings import Settings
+from servers.shop import Shop
+from services.dispatching import beside, by_celery, running, until, wired, worker
+from services.servers.rabbitmq import RabbitMQ
+
+NORMAL = Route("crawl", Band.NORMAL)
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with Shop().open() as shop:
+        yield shop
+
+
+@pytest.fixture
+def tasks(database: Database, settings: Settings, rabbitmq: RabbitMQ) -> Tasks:
+    with wired(rabbitmq) as wire:
+        wire.clean()
+    return Tasks(database, by_celery(settings, rabbitmq, dispatch_resend_after=0.5))
+
+
+@pytest.fixture
+def broker(rabbitmq: RabbitMQ) -> Iterator[Broker]:
+    broker = Broker(rabbitmq.url)
+    yield broker
+    broker.close()
+
+
+async def outbox(tasks: Tasks) -> int:
+    rows = await tasks.sql("SELECT count(*) FROM dispatch_outbox")
+    return int(rows[0][0])
+
+
+async def all_done(tasks: Tasks) -> bool:
+    rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status <> 'completed'")
+    return bool(rows[0][0] == 0)
+
+
+async def said_that_it_is_away(logs: list[dict[str, object]]) -> bool:
+    return any(line["event"] == "no tasks can be told to the broker" for line in logs)
+
+
+async def test_a_broker_that_is_away_costs_nothing(
+    tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ
+) -> None:
+    await tasks.add(*[shop.add(f"p{i}") for i in range(20)], status="pending")
+    DISPATCHED.take()
+    configure_logs("warning")
+    async with worker(tasks):
+        await asyncio.to_thread(rabbitmq.stop_app)
+        try:
+            with capture_logs() as logs:
+                async with running(*beside(tasks.database, tasks.settings)):
+                    await until(lambda: said_that_it_is_away(logs))
+                    before = await outbox(tasks)
+                    failed = 0.0
+
+                    async def failed_often() -> bool:
+                        nonlocal failed
+                        failed += sum(DISPATCHED.take().values())
+                        return failed > 3 * before
+
+                    await until(failed_often)
+                    sweeper = Sweeper(tasks.database, tasks.settings)
+                    with pytest.raises(BrokerUnavailable):
+                        await sweeper.run_once()
+                    sweeper.close()
+                    found = await check_broker(tasks.database, tasks.settings)
+                    assert found.level is Level.FAIL
+                    assert "none is lost" in found.finding
+            assert 0 < before <= await outbox(tasks) <= 20, "one message for a task at most"
+            said = [line for line in logs if line["log_level"] == "warning"]
+            assert len([line for line in said if "told to the broker" in line["event"]]) == 1
+        finally:
+            await asyncio.to_thread(rabbitmq.start_app)
+        async with running(*beside(tasks.database, tasks.settings)):
+            await until(lambda: all_done(tasks))
+    assert (await check_broker(tasks.database, tasks.settings)).level is Level.OK
+
+
+async def test_a_full_disk_blocks_and_loses_nothing(
+    tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.dispatch.broker.CONFIRM_LIMIT", 2.0)
+    (task_id,) = await tasks.add(shop.add("a"), status="pending")
+    await tasks.schedule()
+    relay = Relay(tasks.database, tasks.settings)
+    try:
+        with rabbitmq.disk_alarm():
+            with pytest.raises(BrokerUnavailable):
+                await relay.run_once()
+            assert await outbox(tasks) == 1, "not confirmed, not deleted"
+        assert await until(lambda: _sent(relay)) == 1
+        assert await outbox(tasks) == 0
+    finally:
+        relay.close()
+    async with worker(tasks):
+        await tasks.when(task_id, "completed")
+
+
+async def _sent(relay: Relay) -> int:
+    try:
+        return await relay.run_once()
+    except BrokerUnavailable:  # the alarm is not over at once
+        return 0
+
+
+async def test_what_was_confirmed_outlives_the_broker(
+    tasks: Tasks, broker: Broker, rabbitmq: RabbitMQ
+) -> None:
+    broker.publish([TaskMessage(NORMAL, [number]) for number in range(1, 51)])
+    await asyncio.to_thread(rabbitmq.kill)
+    with pytest.raises(BrokerUnavailable):
+        broker.publish([TaskMessage(NORMAL, [51])])
+    await asyncio.to_thread(rabbitmq.start)
+
+    async def all_there() -> bool:
+        try:
+            # its number grows while the broker reads its log
+            return broker.depths([NORMAL.queue]) == {NORMAL.queue: 50}
+        except BrokerUnavailable:
+            return False
+
+    await until(all_there)
+
+
+async def test_a_queue_that_somebody_deleted_is_made_again(
+    tasks: Tasks, broker: Broker, rabbitmq: RabbitMQ
+) -> None:
+    broker.publish([TaskMessage(NORMAL, [1])])
+    with wired(rabbitmq) as wire:
+        wire.channel.queue_delete(NORMAL.queue)
+    with pytest.raises(BrokerUnavailable, match="refuses messages"):
+        broker.publish([TaskMessage(NORMAL, [2])])
+    broker.publish([TaskMessage(NORMAL, [2])])
+    assert broker.depths([NORMAL.queue]) == {NORMAL.queue: 1}
+
+
+async def test_a_broker_elsewhere_is_not_found(
+    tasks: Tasks, settings: Settings, rabbitmq: RabbitMQ
+) -> None:
+    wrong = by_celery(settings, rabbitmq, broker_url="amqp://guest:s3cret@127.0.0.1:1//")
+    found = await check_broker(tasks.database, wrong)
+    assert found.level is Level.FAIL
+    assert "s3cret" not in found.finding
+    refused = by_celery(
+        settings, rabbitmq, broker_url=rabbitmq.url.replace("guest:guest", "guest:s3cret")
+    )
+    found = await check_broker(tasks.database, refused)
+    assert found.level is Level.FAIL
+    assert "s3cret" not in found.finding
+
+
+async def test_workers_come_back_with_the_broker(
+    tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ
+) -> None:
+    async with running(*beside(tasks.database, tasks.settings)), worker(tasks):
+        (first,) = await tasks.add(shop.add("a"), status="pending")
+        await tasks.when(first, "completed")
+        await asyncio.to_thread(rabbitmq.kill)
+        (second,) = await tasks.add(shop.add("b"), status="pending")
+        await asyncio.to_thread(rabbitmq.start)
+        await until(lambda: all_done(tasks))
+    assert await tasks.attempts(second) == [("download", "ok"), ("parse", "ok")]
