@@ -39,7 +39,11 @@ class SearchGroup(TyperGroup):
         return ("" if name == WORDS else name), command, rest
 
 
-app = typer.Typer(name="search", cls=SearchGroup)
+app = typer.Typer(
+    name="search",
+    cls=SearchGroup,
+    help="Search what was crawled and published; make the index of a search engine anew.",
+)
 app.command(REINDEX)(reindex)
 
 

@@ -66,7 +66,7 @@ INDEX_ENTRIES = Counter(
 SEARCHES = Counter(
     "forager_searches_total",
     "Searches, by who answered: `fallback` is PostgreSQL in the place of the search engine.",
-    ("kind", "by"),
+    ("kind", "answered_by"),
 )
 DISPATCHED = Counter(
     "forager_dispatch_messages_total",
