@@ -13,6 +13,8 @@ from forager.catalog.control import Instructions
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.services import dispatch_services
+from forager.doctor.broker import check_broker
+from forager.doctor.check import Level
 from forager.errors import InvalidInput
 from forager.jobs.supervisor import _told_settings
 from forager.settings import Dispatch, Settings, load_settings
@@ -55,6 +57,14 @@ def test_what_runs_beside_the_scheduler(database: Database, settings: Settings) 
     changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
     assert names(settings) == ["HintUpkeep"]
     assert names(settings.model_copy(update=changes)) == ["Relay", "Sweeper"]
+
+
+async def test_the_doctor_misses_the_broker(database: Database, settings: Settings) -> None:
+    changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
+    found = await check_broker(database, settings.model_copy(update=changes))
+    assert found.level is Level.FAIL
+    assert "0 messages wait for it, and none is lost" in found.finding
+    assert "s3cret" not in f"{found.finding} {found.advice}"
 
 
 def test_with_postgresql_alone_no_celery_is_imported() -> None:

@@ -11,6 +11,8 @@ from celery import Celery
 from forager.dispatch.message import MOST_IDS, TaskMessage, checked_ids
 from forager.dispatch.topology import Band, Route
 
+# what its protocol says of every message
+NEEDED = ("lang", "task", "id", "root_id", "parent_id", "group")
 ROUTE = Route("crawl", Band.NORMAL)
 
 
@@ -21,7 +23,7 @@ def test_it_is_what_celery_would_have_sent() -> None:
     with Celery("reference", set_as_current=False) as app:
         made = app.amqp.as_task_v2(headers["id"], "forager.crawl", args=([5, 6],))
     assert json.loads(message.body()) == json.loads(json.dumps(made.body))
-    needed = {name: made.headers[name] for name in ("lang", "task", "id", "root_id", "parent_id", "group")}
+    needed = {name: made.headers[name] for name in NEEDED}
     assert {name: headers[name] for name in needed} == needed
     assert set(headers) <= set(made.headers)
     assert properties["correlation_id"] == made.properties["correlation_id"]

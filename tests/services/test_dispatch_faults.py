@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -58,7 +59,7 @@ async def all_done(tasks: Tasks) -> bool:
     return bool(rows[0][0] == 0)
 
 
-async def said_that_it_is_away(logs: list[dict[str, object]]) -> bool:
+async def said_that_it_is_away(logs: list[MutableMapping[str, Any]]) -> bool:
     return any(line["event"] == "no tasks can be told to the broker" for line in logs)
 
 
