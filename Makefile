@@ -7,11 +7,11 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos format lock clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Install everything into .venv (the other commands do it by themselves)
 
@@ -84,6 +84,9 @@ bench-dispatch: $(READY) ## Measure how tasks reach workers: Celery beside Postg
 bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
+
+chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the middle of 10,000 tasks (TASKS=500)
+	@FORAGER_TEST_CHAOS_TASKS=$(or $(TASKS),10000) $(BIN)/pytest tests/services/test_dispatch_chaos.py $(ARGS)
 
 chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/forager-chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
