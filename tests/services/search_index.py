@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from pydantic import SecretStr
 
 from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.db.database import Database
 from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.index import client, engine
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
 from forager.index.feeder import Feeder
@@ -22,6 +24,14 @@ from forager.settings import Search, Settings
 from services.servers.opensearch import OpenSearch
 
 KINDS = (INDEXED_SECTIONS, INDEXED_PRODUCTS)
+# less than PostgreSQL lets a transaction wait, and enough for a machine that is very busy
+PATIENCE = 9.0
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ANSWER_LIMIT", PATIENCE)
+    monkeypatch.setattr(client, "CONNECT_LIMIT", PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +95,10 @@ async def searched(
 ) -> AsyncIterator[Searched]:
     """Indexes of these kinds that are complete: whatever comes is told to them."""
     prefix = f"t{uuid4().hex[:16]}"
-    async with EngineClient(opensearch.url) as client:
-        index = Searched(database, client, prefix, opensearch.url)
+    async with EngineClient(opensearch.url) as own:
+        index = Searched(database, own, prefix, opensearch.url)
         for kind in complete:
             await index.reindex(kind)
         yield index
-        await client.ask("DELETE", f"{prefix}-*")
-        await client.ask("DELETE", f"_index_template/{prefix}-*")
+        await own.ask("DELETE", f"{prefix}-*")
+        await own.ask("DELETE", f"_index_template/{prefix}-*")

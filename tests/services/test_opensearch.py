@@ -38,9 +38,11 @@ from forager.index.upkeep import IndexUpkeep
 from forager.logs import configure_logs
 from forager.settings import Settings
 from search_corpus import Corpus, Page
-from services.search_index import Searched, searched
+from services.search_index import Searched, patience, searched
 from services.servers.opensearch import OpenSearch
 from services.tcp_relay import Relay
+
+__all__ = ["patience"]
 
 LIMIT = 120.0
 

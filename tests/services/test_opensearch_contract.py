@@ -28,10 +28,11 @@ from forager.catalog.search import search_products
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
-from services.search_index import Searched, searched
+from services.search_index import Searched, patience, searched
 from services.servers.opensearch import OpenSearch
 
 __all__ = [
+    "patience",
     "shop",
     "test_every_language_is_searched_by_its_own_rules",
     "test_nothing_that_is_typed_is_an_error",

@@ -28,7 +28,7 @@ from forager.settings import Settings
 log = get_logger("index")
 
 POLL_INTERVAL = 1.0
-PER_CLAIM = 500
+PER_CLAIM = 1_000
 # more than all calls for one claim can take
 LEASE = 300.0
 # what was refused once is likely to be refused again

@@ -26,7 +26,7 @@ from forager.logs import get_logger
 
 log = get_logger("index")
 
-ROWS = 500
+ROWS = 2_000
 # lower than the number of any message
 FILLED = 0
 # searches that ask the old index have ended by then

@@ -12,8 +12,8 @@ from forager.index.client import EngineClient
 from forager.index.kind import Kind
 from forager.metrics.recorded import INDEX_ENTRIES
 
-# while an engine takes one part in, another one is made
-AT_ONCE = 2
+# while an engine takes one part in, the next ones are read and made
+AT_ONCE = 3
 
 
 class IndexWriter:
