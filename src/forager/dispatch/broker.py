@@ -12,8 +12,8 @@ from forager.dispatch.message import TaskMessage
 from forager.dispatch.topology import DEAD, DEAD_ARGUMENTS, EXCHANGE, QUEUE_ARGUMENTS
 
 CONNECT_LIMIT = 5.0
-# for one batch, from the last message to its confirmation; a transaction is open meanwhile, and
-# PostgreSQL ends those that are idle for ten seconds
+# for one batch, from the first message to the last confirmation; a transaction is open meanwhile,
+# and PostgreSQL ends those that are idle for ten seconds
 CONFIRM_LIMIT = 8.0
 CLOSE_LIMIT = 1.0
 
@@ -101,12 +101,13 @@ class Broker:
     # --- publishing ------------------------------------------------------------------------
 
     def _publish(self, messages: Sequence[TaskMessage]) -> None:
+        limit = time.monotonic() + CONFIRM_LIMIT
         self._refused.clear()
         for message in messages:
             self._declare(message.route.queue)
         for message in messages:
             self._send(message)
-        self._await_confirmations()
+        self._await_confirmations(limit)
         if self._refused:
             raise BrokerUnavailable(f"the broker refuses messages: {self._refused[0]}")
 
@@ -116,8 +117,7 @@ class Broker:
         made = self._message(message.body(), **message.properties())
         self._channel.basic_publish(made, EXCHANGE, routing_key=message.route.queue, mandatory=True)
 
-    def _await_confirmations(self) -> None:
-        limit = time.monotonic() + CONFIRM_LIMIT
+    def _await_confirmations(self, limit: float) -> None:
         while self._unconfirmed:
             left = limit - time.monotonic()
             if left <= 0:

@@ -25,6 +25,8 @@ from forager.settings import Settings
 log = get_logger("dispatch")
 
 BATCH = 1_000
+# what does not get through in time is tried in smaller portions, down to this
+FEWEST = 10
 # whoever downloaded a page has it in memory, and reads it himself if he can
 LEFT_ALONE = 1.0
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
@@ -61,21 +63,23 @@ class Relay:
             log, "no tasks can be told to the broker", also=(BrokerUnavailable,)
         )
         self._woken = asyncio.Event()
+        self._batch = BATCH
 
     async def run(self) -> None:
         listening = asyncio.ensure_future(self._listen())
         delay = FIRST_DELAY
         try:
             while True:
-                sent = 0
+                there_is_more = False
                 with self._patience:
-                    sent = await self.run_once()
+                    asked = self._batch
+                    there_is_more = await self.run_once() == asked
                 if self._patience.is_needed:
                     await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
                     delay = min(LONGEST_DELAY, 2 * delay)
                     continue
                 delay = FIRST_DELAY
-                if sent < BATCH:
+                if not there_is_more:
                     await self._nap()
         finally:
             listening.cancel()
@@ -83,14 +87,17 @@ class Relay:
 
     async def run_once(self) -> int:
         """Tell of one batch; how many rows that were."""
+        asked, self._batch = self._batch, max(FEWEST, self._batch // 4)
         async with self._database.transaction() as connection:
-            return await self._tell(connection)
+            told = await self._tell(connection, asked)
+        self._batch = min(BATCH, 2 * asked)
+        return told
 
     def close(self) -> None:
         self._broker.close()
 
-    async def _tell(self, connection: Connection) -> int:
-        hints = await store.take_hints(connection, limit=BATCH, left_alone=LEFT_ALONE)
+    async def _tell(self, connection: Connection, most: int) -> int:
+        hints = await store.take_hints(connection, limit=most, left_alone=LEFT_ALONE)
         messages = [
             TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
             for hint in hints

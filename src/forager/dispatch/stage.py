@@ -7,15 +7,18 @@ import os
 import threading
 import time
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TookTooLong
+from contextlib import suppress
 
 import uvloop
 
-from forager.catalog.hints import Hints
+from forager.catalog.hints import Hints, HintsClosed
 from forager.catalog.process import CONNECTIONS
 from forager.catalog.worker import TaskWorker
 from forager.clock import local_time
 from forager.db.database import RUNNER_LIMITS, open_database
 from forager.db.ids import new_id
+from forager.db.patience import Patience
 from forager.dispatch.inbox import Inbox
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
@@ -25,7 +28,7 @@ log = get_logger("dispatch")
 
 NAP = 1.0
 # migrating a database, or starting an embedded one, may come first
-START_LIMIT = 120.0
+START_LIMIT = 60.0
 
 
 class StageThread:
@@ -39,10 +42,15 @@ class StageThread:
         self._worker: TaskWorker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline = float("inf")
+        self._stopping = False
 
     def inbox(self) -> Inbox:
+        """Once the database is there; raises HintsClosed if that takes too long."""
         self.start()
-        return self._inbox.result(START_LIMIT)
+        try:
+            return self._inbox.result(START_LIMIT)
+        except TookTooLong:
+            raise HintsClosed from None
 
     def start(self) -> None:
         with self._lock:
@@ -54,17 +62,26 @@ class StageThread:
     def stop(self) -> None:
         """Finish what is held, or give it back."""
         thread, loop, worker = self._thread, self._loop, self._worker
+        self._stopping = True
         if thread is None:
             return
         if loop is not None and worker is not None:
-            loop.call_soon_threadsafe(worker.stop)
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(worker.stop)
         thread.join(self._settings.shutdown_grace)
 
     def _run(self) -> None:
+        patience = Patience(log, "the database is away, will try again")
         try:
-            uvloop.run(self._work())
+            while not (self._inbox.done() or self._stopping):
+                with patience:
+                    uvloop.run(self._work())
+                if patience.is_needed:
+                    time.sleep(NAP)
         except Exception as error:
             log.error("the stages of this worker have failed", error=repr(error))
+        self._deadline = float("inf")
+        if not self._stopping:
             os._exit(1)  # whoever started this process starts another
 
     async def _work(self) -> None:
