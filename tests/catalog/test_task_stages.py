@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from catalog.working import Tasks, at_work, eventually
+from forager.analytics.upkeep import ArchivingUpkeep
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
@@ -100,6 +101,25 @@ async def test_validators_count_only_for_the_parser_that_would_read_it_now(
         await again(tasks, task_id)
     assert shop.site.conditional["/p/a"] == 0
     assert (await tasks.get(task_id)).parser_version == "generic 1"
+
+
+async def test_an_archived_product_comes_back_with_the_next_visit(tasks: Tasks, shop: Shop) -> None:
+    """Its page has not changed since, but nothing is left of what was read on it."""
+    (task_id,) = await tasks.add(shop.add("a", Item("A", has_etag=True)))
+    async with at_work(tasks):
+        await tasks.when(task_id, "completed")
+        await tasks.sql(
+            "UPDATE products SET last_seen_at = now() - interval '181 days';"
+            "UPDATE crawl_tasks SET status = 'failed'"
+        )
+        assert await ArchivingUpkeep(tasks.database, tasks.settings).run_once() == 1
+        await tasks.sql("UPDATE crawl_tasks SET status = 'completed'")
+        await again(tasks, task_id)
+        assert await tasks.product(task_id) is not None
+        assert shop.site.conditional["/p/a"] == 0
+        # and then nothing is fetched twice again
+        await again(tasks, task_id)
+    assert shop.site.not_modified["/p/a"] == 1
 
 
 async def test_a_redirect_leads_to_the_page_but_the_product_stays(tasks: Tasks, shop: Shop) -> None:

@@ -16,9 +16,18 @@ from forager.db.database import Connection
 # how far into the queue one claim looks for tasks of domains that are not busy
 LOOK_AHEAD = 500
 
-COLUMNS: LiteralString = """
+# What a page said counts while it is kept: a product that was archived, or deleted, comes back only
+# if its page is fetched whole, and not if the server may say that nothing has changed.
+READ_BY: LiteralString = """
+    CASE WHEN t.parser_version IS NOT NULL
+          AND EXISTS (SELECT FROM products p WHERE p.crawl_task_id = t.id)
+         THEN t.parser_version
+    END AS parser_version
+"""
+
+COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
-    t.last_modified, t.parser_version, t.segment, t.segment_offset, t.segment_length,
+    t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
     d.domain_name, d.use_proxies, d.allow_private
 """
 
@@ -28,6 +37,15 @@ NOTHING_IS_HELD: LiteralString = """
 
 # What is tied to a region is for its workers; a worker without one gets what is tied to none.
 IN_REGION: LiteralString = "(d.region IS NULL OR d.region = %(region)s)"
+
+# What goes through the pool is for workers that have a proxy there, unless nobody has one: each
+# would only spend a retry. The questions are of no row, and PostgreSQL asks them once.
+HAS_PROXY: LiteralString = """
+    (NOT coalesce(d.use_proxies, %(task_proxies)s)
+     OR EXISTS (SELECT FROM proxies
+                 WHERE is_active AND (region IS NULL OR region = %(region)s))
+     OR NOT EXISTS (SELECT FROM proxies WHERE is_active))
+"""
 
 # A worker that others have given up for dead has no row, and must not begin anything new.
 IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
@@ -43,11 +61,12 @@ async def claim_queued(
     concurrency: int,
     among: Sequence[int] | None = None,
     region: str | None = None,
+    task_proxies: bool = False,
 ) -> list[HeldTask]:
     """Take queued tasks in order, of each domain no more than it can serve beside its `busy` ones.
 
-    `concurrency` is that of domains without one of their own; `resting` ones are left alone.
-    `among`: only these tasks.
+    `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
+    alone. `among`: only these tasks.
     """
     named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
     cursor = connection.cursor(row_factory=class_row(HeldTask))
@@ -64,7 +83,7 @@ async def claim_queued(
              WHERE t.status = 'queued' AND t.hold IS NULL AND {named}
                AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
                AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
-               AND {IN_REGION}
+               AND {IN_REGION} AND {HAS_PROXY}
                AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
              LIMIT {LOOK_AHEAD}
@@ -103,6 +122,7 @@ async def claim_queued(
             "concurrency": concurrency,
             "among": None if among is None else list(among),
             "region": region,
+            "task_proxies": task_proxies,
         },
     )
     return await cursor.fetchall()
