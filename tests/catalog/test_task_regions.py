@@ -5,8 +5,10 @@ from __future__ import annotations
 from catalog.rows import add_product
 from catalog.working import Tasks, at_work
 from forager.catalog.allowance import DomainLoad, Pace, allowance
+from forager.catalog.store.hints import select_queued
 from forager.catalog.store.images import claim_images
-from forager.catalog.store.stages import claim_downloaded
+from forager.catalog.store.scheduling import count_proxies
+from forager.catalog.store.stages import claim_downloaded, claim_queued
 from forager.catalog.tasks import Tasks as TaskService
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -107,6 +109,85 @@ async def test_tasks_go_through_the_proxies_of_their_worker_alone(tasks: Tasks) 
                 await tasks.when(task_id, "completed")
         assert overseas.targets
         assert not european.targets
+
+
+async def proxy_of(tasks: Tasks, region: str | None) -> int:
+    proxies = Proxies(tasks.database, Vault(tasks.settings))
+    spec = ProxySpec.parse(f"socks5://proxy-{region}.example:1080")
+    added = await proxies.add(spec)
+    return (await proxies.set(added.id, ProxyChanges(region=region))).id
+
+
+async def test_a_worker_without_a_proxy_leaves_the_tasks_to_those_that_have_one(
+    tasks: Tasks,
+) -> None:
+    (pooled,) = await tasks.add("http://pooled.example/1")
+    (direct,) = await tasks.add("http://direct.example/1")
+    await Domains(tasks.database).set("pooled.example", DomainChanges(proxies=True))
+    await Domains(tasks.database).set("direct.example", DomainChanges(proxies=False))
+    worker = new_id()
+    await Registration(tasks.database, worker, capacity=1, role="tasks").renew()
+
+    async def claimed(region: str | None, *, task_proxies: bool = False) -> set[int]:
+        async with tasks.database.transaction() as connection:
+            kept = await select_queued(
+                connection, [pooled, direct], region=region, task_proxies=task_proxies
+            )
+            found = await claim_queued(
+                connection,
+                worker,
+                limit=9,
+                busy={},
+                resting=[],
+                concurrency=1,
+                region=region,
+                task_proxies=task_proxies,
+            )
+            await connection.execute("UPDATE crawl_tasks SET status = 'queued', worker_id = NULL")
+        assert kept == {task.id for task in found}  # a hint of others is not kept
+        return kept
+
+    # nobody has one: the tasks fail, and say so
+    assert await claimed(None) == {pooled, direct}
+    european = await proxy_of(tasks, "eu")
+    assert await claimed(None) == {direct}
+    assert await claimed("us") == {direct}
+    assert await claimed("eu") == {pooled, direct}
+    await Domains(tasks.database).set("pooled.example", DomainChanges(proxies=None))
+    assert await claimed("us", task_proxies=True) == {direct}
+    assert await claimed("us") == {pooled, direct}
+    await proxy_of(tasks, None)
+    assert await claimed("us", task_proxies=True) == {pooled, direct}
+    await Proxies(tasks.database, Vault(tasks.settings)).disable(european)
+    assert await claimed("us", task_proxies=True) == {pooled, direct}
+
+
+async def test_a_task_says_that_it_waits_for_a_worker_with_a_proxy(tasks: Tasks) -> None:
+    (task_id,) = await tasks.add("http://pooled.example/1")
+    await Domains(tasks.database).set("pooled.example", DomainChanges(proxies=True))
+    service = TaskService(tasks.database, tasks.settings)
+
+    async def said() -> str:
+        return (await service.report(str(task_id))).why
+
+    await Registration(tasks.database, new_id(), capacity=1, role="tasks", region="us").renew()
+    assert "handed to the workers" in await said()
+    await proxy_of(tasks, "eu")
+    assert "all are tied to eu" in await said()
+    assert "forager worker --region eu" in await said()
+    await Domains(tasks.database).set("pooled.example", DomainChanges(region="us"))
+    assert "waits for a proxy that workers of region us may use" in await said()
+    await Domains(tasks.database).set("pooled.example", DomainChanges(region=None))
+    await Registration(tasks.database, new_id(), capacity=1, role="tasks", region="eu").renew()
+    assert "handed to the workers" in await said()
+
+
+async def test_proxies_that_no_worker_can_go_through_do_not_count(tasks: Tasks) -> None:
+    for region in ("eu", "us", None):
+        await proxy_of(tasks, region)
+    await Registration(tasks.database, new_id(), capacity=1, role="tasks", region="eu").renew()
+    async with tasks.database.connection() as connection:
+        assert await count_proxies(connection, stale_after=600.0) == {"eu": 1, None: 1}
 
 
 async def test_images_of_a_tied_domain_are_for_its_region(database: Database) -> None:

@@ -202,6 +202,7 @@ class Downloader:
                     concurrency=DEFAULT_CONCURRENCY,
                     among=among,
                     region=self._settings.region,
+                    task_proxies=self._settings.task_proxies,
                 )
             self._holdings.add(tasks)
         for task in tasks:
@@ -213,12 +214,17 @@ class Downloader:
         return len(tasks)
 
     async def _still_waiting(self, named: Sequence[int], claimed: Sequence[HeldTask]) -> set[int]:
-        """Those whose domains cannot take them yet; all others were claimed, or are gone."""
+        """Those whose domains cannot take them yet; all others are claimed, gone, or not for us."""
         rest = set(named) - {task.id for task in claimed}
         if not rest:
             return rest
         async with self._database.connection() as connection:
-            return await hint_store.select_queued(connection, list(rest))
+            return await hint_store.select_queued(
+                connection,
+                list(rest),
+                region=self._settings.region,
+                task_proxies=self._settings.task_proxies,
+            )
 
     def _resting_now(self) -> list[int]:
         now = local_time()

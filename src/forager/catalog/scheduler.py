@@ -91,7 +91,7 @@ class Scheduler:
         if not loads:
             return 0
         await self._robots.refresh(connection)
-        proxies = await store.count_proxies(connection)
+        proxies = await store.count_proxies(connection, stale_after=self._settings.stale_after)
         tied = {region: number for region, number in proxies.items() if region is not None}
         pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
         queued = await store.queue_due(connection, self._allowances(loads, pace), QUEUE_AT_ONCE)

@@ -151,7 +151,11 @@ class Tasks:
         async with self._database.transaction() as connection:
             task = await _existing(connection, name)
             around = await store.select_surroundings(
-                connection, task, MOST_AHEAD, stale_after=self._settings.stale_after
+                connection,
+                task,
+                MOST_AHEAD,
+                stale_after=self._settings.stale_after,
+                task_proxies=self._settings.task_proxies,
             )
             attempts = await store.select_attempts(connection, task.id, ATTEMPTS_SHOWN)
         asked = task.adapted_frequency or task.crawl_frequency or around.domain_frequency

@@ -37,6 +37,10 @@ def why_not_now(task: Task, around: Surroundings) -> str:
             f"waits for a worker of region {around.region}, and none runs;"
             f" `forager worker --region {around.region}` is one"
         )
+    if is_waiting and task.status is not TaskStatus.DOWNLOADED and around.proxy_regions:
+        unreachable = _waits_for_proxy(around.region, around.proxy_regions)
+        if unreachable is not None:
+            return unreachable
     if task.status is not TaskStatus.PENDING:
         return _WITH_WORKERS[task.status]
     return _why_pending(task, around)
@@ -51,6 +55,21 @@ def _held(task: Task, around: Surroundings) -> str | None:
         if hold is not None:
             return f"{what} {Hold(hold)}; `forager tasks resume {resume}`"
     return None
+
+
+def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> str | None:
+    tied = sorted(each for each in proxy_regions if each is not None)
+    if len(tied) < len(proxy_regions):
+        return None  # some are for everybody: no worker runs at all
+    if region is not None:
+        return (
+            f"waits for a proxy that workers of region {region} may use, and all are tied to"
+            f" others ({', '.join(tied)}); `forager proxies set` ties them"
+        )
+    return (
+        f"waits for a worker that has a proxy: all are tied to {', '.join(tied)}, and none runs"
+        f" there; `forager worker --region {tied[0]}` is one"
+    )
 
 
 def _why_pending(task: Task, around: Surroundings) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from psycopg.rows import scalar_row
 
+from forager.catalog.store.stages import HAS_PROXY, IN_REGION
 from forager.db.database import Connection
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one
@@ -40,16 +41,18 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
     )
 
 
-async def select_queued(connection: Connection, task_ids: Sequence[int]) -> set[int]:
-    """Those that still wait to be downloaded, and may be."""
+async def select_queued(
+    connection: Connection, task_ids: Sequence[int], *, region: str | None, task_proxies: bool
+) -> set[int]:
+    """Those that still wait to be downloaded, and may be by a worker of this region."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
-        """
+        f"""
         SELECT t.id
           FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
-         WHERE t.id = ANY(%s) AND t.status = 'queued' AND t.hold IS NULL
-           AND d.is_active AND d.task_hold IS NULL
+         WHERE t.id = ANY(%(ids)s) AND t.status = 'queued' AND t.hold IS NULL
+           AND d.is_active AND d.task_hold IS NULL AND {IN_REGION} AND {HAS_PROXY}
         """,
-        (list(task_ids),),
+        {"ids": list(task_ids), "region": region, "task_proxies": task_proxies},
     )
     return set(await cursor.fetchall())

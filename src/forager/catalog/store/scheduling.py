@@ -222,10 +222,22 @@ async def tell_workers(connection: Connection) -> None:
     await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
 
-async def count_proxies(connection: Connection) -> dict[str | None, int]:
-    """Those in use, by the region that they are tied to."""
+async def count_proxies(connection: Connection, *, stale_after: float) -> dict[str | None, int]:
+    """Those in use, by the region that they are tied to; without those that no worker reaches."""
     cursor = await connection.execute(
-        "SELECT region, count(*)::int FROM proxies WHERE is_active GROUP BY region"
+        """
+        SELECT p.region, count(*)::int
+          FROM proxies p
+         WHERE p.is_active
+           AND (p.region IS NULL OR EXISTS (
+                SELECT
+                  FROM workers w
+                 WHERE w.role = 'tasks' AND w.region = p.region
+                   AND w.last_seen > now() - %s * interval '1 second'
+           ))
+         GROUP BY p.region
+        """,
+        (stale_after,),
     )
     return {row[0]: row[1] for row in await cursor.fetchall()}
 

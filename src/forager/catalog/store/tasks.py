@@ -73,6 +73,8 @@ class Surroundings:
     # the region that its domain is tied to, and whether a worker of it has been heard of lately
     region: str | None
     has_worker: bool
+    # those of the only proxies there are, if it goes through the pool and no such worker runs
+    proxy_regions: list[str | None] | None
     ahead: int
 
 
@@ -196,7 +198,7 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
 
 
 async def select_surroundings(
-    connection: Connection, task: Task, most: int, *, stale_after: float
+    connection: Connection, task: Task, most: int, *, stale_after: float, task_proxies: bool
 ) -> Surroundings:
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
     cursor = connection.cursor(row_factory=class_row(Surroundings))
@@ -220,6 +222,18 @@ async def select_surroundings(
                       AND w.last_seen > now() - %(stale_after)s * interval '1 second'
                ) AS has_worker,
                (
+                   SELECT array_agg(DISTINCT p.region)
+                     FROM proxies p
+                    WHERE p.is_active AND coalesce(d.use_proxies, %(task_proxies)s)
+                   HAVING NOT bool_or(EXISTS (
+                       SELECT
+                         FROM workers w
+                        WHERE w.role = 'tasks' AND (d.region IS NULL OR w.region = d.region)
+                          AND (p.region IS NULL OR w.region = p.region)
+                          AND w.last_seen > now() - %(stale_after)s * interval '1 second'
+                   ))
+               ) AS proxy_regions,
+               (
                    SELECT count(*)::int
                      FROM (
                        SELECT
@@ -241,6 +255,7 @@ async def select_surroundings(
             "domain_id": task.domain_id,
             "most": most,
             "stale_after": stale_after,
+            "task_proxies": task_proxies,
         },
     )
     found = await cursor.fetchone()
