@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from forager.catalog.indexing import INDEXED_PRODUCTS
+from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.index import client as clients
+from forager.index import writing
 from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, GONE, Engine, note_of
-from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 Answer = Callable[[str], Awaitable[bytes]]
 
@@ -139,6 +142,22 @@ async def test_bulk_answers_are_read_entry_by_entry() -> None:
             with pytest.raises(EngineUnavailable):
                 await send(client, "x", actions[:1], payload_of(actions[:1]))
     assert '{"delete":{"_id":"b","version":7,"version_type":"external"}}\n{"index"' in asked[0]
+
+
+async def test_a_busy_engine_is_asked_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "WAITS", (0.0, 0.0))
+    full = http(429, b'{"error": {"reason": "Data too large"}}')
+    busy = http(200, b'{"items": [{"delete": {"status": 429, "error": {}}}]}')
+    done = http(200, b'{"items": [{"delete": {"status": 200}}]}')
+    gone = [Action("1", 1, 7)]
+    async with answering(full, busy, done, full, full, full) as (client, asked):
+        writer = writing.IndexWriter(database, client, INDEXED_PRODUCTS)
+        assert (await writer.delete(["x"], gone)).counts == {"deleted": 1}
+        with pytest.raises(EngineBusy, match="too large"):
+            await writer.delete(["x"], gone)
+    assert len(asked) == 6
 
 
 def test_rows_go_in_parts_of_a_bearable_size() -> None:

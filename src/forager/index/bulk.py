@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from forager.index.client import EngineClient
-from forager.index.errors import EngineUnavailable
+from forager.index.client import TOO_MANY, EngineClient
+from forager.index.errors import EngineBusy, EngineUnavailable
 from forager.index.kind import Entry
 
 # what a call may roughly hold
@@ -75,7 +75,9 @@ def _settle(outcome: Outcome, action: Action, said: Mapping[str, Any]) -> None:
         outcome.counts["deleted" if deleting else "written"] += 1
     elif status == CONFLICT:
         outcome.counts["known"] += 1
-    elif 400 <= status < 500 and status not in (NOT_FOUND, 429):
+    elif status == TOO_MANY:
+        raise EngineBusy(f"the search engine is busy: {str(said.get('error'))[:SHOWN]}")
+    elif 400 <= status < 500 and status != NOT_FOUND:
         outcome.counts["refused"] += 1
         outcome.refused[action.ref_id] = orjson.dumps(said.get("error")).decode()[:SHOWN]
     else:

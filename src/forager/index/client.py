@@ -14,7 +14,7 @@ import orjson
 from yarl import URL
 
 from forager.errors import InvalidInput
-from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -165,7 +165,9 @@ def _understood(status: int, body: bytes, address: str) -> dict[str, Any]:
     reason = _reason(answer)
     if status == NOT_FOUND:
         raise IndexMissing(f"the search engine at {address} does not have that: {reason}")
-    if 400 <= status < 500 and status not in (401, 403, 408, TOO_MANY):
+    if status == TOO_MANY:
+        raise EngineBusy(f"the search engine at {address} is busy: {reason}")
+    if 400 <= status < 500 and status not in (401, 403, 408):
         raise EngineRefused(f"the search engine at {address} refuses: {reason}")
     raise _away(address, f"{status} {reason}")
 

@@ -15,3 +15,7 @@ class IndexMissing(EngineUnavailable):
 
 class EngineRefused(EngineUnavailable):
     """The search engine does not understand what it is asked."""
+
+
+class EngineBusy(EngineUnavailable):
+    """The search engine has too much to do, or too little memory for it."""

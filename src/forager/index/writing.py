@@ -9,11 +9,15 @@ from typing import Any
 from forager.db.database import Database
 from forager.index.bulk import Action, Outcome, parts, payload_of, send
 from forager.index.client import EngineClient
+from forager.index.errors import EngineBusy
 from forager.index.kind import Kind
 from forager.metrics.recorded import INDEX_ENTRIES
 
-# while an engine takes one part in, the next ones are read and made
-AT_ONCE = 3
+# while an engine takes one part in, another one is made
+AT_ONCE = 2
+
+# between attempts at a part for which the engine has no room now
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class IndexWriter:
@@ -70,8 +74,17 @@ class IndexWriter:
     ) -> Outcome:
         outcome = Outcome()
         for target in targets if actions else ():
-            told = await send(self._client, target, actions, payload)
+            told = await self._sent(target, actions, payload)
             for what, amount in told.counts.items():
                 INDEX_ENTRIES.add(self._kind.name, what, amount=amount)
             outcome.add(told)
         return outcome
+
+    async def _sent(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:
+        """Sent again for a while if the engine is busy; what it has taken in already, it knows."""
+        for wait in WAITS:
+            try:
+                return await send(self._client, target, actions, payload)
+            except EngineBusy:
+                await asyncio.sleep(wait)
+        return await send(self._client, target, actions, payload)
