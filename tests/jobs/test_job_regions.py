@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.fetch import domain_store
 from forager.fetch.domains import DomainChanges, Domains
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Status
@@ -105,6 +107,86 @@ async def test_whoever_ties_a_domain_finds_every_job(queue: Queue, domains: Doma
     jobs = await asyncio.gather(*(ask(number) for number in range(20)))
     await tying
     assert {await region_of(queue, job) for job in jobs} == {"eu"}
+
+
+@asynccontextmanager
+async def source_taken(database: Database, source: str) -> AsyncIterator[None]:
+    """Somebody adds a job of this source, and thinks better of it at the end."""
+    async with database.connection() as connection, connection.transaction(force_rollback=True):
+        await connection.execute(
+            "INSERT INTO crawl_jobs (id, kind, payload, source_id) VALUES (%s, 'crawl', '{}', %s)",
+            (new_id(), source),
+        )
+        yield
+
+
+async def waiting(database: Database, number: int, *unless: asyncio.Future[Any]) -> None:
+    """Until so many wait for a lock, or one of these has not waited at all."""
+    async with asyncio.timeout(LIMIT), database.connection() as connection:
+        while not any(each.done() for each in unless):
+            cursor = await connection.execute(
+                """
+                SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'
+                """
+            )
+            row = await cursor.fetchone()
+            if row is not None and row[0] >= number:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_whoever_adds_a_domain_finds_the_job_that_is_being_added(
+    database: Database, queue: Queue, domains: Domains
+) -> None:
+    url = "https://www.example.com/"
+    async with source_taken(database, url):
+        enqueuing = asyncio.ensure_future(enqueued(queue, url))
+        await waiting(database, 1, enqueuing)
+        tying = asyncio.ensure_future(domains.add("example.com", DomainChanges(region="eu")))
+        await waiting(database, 2, enqueuing, tying)
+    job = await enqueuing
+    await tying
+    assert await region_of(queue, job) == "eu"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_job_heeds_the_domain_that_is_being_tied(
+    database: Database, queue: Queue, domains: Domains, is_known: bool
+) -> None:
+    if is_known:
+        await domains.add("example.com")
+    async with database.transaction() as connection:
+        await domain_store.lock_regions(connection)
+        await domain_store.insert_domain(connection, "example.com", "https://example.com/")
+        await domain_store.update_domain(connection, "example.com", {"region": "eu"})
+        await domain_store.move_jobs(connection, "example.com")
+        enqueuing = asyncio.ensure_future(enqueued(queue, "https://www.example.com/"))
+        await waiting(database, 1, enqueuing)
+    assert (await enqueuing).region == "eu"
+
+
+async def test_a_job_waits_for_nobody_who_uses_the_domain(
+    database: Database, queue: Queue, domains: Domains
+) -> None:
+    await domains.add("example.com", DomainChanges(region="eu"))
+    async with database.transaction() as connection:
+        await connection.execute("SELECT FROM domains FOR UPDATE")
+        job = await asyncio.wait_for(enqueued(queue, "https://www.example.com/"), LIMIT)
+    assert job.region == "eu"
+
+
+async def test_many_jobs_are_added_in_one_order(database: Database, queue: Queue) -> None:
+    def jobs(*sources: str) -> list[NewJob]:
+        return [NewJob(kind="selftest", source_id=source) for source in sources]
+
+    async with source_taken(database, "m"):
+        down = asyncio.ensure_future(queue.enqueue_many(jobs("z", "m", "a")))
+        await waiting(database, 1, down)
+        up = asyncio.ensure_future(queue.enqueue_many(jobs("a", "z")))
+        await waiting(database, 2, down, up)
+    assert [job.source_id for job in await down] == ["z", "m", "a"]
+    assert await up == []
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.locks import REGION_LOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,11 @@ async def update_domain(connection: Connection, name: str, changes: Mapping[str,
         {**changes, "name": name},
     )
     return cursor.rowcount == 1
+
+
+async def lock_regions(connection: Connection) -> None:
+    """Let no job be added with a region that is about to change; before anything else."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (REGION_LOCK,))
 
 
 async def move_jobs(connection: Connection, name: str) -> None:

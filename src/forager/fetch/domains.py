@@ -125,6 +125,7 @@ class Domains:
         named = (changes or DomainChanges()).named()
         with _sensible_bounds():
             async with self._database.transaction() as connection:
+                await store.lock_regions(connection)
                 if not await store.insert_domain(connection, name, _base_url(host, name)):
                     raise AlreadyThere(
                         f"there is a domain {name} already",
@@ -140,6 +141,8 @@ class Domains:
         named = changes.named()
         with _sensible_bounds():
             async with self._database.transaction() as connection:
+                if "region" in named:
+                    await store.lock_regions(connection)
                 if not await store.update_domain(connection, name, named):
                     raise _unknown(name)
                 if "region" in named:

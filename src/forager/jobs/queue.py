@@ -69,8 +69,12 @@ class Queue:
         if not jobs:
             return []
         rows = [(new_id(), _checked(job)) for job in jobs]
+        # in one order for everybody: who finds the source of another's waits for that one
+        ordered = sorted(rows, key=lambda row: row[1].source_id or "")
         async with self._database.connection() as connection:
-            return await store.insert_jobs(connection, rows, actor=actor)
+            made = await store.insert_jobs(connection, ordered, actor=actor)
+        place = {job_id: nth for nth, (job_id, _) in enumerate(rows)}
+        return sorted(made, key=lambda job: place[job.id])
 
     async def get(self, job_id: UUID) -> Job:
         async with self._database.connection() as connection:

@@ -10,6 +10,7 @@ from psycopg.sql import SQL, Literal
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.locks import REGION_LOCK
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
 from forager.jobs.store.rows import CHANNEL, COLUMNS, job_cursor
@@ -20,8 +21,20 @@ async def insert_jobs(
 ) -> list[Job]:
     """Insert jobs and wake the workers; a source that has an active job is passed over.
 
-    The domain is locked, so that whoever ties it to another region finds the job, or is found.
+    Whoever ties a domain to another region finds the job, or is found: one waits for the other.
     """
+    if not any(job.domains for _, job in jobs):
+        return await _insert(connection, jobs, actor)
+    # One round trip and one transaction, but two statements: one that had to wait for the lock
+    # would go on with what it saw before.
+    async with connection.pipeline():
+        await connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (REGION_LOCK,))
+        return await _insert(connection, jobs, actor)
+
+
+async def _insert(
+    connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], actor: str
+) -> list[Job]:
     cursor = job_cursor(connection)
     await cursor.execute(
         f"""
@@ -44,7 +57,6 @@ async def insert_jobs(
                     WHERE d.domain_name = ANY(string_to_array(n.domains, ' '))
                     ORDER BY length(d.domain_name) DESC
                     LIMIT 1
-                      FOR SHARE
               ) AS covering ON true
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
