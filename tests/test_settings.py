@@ -87,3 +87,40 @@ def test_what_a_worker_hands_to_its_runner_is_the_same(folder: Path) -> None:
     settings = load_settings(job_modules="a, b", home=folder)
     assert settings.job_modules == ("a", "b")
     assert Settings(**settings.model_dump(mode="json")) == settings
+
+
+ENGINES = {
+    "BROKER_URL": "amqp", "OPENSEARCH_URL": "https", "CLICKHOUSE_URL": "clickhouse",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(
+    "password",
+    [
+        "hunter2/x",
+        "hunter2#x",
+        "hunter2?x",
+        "[hunter2]",
+        "12/hunter2",
+        "hunter2\N{FULLWIDTH SOLIDUS}",
+    ],
+)
+def test_a_password_that_was_not_escaped_is_told_to_nobody(
+    name: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{ENGINES[name]}://user:{password}@engine.example:8123/db"
+    monkeypatch.setenv(f"FORAGER_{name}", url)
+    with pytest.raises(InvalidInput, match=f"FORAGER_{name}: expected {ENGINES[name]}://") as told:
+        load_settings()
+    assert "hunter2" not in f"{told.value} {told.value.__cause__}"
+    monkeypatch.setenv(f"FORAGER_{name}", f"{ENGINES[name]}://user:%2F%5B%40@engine.example/db")
+    load_settings()
+
+
+def test_brokers_may_stand_in_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORAGER_BROKER_URL", "amqp://u:p@one.example//;amqps://u:p@two.example//")
+    assert load_settings().broker_url is not None
+    monkeypatch.setenv("FORAGER_BROKER_URL", "amqp://u:12;hunter2@one.example//")
+    with pytest.raises(InvalidInput, match="BROKER_URL"):
+        load_settings()

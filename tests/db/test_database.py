@@ -151,12 +151,20 @@ async def test_a_database_that_is_not_there_is_said_at_once(settings: Settings) 
             raise AssertionError("must not open")
 
 
-async def test_a_url_that_is_none_does_not_give_its_password_away(settings: Settings) -> None:
-    nonsense = SecretStr("postgresql://user:secret@[broken/x?nonsense=1")
-    with pytest.raises(InvalidInput) as refusal:
-        async with open_database(settings.model_copy(update={"database_url": nonsense})):
+@pytest.mark.parametrize(
+    "place",
+    ["secret@[broken/x?nonsense=1", "secret/x@127.0.0.1:1/db", "x@secret@127.0.0.1:1/db"],
+)
+@pytest.mark.parametrize("name", ["database_url", "database_pool_url"])
+async def test_a_url_that_is_none_does_not_give_its_password_away(
+    settings: Settings, name: str, place: str
+) -> None:
+    some = SecretStr("postgresql://127.0.0.1:1/nothing")
+    nonsense = {"database_url": some, name: SecretStr(f"postgresql://user:{place}")}
+    with pytest.raises(InvalidInput, match="is not a PostgreSQL URL") as refusal:
+        async with open_database(settings.model_copy(update=nonsense)):
             raise AssertionError("must not open")
-    assert "secret" not in str(refusal.value)
+    assert "secret" not in f"{refusal.value} {refusal.value.hint}"
 
 
 async def test_what_is_too_large_is_no_reason_to_wait(database: Database) -> None:

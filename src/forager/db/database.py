@@ -277,14 +277,20 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
 
 
 def _checked_url(url: str, setting: str) -> str:
+    # the URL may hold a password, also where a host or a port should be: nothing of it is repeated
     try:
-        conninfo_to_dict(url)
+        told = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        # the URL may hold a password, so the driver's message is not repeated
+        told = {"port": "unreadable"}
+    ports = str(told.get("port") or "").split(",")
+    hosts = str(told.get("host") or "").split(",")
+    # a socket's name may begin with @
+    if any("@" in host[1:] for host in hosts) or not all(p.isdecimal() for p in ports if p):
         raise InvalidInput(
             f"{setting} is not a PostgreSQL URL",
-            hint="Expected: postgresql://user:password@host:5432/database",
-        ) from None
+            hint="Expected: postgresql://user:password@host:5432/database, with / and @ of the"
+            " password as %2F and %40",
+        )
     return url
 
 

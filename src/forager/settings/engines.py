@@ -11,7 +11,10 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 from forager.settings.values import Seconds
 
 BROKER_SCHEMES = ("amqp://", "amqps://")
+SEARCH_SCHEMES = ("http://", "https://")
 CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
+# otherwise they end the host, and the password is told as a port or a path that is wrong
+ESCAPED = "; in a password, write / ? # @ [ ] as %2F %3F %23 %40 %5B %5D"
 
 
 class Dispatch(StrEnum):
@@ -74,25 +77,24 @@ class EngineSettings(BaseModel):
     @field_validator("broker_url", mode="after")
     @classmethod
     def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not url.get_secret_value().startswith(BROKER_SCHEMES):
-            raise ValueError("expected amqp://user:password@host:5672/vhost")
+        # several brokers may stand in for each other
+        given = [] if url is None else url.get_secret_value().split(";")
+        if not all(_is_address(each, BROKER_SCHEMES) for each in given):
+            raise ValueError(f"expected amqp://user:password@host:5672/vhost{ESCAPED}")
         return url
 
     @field_validator("opensearch_url", mode="after")
     @classmethod
     def _http_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not url.get_secret_value().startswith(("http://", "https://")):
-            raise ValueError("expected https://user:password@host:9200")
+        if url is not None and not _is_address(url.get_secret_value(), SEARCH_SCHEMES):
+            raise ValueError(f"expected https://user:password@host:9200{ESCAPED}")
         return url
 
     @field_validator("clickhouse_url", mode="after")
     @classmethod
     def _clickhouse_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is None:
-            return None
-        text = url.get_secret_value()
-        if not text.startswith(CLICKHOUSE_SCHEMES) or not urlsplit(text).hostname:
-            raise ValueError("expected clickhouse://user:password@host:8123/database")
+        if url is not None and not _is_address(url.get_secret_value(), CLICKHOUSE_SCHEMES):
+            raise ValueError(f"expected clickhouse://user:password@host:8123/database{ESCAPED}")
         return url
 
     @model_validator(mode="after")
@@ -106,3 +108,14 @@ class EngineSettings(BaseModel):
         if self.search is Search.OPENSEARCH and self.opensearch_url is None:
             raise ValueError("search is opensearch, but opensearch_url is not set")
         return self
+
+
+def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
+    """Whether host and port are what they seem to be. What is wrong with them may be a secret."""
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    behind = f"{parts.path}{parts.query}{parts.fragment}"
+    return text.startswith(schemes) and has_host and "@" not in behind
