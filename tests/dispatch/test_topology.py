@@ -6,9 +6,16 @@ from forager.dispatch.topology import Band, Route, routes_of
 
 
 def test_queues_are_named_by_stage_region_and_band() -> None:
-    assert Route("crawl", Band.HIGH).queue == "forager.crawl.any.high"
+    assert Route("crawl", Band.HIGH).queue == "forager.crawl.high"
     assert Route("parse", Band.LOW, "eu-west").queue == "forager.parse.eu-west.low"
     assert Route("crawl", Band.NORMAL, "eu").task == "forager.crawl"
+
+
+def test_no_name_of_a_region_is_taken_for_none() -> None:
+    free = {route.queue for route in routes_of(None)}
+    for region in ("any", "none", "high", "normal", "low", "crawl"):
+        own = {route.queue for route in routes_of(region) if route.region == region}
+        assert not own & free
 
 
 def test_a_worker_without_a_region_hears_of_what_is_tied_to_none() -> None:

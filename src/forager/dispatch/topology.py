@@ -11,7 +11,6 @@ from typing import Any
 
 EXCHANGE = "forager"
 DEAD = "forager.dead"
-ANYWHERE = "any"
 # a message that kills its worker, or is given back over and over, is not for us
 DELIVERY_LIMIT = 20
 MOST_DEAD = 10_000
@@ -44,7 +43,8 @@ class Route:
 
     @property
     def queue(self) -> str:
-        return f"{self.task}.{self.region or ANYWHERE}.{self.band.name.lower()}"
+        place = f".{self.region}" if self.region else ""
+        return f"{self.task}{place}.{self.band.name.lower()}"
 
 
 def routes_of(region: str | None) -> list[Route]:
