@@ -71,14 +71,17 @@ async def test_what_a_page_tells(database: Database, settings: Settings, folder:
     async with database.connection() as connection:
         await connection.execute(
             "INSERT INTO domains (domain_name, base_url)"
-            " VALUES ('docs.example', 'https://docs.example')"
+            " VALUES ('docs.example', 'https://docs.example'), ('intranet', 'https://intranet')"
         )
     job = await add_job(database, proxy="http://user:secret@proxy.example:8080")
     await settle(database, job, 1, 1, host="www.docs.example")
     await settle(database, job, 2, 1, host="elsewhere.example:8443")
+    await settle(database, job, 3, 1, host="wiki.intranet")
     await sync(database, settings)
-    one, two = sorted(rows_in(folder, "pages"), key=lambda row: row["url"][-1])
+    one, two, three = sorted(rows_in(folder, "pages"), key=lambda row: row["url"][-1])
     assert (one["domain"], two["domain"]) == ("docs.example", "elsewhere.example:8443")
+    # a name without a dot covers itself alone
+    assert three["domain"] == "wiki.intranet"
     assert (one["attempt"], two["attempt"]) == (2, 1)
     assert (one["size"], one["duration_ms"], one["http_status"]) == (1000, 500, 200)
     assert one["proxy"] == "http://proxy.example:8080"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import io
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ import pytest
 
 from catalog.tasks_at_hand import execute, make_domain, value
 from forager.catalog.imports import MAX_LINE, read_wishes
+from forager.catalog.store.tracking import allow_private
 from forager.catalog.tasks import Tasks
 from forager.catalog.tracking import FoundProduct, Tracked, track_found
 from forager.catalog.wish import BadLine, Terms, Wish
@@ -323,6 +325,31 @@ async def test_private_hosts_need_a_word(database: Database, tasks: Tasks) -> No
     assert (await tasks.track(["http://localhost:8000/b"])).added == 1
     metadata = await tasks.track(["http://169.254.169.254/"], allow_private=True)
     assert metadata.bad == 1
+
+
+async def test_private_hosts_are_allowed_in_the_order_of_their_rows(database: Database) -> None:
+    first, second = [await make_domain(database, f"{name}.internal") for name in ("a", "b")]
+    # behind the other in the table
+    await execute(database, "UPDATE domains SET updated_at = now() WHERE id = %s", first)
+    async with database.transaction() as holding:
+        await holding.execute("SELECT FROM domains WHERE id = %s FOR UPDATE", (first,))
+
+        async def allow() -> None:
+            async with database.transaction() as connection:
+                await allow_private(connection, [second, first])
+
+        allowing = asyncio.ensure_future(allow())
+        async with asyncio.timeout(60):
+            while not await value(
+                database,
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            ):
+                await asyncio.sleep(0.02)
+        # whoever waits for the first holds none that comes after it
+        await execute(database, "SELECT FROM domains WHERE id = %s FOR UPDATE NOWAIT", second)
+    await allowing
+    assert await value(database, "SELECT count(*) FROM domains WHERE allow_private") == 2
 
 
 async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> None:

@@ -79,6 +79,22 @@ async def test_jobs_follow_the_region_of_their_domain(queue: Queue, domains: Dom
     assert [await region_of(queue, job) for job in (below, deeper)] == [None, "us"]
 
 
+async def test_a_name_without_a_dot_covers_itself_alone(queue: Queue, domains: Domains) -> None:
+    own = await enqueued(queue, "http://intranet/")
+    below = await enqueued(queue, "http://docs.intranet/")
+    deeper = await enqueued(queue, "http://a.docs.intranet/")
+    await domains.add("intranet", DomainChanges(region="eu"))
+    later = await enqueued(queue, "http://wiki.intranet/")
+    await domains.add("docs.intranet")
+    regions = [await region_of(queue, job) for job in (own, below, deeper, later)]
+    assert regions == ["eu", None, None, None]
+    # also where its own row is not the one that was changed
+    await domains.add("a.docs.intranet")
+    await domains.set("docs.intranet", DomainChanges(region="us"))
+    regions = [await region_of(queue, job) for job in (own, below, deeper, later)]
+    assert regions == ["eu", "us", None, None]
+
+
 async def test_a_paused_and_a_failed_job_follow_too(
     database: Database, queue: Queue, domains: Domains
 ) -> None:

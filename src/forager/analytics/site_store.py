@@ -27,7 +27,8 @@ _PAGES: LiteralString = """
           LEFT JOIN LATERAL (
               SELECT domain_name FROM domains
                WHERE domain_name = h.host
-                  OR right(h.host, length(domain_name) + 1) = '.' || domain_name
+                  OR domain_name LIKE '%%.%%'  -- one without a dot covers itself alone
+                     AND right(h.host, length(domain_name) + 1) = '.' || domain_name
                ORDER BY length(domain_name) DESC
                LIMIT 1
           ) AS d ON true

@@ -179,7 +179,8 @@ async def lock_regions(connection: Connection) -> None:
 async def move_jobs(connection: Connection, name: str) -> None:
     """Jobs of the hosts that this domain may cover are for the region of whichever covers them.
 
-    A job that runs goes on where it is, and counts for the region when it is given back.
+    A name without a dot covers itself alone. A job that runs goes on where it is, and counts for
+    the region when it is given back.
     """
     await connection.execute(
         """
@@ -189,13 +190,15 @@ async def move_jobs(connection: Connection, name: str) -> None:
                        SELECT d.region
                          FROM domains d
                         WHERE d.domain_name = j.host
-                           OR right(j.host, length(d.domain_name) + 1) = '.' || d.domain_name
+                           OR d.domain_name LIKE '%%.%%'
+                              AND right(j.host, length(d.domain_name) + 1) = '.' || d.domain_name
                         ORDER BY length(d.domain_name) DESC
                         LIMIT 1
                    ) AS region
               FROM crawl_jobs j
              WHERE j.status IN ('pending', 'processing', 'paused', 'failed')
-               AND (j.host = %(name)s OR right(j.host, length(%(below)s)) = %(below)s)
+               AND (j.host = %(name)s
+                    OR %(name)s LIKE '%%.%%' AND right(j.host, length(%(below)s)) = %(below)s)
              ORDER BY j.id
                FOR NO KEY UPDATE OF j
         )

@@ -62,11 +62,19 @@ async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> 
 
 
 async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> None:
+    """Their rows are locked in one order, as everybody does who changes several."""
     await connection.execute(
         """
-        UPDATE domains
+        WITH locked AS MATERIALIZED (
+            SELECT id FROM domains
+             WHERE id = ANY(%s) AND NOT allow_private
+             ORDER BY id
+               FOR NO KEY UPDATE
+        )
+        UPDATE domains d
            SET allow_private = true, updated_at = now()
-         WHERE id = ANY(%s) AND NOT allow_private
+          FROM locked
+         WHERE d.id = locked.id
         """,
         (list(domain_ids),),
     )
