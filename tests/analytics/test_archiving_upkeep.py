@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from analytics.archive_rows import add_unseen, count, everything
 from analytics.lake_rows import ids_in
 from catalog.rows import add_product
-from forager.analytics import archiving
+from forager.analytics import archiving, upkeep
 from forager.analytics.archiving import archive_folder, restore_products
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
@@ -32,7 +33,7 @@ async def set_tasks(database: Database, what: str) -> None:
 async def test_who_waits_for_a_visit_stays(database: Database, settings: Settings) -> None:
     """The workers were away for half a year: nobody has looked, so nothing is known to be gone."""
     await add_unseen(database, 1)
-    upkeep = ArchivingUpkeep(database, settings)
+    archiver = ArchivingUpkeep(database, settings)
     for state in (
         "status = 'pending', completed_at = NULL",
         "status = 'completed', completed_at = now() - interval '181 days',"
@@ -44,7 +45,7 @@ async def test_who_waits_for_a_visit_stays(database: Database, settings: Setting
                 "UPDATE products p SET last_seen_at = coalesce(t.completed_at, p.last_seen_at)"
                 " FROM crawl_tasks t WHERE t.id = p.crawl_task_id"
             )
-        assert await upkeep.run_once() == 0
+        assert await archiver.run_once() == 0
     assert await count(database, "products") == 1
 
 
@@ -80,15 +81,58 @@ async def test_who_nobody_looks_for_any_more_goes(database: Database, settings: 
     assert await ArchivingUpkeep(database, settings).run_once() == 1
 
 
-async def test_in_steps_and_round_again(database: Database, settings: Settings) -> None:
+async def test_in_steps_and_round_again(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(7):
         await add_unseen(database, number)
     await set_tasks(database, "status = 'failed'")
-    upkeep = ArchivingUpkeep(database, settings, ids=2, ranges=2)
-    assert [await upkeep.run_once() for _ in range(3)] == [4, 3, 0]
+    monkeypatch.setattr(random, "randrange", lambda first, _: first)
+    archiver = ArchivingUpkeep(database, settings, ids=2, ranges=2)
+    assert [await archiver.run_once() for _ in range(3)] == [4, 3, 0]
     await add_unseen(database, 8)
     await set_tasks(database, "status = 'failed'")
-    assert await upkeep.run_once() == 1
+    assert await archiver.run_once() == 1
+
+
+async def test_started_anew_it_begins_anywhere(database: Database, settings: Settings) -> None:
+    """Looks that end before the end of the table, each in a process of its own."""
+    for number in range(4):
+        await add_unseen(database, number)
+    await set_tasks(database, "status = 'failed'")
+    async with database.connection() as connection:
+        # whoever begins with the first ones finds none
+        await connection.execute(
+            "UPDATE products SET last_seen_at = now()"
+            " WHERE id IN (SELECT id FROM products ORDER BY id LIMIT 2)"
+        )
+    async with asyncio.timeout(60):
+        while await count(database, "products") > 2:
+            await ArchivingUpkeep(database, settings, ids=1, ranges=1).run_once()
+
+
+async def test_one_look_goes_round_once(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        await add_unseen(database, number)
+    await set_tasks(database, "status = 'failed'")
+    monkeypatch.setattr(random, "randrange", lambda _, last: last - 2)
+    assert await ArchivingUpkeep(database, settings, ids=2).run_once() == 5
+
+
+async def test_it_looks_soon_after_the_start(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_unseen(database, 1)
+    await set_tasks(database, "status = 'failed'")
+    monkeypatch.setattr(upkeep, "FIRST", 0.0)
+    running = asyncio.create_task(ArchivingUpkeep(database, settings).run())
+    async with asyncio.timeout(60):
+        while await count(database, "products"):
+            await asyncio.sleep(0.02)
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:

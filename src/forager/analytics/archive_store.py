@@ -51,6 +51,13 @@ _GIVEN_UP: LiteralString = """
 """
 
 
+async def select_ids(connection: Connection) -> tuple[int, int] | None:
+    """The first and the last id; None if there are none."""
+    cursor = await connection.execute("SELECT min(id), max(id) FROM products")
+    row = await cursor.fetchone()
+    return None if row is None or row[0] is None else (row[0], row[1])
+
+
 async def select_last_id(connection: Connection, *, after: int, limit: int) -> int | None:
     """The last of the next ids; None if there are none."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
