@@ -49,8 +49,7 @@ class ClickHouse:
                 output = await self._client.raw_query(
                     f"{question}\nSETTINGS {LIMITS}", parameters=values, fmt="JSONCompact"
                 )
-        answer: dict[str, Any] = orjson.loads(output)
-        return answer
+            return _answer_in(output)
 
     async def insert(self, table: str, columns: Sequence[str], path: Path) -> None:
         """All rows of a Parquet file. In one piece: a stream could not be sent a second time."""
@@ -58,6 +57,17 @@ class ClickHouse:
         with failures_told(self._driver, self._place):
             async with asyncio.timeout(LONGEST_INSERT):
                 await self._client.raw_insert(table, columns, content, fmt="Parquet")
+
+
+def _answer_in(output: bytes) -> dict[str, Any]:
+    """Somebody else may have answered, or the server failed in the middle of it."""
+    try:
+        answer = orjson.loads(output)
+    except orjson.JSONDecodeError:
+        answer = None
+    if not isinstance(answer, dict) or not answer.keys() >= {"meta", "data"}:
+        raise ValueError(f"it answers {output[-200:].decode(errors='replace')!r}")
+    return answer
 
 
 @asynccontextmanager

@@ -1,0 +1,83 @@
+"""A ClickHouse server whose answers are none: it is away, in words, and nothing else breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+
+from analytics.archive_rows import add_unseen, count
+from forager.analytics import upkeep
+from forager.analytics.clickhouse import ClickHouseAway, connected
+from forager.analytics.sync import sync
+from forager.db.database import Database
+from forager.settings import Settings
+
+# the first two are what the driver wants to know of a server
+GREETINGS = {"version()": b"24.8.1.1\tUTC\n", "system.settings": b"\x00\x00"}
+UNREADABLE = [
+    "<html>sign in</html>",
+    '{"meta":[],"data":[[1],\nCode: 159. DB::Exception: Timeout exceeded',
+    "[]",
+    "{}",
+    "",
+]
+
+
+@asynccontextmanager
+async def answering(text: str, asked: list[str] | None = None) -> AsyncIterator[SecretStr]:
+    """A server that says this to every question; its URL. What it was `asked` is noted."""
+
+    async def answer(request: web.Request) -> web.Response:
+        question = request.query.get("query", "") + (await request.read()).decode()
+        if asked is not None:
+            asked.append(question)
+        for part, greeting in GREETINGS.items():
+            if part in question:
+                return web.Response(body=greeting)
+        return web.Response(text=text)
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield SecretStr(f"clickhouse://forager:hush@127.0.0.1:{runner.addresses[0][1]}/db")
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+async def test_what_cannot_be_read_is_told(text: str) -> None:
+    async with answering(text) as url, connected(url) as server:
+        with pytest.raises(ClickHouseAway, match="cannot be used: it answers") as told:
+            await server.ask("SELECT 1")
+    assert "hush" not in str(told.value)
+
+
+async def test_archiving_is_put_off(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What leaves could not be loaded later; the service goes on looking."""
+    await sync(database, settings)
+    await add_unseen(database, 1)
+    async with database.connection() as connection:
+        await connection.execute("UPDATE crawl_tasks SET status = 'failed'")
+    monkeypatch.setattr(upkeep, "FIRST", 0.0)
+    monkeypatch.setattr(upkeep, "INTERVAL", 0.01)
+    asked: list[str] = []
+    async with answering(UNREADABLE[0], asked) as url, asyncio.timeout(60):
+        given = settings.model_copy(update={"clickhouse_url": url})
+        running = asyncio.create_task(upkeep.ArchivingUpkeep(database, given).run())
+        # each look makes a connection of its own
+        while sum("version()" in question for question in asked) < 3:
+            assert not running.done()
+            await asyncio.sleep(0.02)
+        running.cancel()
+        await asyncio.wait([running])
+    assert await count(database, "products") == 1
