@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+import pytest
+
 from catalog.rows import add_product
 from catalog.working import Tasks, at_work
 from forager.catalog.allowance import DomainLoad, Pace, allowance
+from forager.catalog.images import due as due_images
+from forager.catalog.images.due import DueImages
+from forager.catalog.store import images
 from forager.catalog.store.hints import select_queued
 from forager.catalog.store.images import claim_images
 from forager.catalog.store.scheduling import count_proxies
@@ -211,6 +219,74 @@ async def test_images_of_a_tied_domain_are_for_its_region(database: Database) ->
     assert await claimed(None) == ["2.shop.example"]
     assert await claimed("us") == ["2.shop.example"]
     assert await claimed("eu") == ["1.shop.example", "2.shop.example"]
+
+
+async def test_images_of_others_are_passed_over_step_by_step(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign, own = [await add_product(database, n, domain=f"{n}.shop.example") for n in (1, 2)]
+    await Domains(database).set("1.shop.example", DomainChanges(region="eu"))
+
+    async def add(product: int, first: int, last: int) -> None:
+        async with database.connection() as connection:
+            await connection.execute(
+                """
+                INSERT INTO images (product_id, image_url, url_hash, position, next_attempt_at)
+                SELECT %s, 'https://images.example/' || n, int4send(n), n,
+                       now() - interval '1 hour' + n * interval '1 second'
+                  FROM generate_series(%s::int, %s::int) AS n
+                """,
+                (product, first, last),
+            )
+
+    due = DueImages(settings, lease=600.0, step=10)
+
+    async def claimed() -> list[str]:
+        async with database.connection() as connection:
+            found = await due.claim(connection, 3)
+        return sorted(image.url.removeprefix("https://images.example/") for image in found)
+
+    looked = Counter[str]()
+    real = images.claim_images
+
+    async def counted(*arguments: Any, **options: Any) -> list[images.PendingImage]:
+        looked["steps"] += 1
+        return await real(*arguments, **options)
+
+    monkeypatch.setattr(images, "claim_images", counted)
+    await add(foreign, 100, 159)
+    await add(own, 160, 164)
+    assert await claimed() == ["160", "161", "162"]
+    assert looked["steps"] == 7
+    assert await claimed() == ["163", "164"]
+    assert await claimed() == []
+    # what comes later is found without passing over all of them again
+    await add(own, 170, 170)
+    assert await claimed() == ["170"]
+    assert looked["steps"] == 10
+    # and what was passed over is looked at again when it is time
+    await Domains(database).set("1.shop.example", DomainChanges(region=None))
+    assert await claimed() != ["100", "101", "102"]
+    monkeypatch.setattr(due_images, "AGAIN_AFTER", -1.0)
+    assert await claimed() == ["100", "101", "102"]
+
+
+async def test_images_too_are_left_to_workers_with_a_proxy(tasks: Tasks) -> None:
+    database = tasks.database
+    product = await add_product(database, 1, domain="pooled.example")
+    await tasks.sql(
+        """
+        INSERT INTO images (product_id, image_url, url_hash, position)
+        VALUES (%s, 'https://images.example/a.gif', '\\x01', 0)
+        """,
+        product,
+    )
+    await Domains(database).set("pooled.example", DomainChanges(proxies=True))
+    await proxy_of(tasks, "eu")
+    async with database.connection() as connection:
+        for region, number in (("us", 0), (None, 0), ("eu", 1)):
+            found = await claim_images(connection, limit=9, lease_seconds=60.0, region=region)
+            assert len(found) == number
 
 
 def test_a_tied_domain_is_given_as_many_tasks_as_its_proxies_can_take() -> None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from forager.archive.errors import ArchiveError
 from forager.catalog.fetching import DomainTerms, Fetching
+from forager.catalog.images.due import DueImages
 from forager.catalog.images.files import image_path, open_image_files
 from forager.catalog.images.inspection import Inspection
 from forager.catalog.outbox import backoff
@@ -79,6 +80,7 @@ class ImageFetcher:
         self._fetching = fetching
         self._files = open_image_files(settings)
         self._inspection = Inspection()
+        self._due = DueImages(settings, lease=LEASE)
         self._turns = asyncio.Semaphore(AT_ONCE)
         limit = max(1, int(settings.image_max_mb * 1_000_000))
         self._limits = Limits(body=limit, total=60.0)
@@ -104,12 +106,7 @@ class ImageFetcher:
     async def run_once(self) -> int:
         """See to images that are due; how many there were."""
         async with self._database.connection() as connection:
-            claimed = await store.claim_images(
-                connection,
-                limit=PER_CLAIM,
-                lease_seconds=LEASE,
-                region=self._settings.region,
-            )
+            claimed = await self._due.claim(connection, PER_CLAIM)
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
         wanted = [each for each in _by_url(claimed) if not await self._reuse(each, known)]
         async with asyncio.TaskGroup() as group:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
+from forager.catalog.store.stages import HAS_PROXY, IN_REGION
 from forager.db.database import Connection
 
 
@@ -126,22 +128,64 @@ class KnownFile:
     fetched_at: datetime
 
 
-async def claim_images(
-    connection: Connection, *, limit: int, lease_seconds: float, region: str | None = None
-) -> list[PendingImage]:
-    """Images that are due, for workers of this region. Nobody else gets them during the lease."""
-    cursor = connection.cursor(row_factory=class_row(PendingImage))
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order in which images are due."""
+
+    at: datetime
+    id: int
+
+
+START = Place(datetime.min.replace(tzinfo=UTC), 0)
+
+
+async def select_place(connection: Connection, *, after: Place, count: int) -> Place | None:
+    """The place of the due image so many further on; None if there are fewer."""
+    cursor = connection.cursor(row_factory=class_row(Place))
     await cursor.execute(
         """
+        SELECT next_attempt_at AS at, id
+          FROM images
+         WHERE status = 'pending' AND next_attempt_at <= now()
+           AND (next_attempt_at, id) > (%s, %s)
+         ORDER BY next_attempt_at, id
+        OFFSET %s LIMIT 1
+        """,
+        (after.at, after.id, count - 1),
+    )
+    return await cursor.fetchone()
+
+
+async def claim_images(
+    connection: Connection,
+    *,
+    limit: int,
+    lease_seconds: float,
+    region: str | None = None,
+    task_proxies: bool = False,
+    after: Place = START,
+    until: Place | None = None,
+) -> list[PendingImage]:
+    """Images that are due, for workers of this region. Nobody else gets them during the lease.
+
+    Only those between two places, if such are named: `until` is the last to be looked at.
+    """
+    last: LiteralString = (
+        "true" if until is None else "(next_attempt_at, id) <= (%(until_at)s, %(until_id)s)"
+    )
+    cursor = connection.cursor(row_factory=class_row(PendingImage))
+    await cursor.execute(
+        f"""
         WITH due AS (
             SELECT id FROM images
              WHERE status = 'pending' AND next_attempt_at <= now()
+               AND (next_attempt_at, id) > (%(after_at)s, %(after_id)s) AND {last}
                -- a question for each row, so that no plan reads all products for a few images
-               AND coalesce((
-                       SELECT d.region
+               AND (
+                       SELECT {IN_REGION} AND {HAS_PROXY}
                          FROM products p JOIN domains d ON d.id = p.domain_id
                         WHERE p.id = images.product_id
-                   ), %(region)s, '') = coalesce(%(region)s, '')
+                   )
              ORDER BY next_attempt_at, id
              LIMIT %(limit)s
                FOR NO KEY UPDATE SKIP LOCKED
@@ -153,7 +197,16 @@ async def claim_images(
         RETURNING i.id, i.image_url AS url, i.url_hash, i.attempts, d.domain_name AS domain,
                   d.use_proxies, d.allow_private
         """,
-        {"limit": limit, "lease_seconds": lease_seconds, "region": region},
+        {
+            "limit": limit,
+            "lease_seconds": lease_seconds,
+            "region": region,
+            "task_proxies": task_proxies,
+            "after_at": after.at,
+            "after_id": after.id,
+            "until_at": None if until is None else until.at,
+            "until_id": None if until is None else until.id,
+        },
     )
     return await cursor.fetchall()
 
