@@ -77,6 +77,22 @@ async def test_domains_that_wait_for_their_region_are_counted(tasks: Tasks) -> N
     await tasks.sql("UPDATE domains SET region = 'eu' WHERE domain_name <> 'free.example'")
     check = await work.check_regions(database, settings)
     assert_warns(check, "2 domains wait for a worker of region eu", "forager worker --region eu")
+    # what somebody holds or has switched off waits for a person
+    for held, free in (
+        ("domains SET is_active = false", "domains SET is_active = true"),
+        ("domains SET task_hold = 'paused'", "domains SET task_hold = NULL"),
+        ("crawl_tasks SET hold = 'paused'", "crawl_tasks SET hold = NULL"),
+    ):
+        for status in ("queued", "pending"):
+            await tasks.sql("UPDATE crawl_tasks SET status = %s", status)
+            await tasks.sql(f"UPDATE {held}")
+            assert (await work.check_regions(database, settings)).level is Level.OK
+            await tasks.sql(f"UPDATE {free}")
+            assert_warns(await work.check_regions(database, settings), "2 domains wait")
+    await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded'")
+    await tasks.sql("UPDATE domains SET is_active = false")
+    assert_warns(await work.check_regions(database, settings), "2 domains wait")
+    await tasks.sql("UPDATE domains SET is_active = true")
     await Registration(database, new_id(), capacity=1, role="tasks", region="eu").renew()
     assert (await work.check_regions(database, settings)).level is Level.OK
     # a crawl waits for a worker of another role
@@ -90,6 +106,21 @@ async def test_domains_that_wait_for_their_region_are_counted(tasks: Tasks) -> N
     assert_warns(await work.check_regions(database, settings), "1 domain waits")
     await tasks.silence()
     assert_warns(await work.check_regions(database, settings), "2 domains wait")
+
+
+async def test_domains_that_wait_for_a_worker_with_a_proxy_are_counted(tasks: Tasks) -> None:
+    database, settings = tasks.database, tasks.settings
+    await tasks.add("http://pooled.example/1", "http://direct.example/1")
+    await tasks.sql("UPDATE domains SET use_proxies = domain_name = 'pooled.example'")
+    await enter(database, "tasks")
+    assert (await work.check_regions(database, settings)).level is Level.OK
+    await Proxies(database, Vault(settings)).add(parse_address("http://proxy.example:8080"))
+    assert (await work.check_regions(database, settings)).level is Level.OK
+    await tasks.sql("UPDATE proxies SET region = 'eu'")
+    check = await work.check_regions(database, settings)
+    assert_warns(check, "1 domain waits for a worker of region eu", "forager worker --region eu")
+    await Registration(database, new_id(), capacity=1, role="tasks", region="eu").renew()
+    assert (await work.check_regions(database, settings)).level is Level.OK
 
 
 async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:

@@ -141,32 +141,55 @@ async def select_oldest_due(connection: Connection) -> float | None:
 
 
 async def select_unserved_regions(
-    connection: Connection, *, stale_after: float
+    connection: Connection, *, stale_after: float, task_proxies: bool
 ) -> list[UnservedRegion]:
-    """Regions whose domains have work that waits, and no worker for it."""
+    """Regions whose domains have work that waits, and no worker for it; not what is held.
+
+    Domains of no region that go through the pool wait for the one that has all of the proxies.
+    """
     cursor = connection.cursor(row_factory=class_row(UnservedRegion))
     await cursor.execute(
         """
         WITH present AS (
             SELECT DISTINCT region, role
               FROM workers
-             WHERE last_seen > now() - %s * interval '1 second'
+             WHERE last_seen > now() - %(stale_after)s * interval '1 second'
         ), waiting AS (
             SELECT d.region, d.domain_name AS host
               FROM domains d
-             WHERE d.region IS NOT NULL
+             WHERE d.region IS NOT NULL AND d.task_hold IS NULL
                AND NOT EXISTS (
                    SELECT FROM present p WHERE p.region = d.region AND p.role = 'tasks'
                )
                AND (
-                   EXISTS (
+                   d.is_active AND EXISTS (
                        SELECT FROM crawl_tasks t
                         WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
                           AND t.scheduled_at <= now()
                    ) OR EXISTS (
                        SELECT FROM crawl_tasks t
-                        WHERE t.status IN ('queued', 'downloaded') AND t.domain_id = d.id
+                        WHERE t.status IN ('queued', 'downloaded') AND t.hold IS NULL
+                          AND t.domain_id = d.id
+                          -- what was downloaded is read also of a domain that is switched off
+                          AND (d.is_active OR t.status = 'downloaded')
                    )
+               )
+            UNION
+            SELECT (SELECT min(region) FROM proxies WHERE is_active), d.domain_name
+              FROM domains d
+             WHERE d.region IS NULL AND d.is_active AND d.task_hold IS NULL
+               AND coalesce(d.use_proxies, %(task_proxies)s)
+               AND EXISTS (SELECT FROM proxies WHERE is_active)
+               AND NOT EXISTS (
+                   SELECT FROM proxies x
+                    WHERE x.is_active AND (x.region IS NULL OR EXISTS (
+                        SELECT FROM present p WHERE p.region = x.region AND p.role = 'tasks'
+                    ))
+               )
+               AND EXISTS (
+                   SELECT FROM crawl_tasks t
+                    WHERE t.status IN ('pending', 'queued') AND t.hold IS NULL
+                      AND t.domain_id = d.id AND t.scheduled_at <= now()
                )
             UNION
             SELECT j.region, j.host
@@ -179,7 +202,7 @@ async def select_unserved_regions(
         SELECT region, count(*)::int AS domains
           FROM waiting GROUP BY region ORDER BY domains DESC, region
         """,
-        (stale_after,),
+        {"stale_after": stale_after, "task_proxies": task_proxies},
     )
     return await cursor.fetchall()
 

@@ -103,10 +103,10 @@ async def check_waiting_jobs(database: Database) -> Check:
 
 
 async def check_regions(database: Database, settings: Settings) -> Check:
-    """Whether what is tied to a region has a worker there."""
+    """Whether what is tied to a region, or can only go through its proxies, has a worker there."""
     async with database.connection() as connection:
         unserved = await doctor_store.select_unserved_regions(
-            connection, stale_after=settings.stale_after
+            connection, stale_after=settings.stale_after, task_proxies=settings.task_proxies
         )
     if not unserved:
         return ok("regions", "nothing waits for a worker of its region")
