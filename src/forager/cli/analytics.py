@@ -56,7 +56,7 @@ def list_(as_json: AsJson = False) -> None:
 def run(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="As `list` shows it.")],
-    days: Annotated[int, typer.Option(min=1, max=36_500, help="Of so many last days.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Of so many last days.")] = 30,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Rows to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
