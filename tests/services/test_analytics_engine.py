@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from analytics.site_rows import add_job, settle
-from forager.analytics.answers import Answer, answer
+from forager.analytics.answers import MOST_DAYS, Answer, answer
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
@@ -46,6 +46,17 @@ SHOP = """
            date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 day'
       FROM domains d, generate_series(1, 4) AS n;
 """
+PRICED = """
+    INSERT INTO proxies (proxy_url, proxy_port, proxy_username, cost_amount, cost_unit,
+                         cost_currency)
+    VALUES ('proxy.example', 8080, 'a', 1, 'request', 'EUR'),
+           ('proxy.example', 8080, 'b', 100, 'request', 'JPY'),
+           ('dear.example', 1, NULL, 900, 'request', 'EUR');
+    INSERT INTO proxy_usage (day, domain_name, proxy_id, requests, bytes)
+    SELECT (now() AT TIME ZONE 'UTC')::date, 'shop.example', id, 10, 1000 FROM proxies;
+    UPDATE proxies SET updated_at = now() - interval '1 minute';
+    UPDATE proxy_usage SET updated_at = now() - interval '1 minute';
+"""
 
 
 @pytest.fixture(params=["files", "server"])
@@ -63,12 +74,16 @@ def settings(
 @pytest.fixture
 async def folder(database: Database, settings: Settings) -> Path:
     """A lake with a shop in it."""
-    async with database.connection() as connection:
-        for statement in SHOP.split(";\n"):
-            if statement.strip():
-                await connection.execute(statement.encode())
+    await run_all(database, SHOP)
     await sync(database, settings, chunk=3)
     return lake_folder(settings)
+
+
+async def run_all(database: Database, statements: str) -> None:
+    async with database.connection() as connection:
+        for statement in statements.split(";\n"):
+            if statement.strip():
+                await connection.execute(statement.encode())
 
 
 def by_first(found: Answer) -> dict[str, dict[str, object]]:
@@ -119,6 +134,28 @@ async def test_pages_of_site_crawls_cost_as_well(database: Database, settings: S
     assert (one["domain"], one["requests"], one["failures"]) == ("docs.example", 15, 6)
     assert (one["site_pages"], one["tasks"], one["bytes"]) == (10, 0, 10_000)
     assert (one["seconds"], one["mean_ms"]) == (5, 500)
+
+
+async def test_each_currency_has_its_row(database: Database, settings: Settings) -> None:
+    """Three more proxies, two of them of one address that are paid in two currencies."""
+    await run_all(database, SHOP + PRICED)
+    await sync(database, settings)
+    found = await answer(settings, "crawl-cost")
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    # the dearest first, although no page came through it
+    told = [(row["proxy"], row["cost"], row["currency"], row["requests"]) for row in rows]
+    assert told == [
+        ("http://dear.example:1", 9000, "EUR", 0),
+        ("http://proxy.example:8080", 1000, "JPY", 0),
+        ("http://proxy.example:8080", 10, "EUR", 4),
+        ("direct", None, None, 2),
+    ]
+
+
+async def test_the_longest_time_has_answers(database: Database, settings: Settings) -> None:
+    await settle(database, await add_job(database), 1, 2)
+    await sync(database, settings)
+    assert (await answer(settings, "crawl-cost", days=MOST_DAYS)).rows
 
 
 @pytest.mark.usefixtures("folder")

@@ -82,6 +82,26 @@ async def test_money_is_that_of_the_bill(
     assert (direct["cost"], direct["site_pages"]) == (None, 5)
 
 
+async def test_a_month_is_owed_until_today(
+    database: Database, settings: Settings, prices: dict[str, int]
+) -> None:
+    """Also if the proxy was last used some time ago: the bill says so too."""
+    log = UsageLog(database)
+    log.add(prices["30/month"], "a.example", 1)
+    await log.run_once()
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE proxy_usage SET day = day - 60, updated_at = updated_at - interval '60 days'"
+        )
+    await age(database)
+    await sync(database, settings)
+    row = (await crawl_cost(settings))["a.example", "http://proxy2.example:1"]
+    [line] = [each for each in (await report_costs(database, days=90)).lines if each.cost]
+    assert line.cost is not None
+    # a day may have begun between the two
+    assert abs(Decimal(str(row["cost"])) - line.cost) <= 2
+
+
 async def test_use_that_grows_and_prices_that_change_are_copied_again(
     database: Database, settings: Settings, prices: dict[str, int]
 ) -> None:

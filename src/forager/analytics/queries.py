@@ -53,7 +53,8 @@ PRICE_CHANGES = Query(
 
 # Money comes from what went through each proxy, which is more than pages: robots.txt, images and
 # whatever was redirected too. A month's price is owed from the day the proxy was added, or the
-# first day, to the day it was last used, and is shared by bytes; without bytes, by requests.
+# first day, to this day, and is shared by bytes; without bytes, by requests. Proxies of one address
+# may be paid in several currencies: a row for each, and what was counted is in the first of them.
 CRAWL_COST = Query(
     "crawl-cost",
     "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time, money.",
@@ -74,16 +75,14 @@ CRAWL_COST = Query(
          GROUP BY domain, proxy
     ), used AS (
         SELECT assumeNotNull(proxy_id) AS proxy_id, coalesce(domain, '') AS domain,
-               sum(coalesce(requests, 0)) AS requests, sum(coalesce(bytes, 0)) AS bytes,
-               max(toDate(at, 'UTC')) AS day
+               sum(coalesce(requests, 0)) AS requests, sum(coalesce(bytes, 0)) AS bytes
           FROM {proxy_usage}
          WHERE toDate(at, 'UTC') > toDate(now(), 'UTC') - {days}
          GROUP BY proxy_id, domain
     ), shares AS (
         SELECT proxy_id, domain, requests, bytes,
                sum(bytes) OVER proxies AS all_bytes,
-               sum(requests) OVER proxies AS all_requests,
-               max(day) OVER proxies AS last_day
+               sum(requests) OVER proxies AS all_requests
           FROM used
         WINDOW proxies AS (PARTITION BY proxy_id)
     ), priced AS (
@@ -93,7 +92,7 @@ CRAWL_COST = Query(
                if(s.all_bytes > 0, s.bytes / s.all_bytes, s.requests / s.all_requests) AS part,
                greatest(toDate(coalesce(p.created_at, p.at), 'UTC'),
                         toDate(now(), 'UTC') - {days} + 1) AS first_day,
-               toUInt32(greatest(0, s.last_day - first_day + 1)) AS owed_days,
+               toUInt32(greatest(0, toDate(now(), 'UTC') - first_day + 1)) AS owed_days,
                arraySum(n -> 1 / toDayOfMonth(toLastDayOfMonth(first_day + n)), range(owed_days))
                    AS months
           FROM shares AS s
@@ -105,13 +104,16 @@ CRAWL_COST = Query(
                        unit = 'month', amount * months * part,
                        NULL) AS cost
           FROM priced
-    ), together AS (
+    ), lines AS (
         SELECT domain, proxy, requests, failures, bytes, ms, timed, tasks, site_pages,
                CAST(NULL AS Nullable(Float64)) AS cost, CAST(NULL AS Nullable(String)) AS currency
           FROM counted
          UNION ALL
         SELECT domain, proxy, 0, 0, 0, 0, 0, 0, 0, cost, currency
           FROM billed
+    ), together AS (
+        SELECT *, coalesce(currency, min(currency) OVER (PARTITION BY domain, proxy)) AS paid_in
+          FROM lines
     )
     SELECT domain, proxy,
            sum(together.requests) AS requests,
@@ -123,10 +125,10 @@ CRAWL_COST = Query(
            sum(together.tasks) AS tasks,
            sum(together.site_pages) AS site_pages,
            round(sum(together.cost), 4) AS cost,
-           max(together.currency) AS currency
+           paid_in AS currency
       FROM together
-     GROUP BY domain, proxy
-     ORDER BY requests DESC, domain, proxy
+     GROUP BY domain, proxy, paid_in
+     ORDER BY cost DESC NULLS LAST, requests DESC, domain, proxy, currency
      LIMIT {rows}
     """,
 )
