@@ -184,6 +184,23 @@ async def test_what_is_held_waits_for_a_person(database: Database) -> None:
     assert await forgotten(database) == []
 
 
+async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database) -> None:
+    domain_id = await make_domain(database, "a.example")
+    task_id = await waiting(database, domain_id)
+    many = """
+        INSERT INTO crawl_tasks (domain_id, url, url_hash, status)
+        SELECT %s, 'https://a.example/' || n, sha256(n::text::bytea), 'completed'
+          FROM generate_series(1, 5000) AS n
+    """
+    await execute(database, many, domain_id)
+    await execute(database, "ANALYZE crawl_tasks")
+    scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
+    async with database.transaction() as connection:
+        found = await store.touch_forgotten(connection, waited=30.0, told=[], limit=100)
+        assert found == [task_id]
+        assert await (await connection.execute(scans)).fetchone() == (0,)
+
+
 async def test_leftovers_go_where_there_is_no_broker(
     database: Database, by_celery: Settings
 ) -> None:
