@@ -29,7 +29,8 @@ def by_celery(settings: Settings) -> Settings:
 async def hints(database: Database, **options: Any) -> list[Hint]:
     """What a relay would tell now; it stays."""
     async with database.connection() as connection, connection.transaction(force_rollback=True):
-        return await store.take_hints(connection, **{"limit": 100, "left_alone": 0.0} | options)
+        asked = {"limit": 100, "left_alone": 0.0, "task_proxies": False} | options
+        return await store.take_hints(connection, **asked)
 
 
 async def told(database: Database, settings: Settings, *task_ids: int) -> None:
@@ -39,7 +40,9 @@ async def told(database: Database, settings: Settings, *task_ids: int) -> None:
 
 async def forgotten(database: Database, *routes: Route) -> list[int]:
     async with database.transaction() as connection:
-        return await store.touch_forgotten(connection, waited=30.0, told=routes, limit=100)
+        return await store.touch_forgotten(
+            connection, waited=30.0, told=routes, limit=100, task_proxies=False
+        )
 
 
 async def test_the_scheduler_tells_in_its_own_transaction(
@@ -124,8 +127,8 @@ async def test_two_relays_tell_different_things(database: Database, by_celery: S
     for _ in range(2):
         await told(database, by_celery, await make_task(database, domain_id, status="queued"))
     async with database.transaction() as one, database.transaction() as other:
-        [first] = await store.take_hints(one, limit=1, left_alone=0.0)
-        [second] = await store.take_hints(other, limit=5, left_alone=0.0)
+        [first] = await store.take_hints(one, limit=1, left_alone=0.0, task_proxies=False)
+        [second] = await store.take_hints(other, limit=5, left_alone=0.0, task_proxies=False)
     assert first.task_ids != second.task_ids
     assert await hints(database) == []
 
@@ -140,6 +143,60 @@ async def test_tasks_of_a_dead_worker_are_told_again(
     assert len([*await recovery.run_once(), *await recovery.run_once()]) == 2
     found = {hint.stage: hint.task_ids for hint in await hints(database)}
     assert found == {"crawl": [crawling], "parse": [parsing]}
+
+
+# --- where the proxies are -----------------------------------------------------------------------
+
+
+async def make_proxy(database: Database, region: str | None) -> None:
+    add = "INSERT INTO proxies (proxy_url, proxy_port, region) VALUES (%s, 8080, %s)"
+    await execute(database, add, f"{region or 'any'}.example", region)
+
+
+async def test_downloads_are_told_where_the_proxies_are(
+    database: Database, by_celery: Settings
+) -> None:
+    domain_id = await make_domain(database, "a.example", use_proxies=True)
+    crawl = await make_task(database, domain_id, status="queued", updated_in=-60)
+    parse = await make_task(database, domain_id, status="downloaded")
+    await told(database, by_celery, crawl, parse)
+
+    async def regions(**options: bool) -> dict[str, str | None]:
+        return {hint.stage: hint.region for hint in await hints(database, **options)}
+
+    assert await regions() == {"crawl": None, "parse": None}, "there is no proxy at all"
+    await make_proxy(database, "us")
+    await make_proxy(database, "eu")
+    assert await regions() == {"crawl": "eu", "parse": None}
+    add = "INSERT INTO workers (id, host, pid, version, capacity, role, region) "
+    await execute(database, add + "VALUES (gen_random_uuid(), 'h', 1, '1', 1, 'tasks', 'us')")
+    assert await regions() == {"crawl": "us", "parse": None}, "somebody hears it there"
+    async with database.connection() as connection:
+        assert sorted(await store.select_regions(connection)) == ["eu", "us"]
+
+    await execute(database, "DELETE FROM dispatch_outbox")
+    assert await forgotten(database, Route("crawl", Band.NORMAL, "us")) == []
+    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [crawl]
+    await told(database, by_celery, crawl)
+    await make_proxy(database, None)
+    assert await regions() == {"crawl": None}, "everybody has that one"
+
+
+async def test_only_downloads_through_proxies_follow_them(
+    database: Database, by_celery: Settings
+) -> None:
+    await make_proxy(database, "eu")
+    domains: dict[str, dict[str, Any]] = {
+        "a": {"use_proxies": False},
+        "b": {},
+        "c": {"region": "us"},
+    }
+    for host, columns in domains.items():
+        domain_id = await make_domain(database, f"{host}.example", **columns)
+        await told(database, by_celery, await make_task(database, domain_id, status="queued"))
+    assert [hint.region for hint in await hints(database)] == [None, None, "us"]
+    by_default = await hints(database, task_proxies=True)
+    assert [hint.region for hint in by_default] == [None, "eu", "us"]
 
 
 # --- what was forgotten --------------------------------------------------------------------------
@@ -196,7 +253,9 @@ async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database
     await execute(database, "ANALYZE crawl_tasks")
     scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
     async with database.transaction() as connection:
-        found = await store.touch_forgotten(connection, waited=30.0, told=[], limit=100)
+        found = await store.touch_forgotten(
+            connection, waited=30.0, told=[], limit=100, task_proxies=False
+        )
         assert found == [task_id]
         assert await (await connection.execute(scans)).fetchone() == (0,)
 

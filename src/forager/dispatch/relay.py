@@ -97,7 +97,12 @@ class Relay:
         self._broker.close()
 
     async def _tell(self, connection: Connection, most: int) -> int:
-        hints = await store.take_hints(connection, limit=most, left_alone=LEFT_ALONE)
+        hints = await store.take_hints(
+            connection,
+            limit=most,
+            left_alone=LEFT_ALONE,
+            task_proxies=self._settings.task_proxies,
+        )
         messages = [
             TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
             for hint in hints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
@@ -22,15 +23,33 @@ class Hint:
     task_ids: list[int]
 
 
-async def take_hints(connection: Connection, *, limit: int, left_alone: float) -> list[Hint]:
+# Where a download goes. Of a domain without a region that is where a proxy is, if all of them are
+# tied to regions: elsewhere nobody may claim it. A region with a worker comes first. The questions
+# are of no row, and PostgreSQL asks them once.
+CRAWL_REGION: LiteralString = """
+    coalesce(d.region, CASE
+        WHEN coalesce(d.use_proxies, %(task_proxies)s)
+         AND NOT EXISTS (SELECT FROM proxies WHERE is_active AND region IS NULL)
+        THEN (SELECT p.region
+                FROM proxies p
+               WHERE p.is_active
+               ORDER BY p.region IN (SELECT region FROM workers WHERE role = 'tasks') DESC, p.region
+               LIMIT 1)
+    END)
+"""
+
+
+async def take_hints(
+    connection: Connection, *, limit: int, left_alone: float, task_proxies: bool
+) -> list[Hint]:
     """Delete the next rows, and say what was in them; the caller's transaction decides.
 
     Whoever has downloaded a page reads it himself within `left_alone` seconds, or somebody must be
-    told: by then, only what was not read is.
+    told: by then, only what was not read is. `task_proxies`: of domains that do not say.
     """
     cursor = connection.cursor(row_factory=class_row(Hint))
     await cursor.execute(
-        """
+        f"""
         WITH picked AS MATERIALIZED (
             SELECT id
               FROM dispatch_outbox
@@ -41,7 +60,8 @@ async def take_hints(connection: Connection, *, limit: int, left_alone: float) -
         ), taken AS (
             DELETE FROM dispatch_outbox o USING picked WHERE o.id = picked.id RETURNING o.*
         )
-        SELECT o.stage, o.band, d.region,
+        SELECT o.stage, o.band,
+               CASE o.stage WHEN 'crawl' THEN {CRAWL_REGION} ELSE d.region END AS region,
                CASE o.stage
                    WHEN 'crawl' THEN o.task_ids
                    ELSE ARRAY(SELECT t.id FROM crawl_tasks t
@@ -50,19 +70,31 @@ async def take_hints(connection: Connection, *, limit: int, left_alone: float) -
           FROM taken o LEFT JOIN domains d ON d.id = o.domain_id
          ORDER BY o.band, o.id
         """,
-        {"limit": limit, "left_alone": left_alone},
+        {"limit": limit, "left_alone": left_alone, "task_proxies": task_proxies},
     )
     return await cursor.fetchall()
 
 
 async def select_regions(connection: Connection) -> list[str]:
+    """All that tasks may be told in."""
     cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT DISTINCT region FROM domains WHERE region IS NOT NULL")
+    await cursor.execute(
+        """
+        SELECT region FROM domains WHERE region IS NOT NULL
+        UNION
+        SELECT region FROM proxies WHERE region IS NOT NULL AND is_active
+        """
+    )
     return await cursor.fetchall()
 
 
 async def touch_forgotten(
-    connection: Connection, *, waited: float, told: Sequence[Route], limit: int
+    connection: Connection,
+    *,
+    waited: float,
+    told: Sequence[Route],
+    limit: int,
+    task_proxies: bool,
 ) -> list[int]:
     """Tasks that wait for a worker too long without a hint on its way; their wait begins anew.
 
@@ -71,7 +103,7 @@ async def touch_forgotten(
     """
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
-        """
+        f"""
         WITH forgotten AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t
@@ -87,7 +119,8 @@ async def touch_forgotten(
                     WHERE told.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
                       AND told.band = CASE WHEN t.priority <= %(high)s THEN 1
                                            WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
-                      AND told.region IS NOT DISTINCT FROM d.region
+                      AND told.region IS NOT DISTINCT FROM
+                          CASE t.status WHEN 'queued' THEN {CRAWL_REGION} ELSE d.region END
                )
                AND t.id NOT IN (SELECT unnest(task_ids) FROM dispatch_outbox)
              ORDER BY t.priority, t.scheduled_at, t.id
@@ -108,6 +141,7 @@ async def touch_forgotten(
             "high": HIGH,
             "normal": NORMAL,
             "limit": limit,
+            "task_proxies": task_proxies,
         },
     )
     return await cursor.fetchall()

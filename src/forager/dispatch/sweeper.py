@@ -48,6 +48,7 @@ class Sweeper:
                 waited=self._settings.dispatch_resend_after,
                 told=told,
                 limit=LIMIT,
+                task_proxies=self._settings.task_proxies,
             )
             await tell(connection, self._settings, forgotten)
         if forgotten:
