@@ -85,14 +85,13 @@ async def test_a_name_without_a_dot_covers_itself_alone(queue: Queue, domains: D
     deeper = await enqueued(queue, "http://a.docs.intranet/")
     await domains.add("intranet", DomainChanges(region="eu"))
     later = await enqueued(queue, "http://wiki.intranet/")
-    await domains.add("docs.intranet")
     regions = [await region_of(queue, job) for job in (own, below, deeper, later)]
     assert regions == ["eu", None, None, None]
-    # also where its own row is not the one that was changed
-    await domains.add("a.docs.intranet")
-    await domains.set("docs.intranet", DomainChanges(region="us"))
+    # a name with a dot covers what is below it
+    await domains.set("intranet", DomainChanges(region="asia"))
+    await domains.add("docs.intranet", DomainChanges(region="us"))
     regions = [await region_of(queue, job) for job in (own, below, deeper, later)]
-    assert regions == ["eu", "us", None, None]
+    assert regions == ["asia", "us", "us", None]
 
 
 async def test_a_paused_and_a_failed_job_follow_too(
