@@ -41,7 +41,7 @@ async def told(database: Database, settings: Settings, *task_ids: int) -> None:
 async def forgotten(database: Database, *routes: Route) -> list[int]:
     async with database.transaction() as connection:
         return await store.touch_forgotten(
-            connection, waited=30.0, told=routes, limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, told=routes, limit=100, task_proxies=False
         )
 
 
@@ -228,6 +228,14 @@ async def test_what_is_on_its_way_is_not_forgotten(database: Database, by_celery
     assert await forgotten(database, *others, Route("crawl", Band.NORMAL, "eu")) == [task_id]
 
 
+async def test_a_queue_that_is_never_empty_hides_no_lost_hint(database: Database) -> None:
+    domain_id = await make_domain(database, "a.example")
+    lost = await make_task(database, domain_id, status="queued", updated_in=-600)
+    await waiting(database, domain_id)
+    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [lost]
+    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "told once more, not twice"
+
+
 async def test_what_is_held_waits_for_a_person(database: Database) -> None:
     held = await make_domain(database, "a.example", task_hold="paused")
     off = await make_domain(database, "b.example", is_active=False)
@@ -254,7 +262,7 @@ async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database
     scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
     async with database.transaction() as connection:
         found = await store.touch_forgotten(
-            connection, waited=30.0, told=[], limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, told=[], limit=100, task_proxies=False
         )
         assert found == [task_id]
         assert await (await connection.execute(scans)).fetchone() == (0,)

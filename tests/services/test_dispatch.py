@@ -322,7 +322,8 @@ async def test_nothing_is_sent_again_while_messages_wait(
     (task_id,) = await tasks.add(shop.add("a"))
     await tasks.sql("UPDATE crawl_tasks SET updated_at = now() - interval '1 hour'")
     wire.put(NORMAL, [12345])
-    sweeper = Sweeper(tasks.database, tasks.settings)
+    patient = by_celery(settings, rabbitmq, dispatch_resend_after=1_800.0)
+    sweeper = Sweeper(tasks.database, patient)
     try:
 
         async def waits() -> bool:

@@ -92,14 +92,16 @@ async def touch_forgotten(
     connection: Connection,
     *,
     waited: float,
+    lost: float,
     told: Sequence[Route],
     limit: int,
     task_proxies: bool,
 ) -> list[int]:
     """Tasks that wait for a worker too long without a hint on its way; their wait begins anew.
 
-    `told`: routes on which messages still wait. Held tasks wait for a person, not for a worker.
-    The OR is no IN: only so are the indexes read that hold the tasks of one status.
+    `told`: routes on which messages still wait, that may be of those who wait less than `lost`
+    seconds: a queue that is never empty says nothing of one task. Held tasks wait for a person, not
+    for a worker. The OR is no IN: only so are the indexes read that hold the tasks of one status.
     """
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
@@ -113,7 +115,7 @@ async def touch_forgotten(
                AND t.hold IS NULL AND d.task_hold IS NULL
                AND (d.is_active OR t.status = 'downloaded')
                AND NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
-               AND NOT EXISTS (
+               AND (t.updated_at < now() - %(lost)s * interval '1 second' OR NOT EXISTS (
                    SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
                                AS told (stage, band, region)
                     WHERE told.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
@@ -121,7 +123,7 @@ async def touch_forgotten(
                                            WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
                       AND told.region IS NOT DISTINCT FROM
                           CASE t.status WHEN 'queued' THEN {CRAWL_REGION} ELSE d.region END
-               )
+               ))
                AND t.id NOT IN (SELECT unnest(task_ids) FROM dispatch_outbox)
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s
@@ -135,6 +137,7 @@ async def touch_forgotten(
         """,
         {
             "waited": waited,
+            "lost": lost,
             "stages": [route.stage for route in told],
             "bands": [route.band.value for route in told],
             "regions": [route.region for route in told],

@@ -20,6 +20,8 @@ log = get_logger("dispatch")
 
 LONGEST_INTERVAL = 10.0
 LIMIT = 2_000
+# so many times as long as usual a task may wait beside messages; then its own must be lost
+PATIENCE = 10
 
 
 class Sweeper:
@@ -42,10 +44,12 @@ class Sweeper:
     async def run_once(self) -> int:
         """Write hints for what was forgotten; how many tasks."""
         told = await self._told()
+        waited = self._settings.dispatch_resend_after
         async with self._database.transaction() as connection:
             forgotten = await store.touch_forgotten(
                 connection,
-                waited=self._settings.dispatch_resend_after,
+                waited=waited,
+                lost=PATIENCE * waited,
                 told=told,
                 limit=LIMIT,
                 task_proxies=self._settings.task_proxies,
@@ -59,7 +63,7 @@ class Sweeper:
         self._broker.close()
 
     async def _told(self) -> list[Route]:
-        """Routes on which messages wait: their tasks are not forgotten, workers are busy."""
+        """Routes on which messages wait: workers are busy, and tasks not forgotten so soon."""
         async with self._database.connection() as connection:
             regions = await store.select_regions(connection)
         routes = {route for region in (None, *regions) for route in routes_of(region)}
