@@ -33,12 +33,16 @@ from forager.index import choice, engine, feeder, reindex
 from forager.index.bulk import Action, payload_of, send
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
+from forager.index.errors import EngineUnavailable
+from forager.index.kind import Kind
+from forager.index.mapping import LAYOUT
 from forager.index.store import indexes
 from forager.index.upkeep import IndexUpkeep
+from forager.index.writing import IndexWriter
 from forager.logs import configure_logs
 from forager.settings import Settings
 from search_corpus import Corpus, Page
-from services.search_index import Searched, patience, searched
+from services.search_index import KINDS, Searched, patience, searched
 from services.servers.opensearch import OpenSearch
 from services.tcp_relay import Relay
 
@@ -424,7 +428,7 @@ async def test_an_index_of_another_layout_is_not_asked(
 ) -> None:
     await corpus.publish("a.example", pages(0, 2))
     for module in (choice, feeder, reindex):
-        monkeypatch.setattr(module, "LAYOUT", 2)
+        monkeypatch.setattr(module, "LAYOUT", LAYOUT + 1)
     page = await look(index, "needle")
     assert (len(page.hits), page.note) == (8, choice.OTHER_LAYOUT)
     await index.feed()
@@ -494,6 +498,51 @@ async def test_an_index_is_made_anew_while_it_is_written_and_searched(
     assert list(answer) == [done.index]
     sections = await index.row("SELECT count(*) FROM sections")
     assert (await index.entries(),) == sections
+
+
+class Pausing(feeder.Feeder):
+    """One that reads the state of the indexes, and goes on when it is told to."""
+
+    def __init__(self, index: Searched) -> None:
+        super().__init__(index.database, index.client, index.prefix, KINDS)
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    async def _all_there(self, kind: Kind, targets: dict[str, str]) -> bool:
+        answer = await super()._all_there(kind, targets)
+        self.reached.set()
+        await self.go.wait()
+        return answer
+
+
+async def test_a_feeder_that_knows_only_the_old_index_tells_it_nothing(
+    index: Searched, corpus: Corpus
+) -> None:
+    await corpus.publish("a.example", pages(0, 3))
+    paused = Pausing(index)
+    feeding = asyncio.create_task(paused.feed(INDEXED_SECTIONS))
+    async with asyncio.timeout(LIMIT):
+        await paused.reached.wait()
+    done = await index.reindex(INDEXED_SECTIONS)
+    await corpus.publish("b.example", pages(0, 2))
+    paused.go.set()
+    assert await feeding == 0
+    await index.feed()
+    assert len((await look(index, "needle", limit=100, source="b.example")).hits) == 8
+    assert await index.entries() == 20
+    assert await index.indexes() == [done.index]
+
+
+async def test_writing_makes_no_index(index: Searched, corpus: Corpus) -> None:
+    await corpus.publish("a.example", pages(0, 1))
+    writer = IndexWriter(index.database, index.client, INDEXED_SECTIONS)
+    ids = [(await index.row("SELECT ref_id FROM index_outbox"))[0]]
+    before = await index.indexes()
+    name = f"{index.prefix}-sections-deleted"
+    with pytest.raises(EngineUnavailable, match="alias"):
+        await writer.write([name], await writer.sizes(ids), lambda _: 1)
+    with pytest.raises(EngineUnavailable, match="alias"):
+        await writer.delete([name], [Action("1", 1, 1)])
+    assert await index.indexes() == before
 
 
 class Reindexing(reindex.Reindexer):

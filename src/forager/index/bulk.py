@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from forager.index.client import TOO_MANY, EngineClient
-from forager.index.errors import EngineBusy, EngineUnavailable
+from forager.index.errors import EngineBusy, EngineUnavailable, IndexMissing
 from forager.index.kind import Entry
 
 # what a call may roughly hold
@@ -55,23 +55,28 @@ class Outcome:
 
 
 async def send(
-    client: EngineClient, index: str, actions: Sequence[Action], payload: bytes
+    client: EngineClient, alias: str, actions: Sequence[Action], payload: bytes
 ) -> Outcome:
-    """One call; `payload` are the lines of the actions."""
-    answer = await client.ask("POST", f"{index}/_bulk", payload)
+    """One call; `payload` are the lines of the actions, `alias` is one of the index to change."""
+    answer = await client.ask("POST", f"{alias}/_bulk", payload, require_alias="true")
     items = answer.get("items")
     if not isinstance(items, list) or len(items) != len(actions):
         raise EngineUnavailable("the search engine has not answered for every entry")
+    said = [next(iter(item.values())) for item in items]
+    if any(each.get("_index") == alias and "error" not in each for each in said):
+        # only writing requires an alias: who deletes in a lost index makes one of that name
+        await client.delete(alias)
+        raise IndexMissing(f"the search engine does not have an index with the alias {alias}")
     outcome = Outcome()
-    for action, item in zip(actions, items, strict=True):
-        _settle(outcome, action, next(iter(item.values())))
+    for action, each in zip(actions, said, strict=True):
+        _settle(outcome, action, each)
     return outcome
 
 
 def _settle(outcome: Outcome, action: Action, said: Mapping[str, Any]) -> None:
     status = int(said["status"])
     deleting = action.body is None
-    if status in CREATED or (deleting and status == NOT_FOUND):
+    if status in CREATED or (deleting and status == NOT_FOUND and "error" not in said):
         outcome.counts["deleted" if deleting else "written"] += 1
     elif status == CONFLICT:
         outcome.counts["known"] += 1

@@ -99,8 +99,8 @@ class EngineClient:
         await self.ask("PUT", f"_index_template/{name}", template)
 
     async def create(self, name: str) -> str:
-        """Make an index from its template; which one it is."""
-        await self.ask("PUT", name)
+        """Make an index from its template, with an alias to write by; which one it is."""
+        await self.ask("PUT", name, {"aliases": {writing_alias(name): {}}})
         uuid = await self.uuid_of(name)
         if uuid is None:
             raise IndexMissing(f"{self.address} has not made the index {name}")
@@ -126,6 +126,11 @@ class EngineClient:
             "_aliases",
             {"actions": [*actions, {"add": {"index": name, "alias": alias}}]},
         )
+
+
+def writing_alias(name: str) -> str:
+    """What an index is written by: an engine makes an index of any other name that it is told."""
+    return f"{name}-writing"
 
 
 def _checked(url: str) -> URL:

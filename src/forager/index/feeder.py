@@ -80,15 +80,24 @@ class Feeder:
         targets = targets_of(state)
         if not (targets and is_due) or not await self._all_there(kind, targets):
             return 0
-        return await self._tell(kind, list(targets))
+        return await self._tell(kind, targets)
 
-    async def _tell(self, kind: Kind, targets: list[str]) -> int:
-        async with self._database.connection() as connection:
-            claimed = await messages.claim(
-                connection, kind.name, limit=PER_CLAIM, lease_seconds=LEASE
-            )
+    async def _claim(self, kind: Kind, targets: dict[str, str]) -> list[IndexMessage]:
+        """Messages for these indexes; none if others are to be told of them meanwhile.
+
+        With the row held, whatever is claimed was committed before another index is begun, and is
+        filled into that one.
+        """
+        async with self._database.transaction() as connection:
+            state = await indexes.hold_index(connection, kind.name)
+            if state is None or targets_of(state) != targets:
+                return []
+            return await messages.claim(connection, kind.name, limit=PER_CLAIM, lease_seconds=LEASE)
+
+    async def _tell(self, kind: Kind, targets: dict[str, str]) -> int:
+        claimed = await self._claim(kind, targets)
         try:
-            refused = await self._send(kind, targets, claimed)
+            refused = await self._send(kind, list(targets), claimed)
         except BaseException:
             await self._release(claimed)
             raise
@@ -133,7 +142,7 @@ class Feeder:
     # --- looking after the index -----------------------------------------------------------------
 
     async def _all_there(self, kind: Kind, targets: dict[str, str]) -> bool:
-        """An engine makes an index of any name that is written to: an empty one is another."""
+        """An index that was made again under its name is empty: it is another."""
         for name, uuid in targets.items():
             if await self._client.uuid_of(name) != uuid:
                 log.error("an index of the search engine is gone", kind=kind.name, index=name)

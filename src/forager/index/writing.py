@@ -8,7 +8,7 @@ from typing import Any
 
 from forager.db.database import Database
 from forager.index.bulk import Action, Outcome, parts, payload_of, send
-from forager.index.client import EngineClient
+from forager.index.client import EngineClient, writing_alias
 from forager.index.errors import EngineBusy
 from forager.index.kind import Kind
 from forager.metrics.recorded import INDEX_ENTRIES
@@ -82,9 +82,10 @@ class IndexWriter:
 
     async def _sent(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:
         """Sent again for a while if the engine is busy; what it has taken in already, it knows."""
+        alias = writing_alias(target)
         for wait in WAITS:
             try:
-                return await send(self._client, target, actions, payload)
+                return await send(self._client, alias, actions, payload)
             except EngineBusy:
                 await asyncio.sleep(wait)
-        return await send(self._client, target, actions, payload)
+        return await send(self._client, alias, actions, payload)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.rows import class_row
 
@@ -27,17 +28,24 @@ class IndexState:
     age: float | None
 
 
+_STATE: LiteralString = """
+    SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
+           building_uuid, building_layout, filled_to, old,
+           extract(epoch FROM now() - complete_since)::float8 AS age
+      FROM search_indexes WHERE kind = %s
+"""
+
+
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
     cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(
-        """
-        SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
-               building_uuid, building_layout, filled_to, old,
-               extract(epoch FROM now() - complete_since)::float8 AS age
-          FROM search_indexes WHERE kind = %s
-        """,
-        (kind,),
-    )
+    await cursor.execute(_STATE, (kind,))
+    return await cursor.fetchone()
+
+
+async def hold_index(connection: Connection, kind: str) -> IndexState | None:
+    """The same; nobody begins another one or swaps them before this transaction ends."""
+    cursor = connection.cursor(row_factory=class_row(IndexState))
+    await cursor.execute(_STATE + "FOR SHARE", (kind,))
     return await cursor.fetchone()
 
 
