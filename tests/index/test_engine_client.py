@@ -144,6 +144,55 @@ async def test_bulk_answers_are_read_entry_by_entry() -> None:
     assert '{"delete":{"_id":"b","version":7,"version_type":"external"}}\n{"index"' in asked[0]
 
 
+BULK = [
+    b"{}",
+    b"null",
+    b'{"index": null}',
+    b'{"index": {}}',
+    b'{"index": {"status": "x"}}',
+    b'{"index": {"status": null}}',
+    b"[1]",
+    b"7",
+    b'{"index": {"status": 200}, "x": 1}',
+]
+SETTINGS = [
+    b"{}",
+    b'{"x": null}',
+    b'{"x": {"settings": []}}',
+    b'{"x": {"settings": {"index": {}}}}',
+]
+
+
+async def test_strange_answers_to_feeders_are_an_engine_that_is_away() -> None:
+    action = Action("a", 1, 7, b"{}")
+    bodies = [b'{"items": [' + item + b"]}" for item in BULK]
+    async with answering(*[http(200, body) for body in (*bodies, *SETTINGS)]) as (client, _):
+        for _ in BULK:
+            with pytest.raises(EngineUnavailable):
+                await send(client, "x", [action], payload_of([action]))
+        for _ in SETTINGS:
+            with pytest.raises(EngineUnavailable):
+                await client.uuid_of("x")
+
+
+@pytest.mark.parametrize("status", [401, 403, 408])
+async def test_an_entry_that_cannot_be_taken_now_is_not_refused(status: int) -> None:
+    action = Action("a", 1, 7, b"{}")
+    body = b'{"items": [{"index": {"status": %d, "error": {"type": "blocked"}}}]}' % status
+    async with answering(http(200, body)) as (client, _):
+        with pytest.raises(EngineUnavailable, match=r"now: .*blocked"):
+            await send(client, "x", [action], payload_of([action]))
+
+
+async def test_an_index_that_deleting_has_made_is_deleted() -> None:
+    action = Action("a", 1, 7)
+    made = b'{"items": [{"delete": {"_index": "x", "status": 404, "result": "not_found"}}]}'
+    async with answering(http(200, made), http(200, b"{}")) as (client, asked):
+        with pytest.raises(IndexMissing):
+            await send(client, "x", [action], payload_of([action]))
+    assert asked[1].startswith("DELETE /below/x?")
+
+
 async def test_a_busy_engine_is_asked_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from forager.index.client import TOO_MANY, EngineClient
+from forager.index.client import NOT_FOUND, NOT_NOW, TOO_MANY, EngineClient
 from forager.index.errors import EngineBusy, EngineUnavailable, IndexMissing
 from forager.index.kind import Entry
 
@@ -19,7 +19,6 @@ PART_ROWS = 250
 SHOWN = 300
 
 CREATED = (200, 201)
-NOT_FOUND = 404
 CONFLICT = 409
 
 
@@ -62,8 +61,8 @@ async def send(
     items = answer.get("items")
     if not isinstance(items, list) or len(items) != len(actions):
         raise EngineUnavailable("the search engine has not answered for every entry")
-    said = [next(iter(item.values())) for item in items]
-    if any(each.get("_index") == alias and "error" not in each for each in said):
+    said = [_Said.of(item) for item in items]
+    if any(each.index == alias and each.error is None for each in said):
         # only writing requires an alias: who deletes in a lost index makes one of that name
         await client.delete(alias)
         raise IndexMissing(f"the search engine does not have an index with the alias {alias}")
@@ -73,22 +72,39 @@ async def send(
     return outcome
 
 
-def _settle(outcome: Outcome, action: Action, said: Mapping[str, Any]) -> None:
-    status = int(said["status"])
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What became of one entry."""
+
+    status: int
+    index: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, item: Any) -> _Said:
+        try:
+            [said] = item.values()
+            error = said.get("error")
+            shown = None if error is None else orjson.dumps(error).decode()[:SHOWN]
+            return cls(int(said["status"]), said.get("_index"), shown)
+        except (KeyError, TypeError, ValueError, AttributeError) as strange:
+            raise EngineUnavailable(f"the search engine answers strangely: {strange!r}") from None
+
+
+def _settle(outcome: Outcome, action: Action, said: _Said) -> None:
+    status = said.status
     deleting = action.body is None
-    if status in CREATED or (deleting and status == NOT_FOUND and "error" not in said):
+    if status in CREATED or (deleting and status == NOT_FOUND and said.error is None):
         outcome.counts["deleted" if deleting else "written"] += 1
     elif status == CONFLICT:
         outcome.counts["known"] += 1
     elif status == TOO_MANY:
-        raise EngineBusy(f"the search engine is busy: {str(said.get('error'))[:SHOWN]}")
-    elif 400 <= status < 500 and status != NOT_FOUND:
+        raise EngineBusy(f"the search engine is busy: {said.error}")
+    elif 400 <= status < 500 and status != NOT_FOUND and status not in NOT_NOW:
         outcome.counts["refused"] += 1
-        outcome.refused[action.ref_id] = orjson.dumps(said.get("error")).decode()[:SHOWN]
+        outcome.refused[action.ref_id] = said.error or "no reason given"
     else:
-        raise EngineUnavailable(
-            f"the search engine cannot take entries now: {str(said.get('error'))[:SHOWN]}"
-        )
+        raise EngineUnavailable(f"the search engine cannot take entries now: {said.error}")
 
 
 def parts(sizes: Mapping[int, int]) -> Iterator[list[int]]:

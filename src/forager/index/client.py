@@ -24,6 +24,8 @@ MAX_ANSWER = 64 * 1024 * 1024
 CHUNK = 64 * 1024
 TOO_MANY = 429
 NOT_FOUND = 404
+# not about what was asked: no entry, a block that is lifted again, too slow
+NOT_NOW = frozenset({401, 403, 408})
 SHOWN = 300
 
 
@@ -93,7 +95,14 @@ class EngineClient:
             answer = await self.ask("GET", f"{quote(name)}/_settings")
         except IndexMissing:
             return None
-        return str(answer[name]["settings"]["index"]["uuid"]) if name in answer else None
+        try:
+            found = {key: str(said["settings"]["index"]["uuid"]) for key, said in answer.items()}
+        except (KeyError, TypeError) as error:
+            raise _away(self.address, f"it answers strangely: {error!r}") from None
+        if not found:
+            raise _away(self.address, "it says nothing of an index")
+        # another index may have this one's name as an alias
+        return found.get(name)
 
     async def put_template(self, name: str, template: dict[str, Any]) -> None:
         await self.ask("PUT", f"_index_template/{name}", template)
@@ -172,7 +181,7 @@ def _understood(status: int, body: bytes, address: str) -> dict[str, Any]:
         raise IndexMissing(f"the search engine at {address} does not have that: {reason}")
     if status == TOO_MANY:
         raise EngineBusy(f"the search engine at {address} is busy: {reason}")
-    if 400 <= status < 500 and status not in (401, 403, 408):
+    if 400 <= status < 500 and status not in NOT_NOW:
         raise EngineRefused(f"the search engine at {address} refuses: {reason}")
     raise _away(address, f"{status} {reason}")
 
