@@ -57,6 +57,8 @@ STRANGE = {
     "an error of its own": http(503, b'{"error": {"reason": "no master"}}'),
     "too many": http(429, b'{"error": "slow down"}'),
     "no entry": http(401, b'{"error": "who are you"}'),
+    "nothing there": http(404, b'{"message": "no Route matched with those values"}'),
+    "nothing there, wrapped": http(404, b'{"error": "Not Found"}'),
     "a way elsewhere": http(302, b"{}", "location: http://127.0.0.1:1/\r\n"),
     "nothing": b"",
     "a half": b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{",
@@ -76,12 +78,15 @@ async def test_what_cannot_be_used_is_an_engine_that_is_away(answer: bytes) -> N
 async def test_errors_are_told_apart() -> None:
     missing = http(404, b'{"error": {"type": "index_not_found_exception"}}')
     refused = http(400, b'{"error": {"reason": "not a query"}}')
-    async with answering(missing, refused) as (client, _):
+    no_alias = http(404, b'{"error": "alias [x] missing", "status": 404}')
+    async with answering(missing, refused, no_alias, http(200, b"{}")) as (client, asked):
         with pytest.raises(IndexMissing) as gone:
             await client.ask("POST", "x/_search", {})
         assert note_of(gone.value) == GONE
         with pytest.raises(EngineRefused, match="not a query"):
             await client.ask("POST", "x/_search", {})
+        await client.point("x", "x-1")
+    assert '"add":{"index":"x-1","alias":"x"}' in asked[3]
 
 
 async def test_the_password_goes_in_a_header_and_the_path_stays() -> None:

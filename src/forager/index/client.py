@@ -27,6 +27,7 @@ NOT_FOUND = 404
 # not about what was asked: no entry, a block that is lifted again, too slow
 NOT_NOW = frozenset({401, 403, 408})
 SHOWN = 300
+MISSING = ("index_not_found_exception", "aliases_not_found_exception")
 
 
 class EngineClient:
@@ -177,13 +178,20 @@ def _understood(status: int, body: bytes, address: str) -> dict[str, Any]:
     if status < 300:
         return answer
     reason = _reason(answer)
-    if status == NOT_FOUND:
+    if status == NOT_FOUND and _is_of_index(answer.get("error")):
         raise IndexMissing(f"the search engine at {address} does not have that: {reason}")
     if status == TOO_MANY:
         raise EngineBusy(f"the search engine at {address} is busy: {reason}")
-    if 400 <= status < 500 and status not in NOT_NOW:
+    if 400 <= status < 500 and status != NOT_FOUND and status not in NOT_NOW:
         raise EngineRefused(f"the search engine at {address} refuses: {reason}")
     raise _away(address, f"{status} {reason}")
+
+
+def _is_of_index(error: Any) -> bool:
+    """Whether the engine has said so itself, and not a gateway before it."""
+    if isinstance(error, dict):
+        return error.get("type") in MISSING
+    return isinstance(error, str) and error.startswith("alias [")
 
 
 def _reason(answer: dict[str, Any]) -> str:
