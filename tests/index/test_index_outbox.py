@@ -6,15 +6,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from pydantic import SecretStr, ValidationError
 
 from catalog.product_shop import Shop, lamp
+from forager.catalog.attempt import Attempt, HeldTask, Outcome
 from forager.catalog.control import Instructions, receive_instructions
 from forager.catalog.search import search_products
-from forager.catalog.store import products as product_store
+from forager.catalog.withdrawal import withdraw_gone
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.search import SearchRequest, search
@@ -59,6 +61,12 @@ async def listen(database: Database, *kinds: str) -> None:
             assert await indexes.complete(connection, kind, f"x-{kind}")
 
 
+def held(task_id: int) -> HeldTask:
+    """A task that has never been crawled."""
+    unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(HeldTask))
+    return HeldTask(**unknown | {"id": task_id})
+
+
 # --- who tells ---------------------------------------------------------------------------------
 
 
@@ -94,18 +102,16 @@ async def test_products_are_told_when_something_changes(
 ) -> None:
     await listen(database, "products")
     shop = await Shop(database, settings).open()
-    [first, _] = await shop.stock({"a": lamp("10"), "b": lamp("20")})
+    [first, second] = await shop.stock({"a": lamp("10"), "b": lamp("20")})
     assert len(await untold(database)) == 2
     await shop.stock({"a": lamp("10"), "b": lamp("20")})
     assert len(await untold(database)) == 2
     await shop.visit("a", lamp("11"))
     assert (await untold(database))[-1] == ("products", first.product_id, None)
+    gone = Attempt(task=held(await shop.task("b")), outcome=Outcome.FAILED, http_status=410)
     async with database.transaction() as connection:
-        withdrawn = await product_store.withdraw_products(
-            connection, [await shop.task("b")], "discontinued"
-        )
-        await messages.tell(connection, "products", [each.id for each in withdrawn])
-    assert len(await untold(database)) == 4
+        await withdraw_gone(connection, [gone])
+    assert (await untold(database))[3:] == [("products", second.product_id, None)]
     other = await Shop(database, settings, host="other.example").open()
     page = await shop.page("a", lamp("11"), domain_id=other.domain_id)
     await shop.write(page)
