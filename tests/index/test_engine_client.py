@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from forager.index import client as clients
 from forager.index import writing
 from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.index.client import EngineClient
-from forager.index.engine import AWAY, GONE, Engine, note_of
+from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, Engine, Inquiry, note_of
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 Answer = Callable[[str], Awaitable[bytes]]
@@ -115,6 +117,9 @@ PARTLY = [
     HITS.replace(b'"timed_out": false', b'"timed_out": true'),
     HITS.replace(b"[3]", b"[]"),
     HITS.replace(b"[3]", b'["x"]'),
+    HITS.replace(b"[3]", b"[%d]" % 2**63),
+    HITS.replace(b"[3]", b'["1%s"]' % (b"0" * 30)),
+    HITS.replace(b"[3]", b"[-1]"),
     b'{"took": 3}',
 ]
 
@@ -122,13 +127,36 @@ PARTLY = [
 async def test_an_answer_of_a_part_of_the_index_is_none() -> None:
     async with answering(*[http(200, body) for body in (HITS, *PARTLY)]) as (client, _):
         engine = Engine(client)
+        inquiry = Inquiry(engine)
         fields = ("document_id", "position")
-        assert await engine.find("x", {}, fields, start=0, size=10) == [(3, 1)]
+        assert await inquiry.find("x", {}, fields, start=0, size=10) == [(3, 1)]
         assert engine.trouble is None
         for _ in PARTLY:
             with pytest.raises(EngineUnavailable):
-                await engine.find("x", {}, fields, start=0, size=10)
+                await inquiry.find("x", {}, fields, start=0, size=10)
         assert engine.trouble == AWAY
+
+
+async def test_all_questions_of_a_search_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    class Slow(EngineClient):
+        async def ask(self, *_: Any, limit: float = 0.0, **__: Any) -> dict[str, Any]:
+            limits.append(limit)
+            now.append(now[-1] + 1.5)
+            return {"timed_out": False, "_shards": {"failed": 0}}
+
+    now = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now[-1])
+    monkeypatch.setattr("forager.index.engine.time", clock)
+    engine = Engine(Slow("http://127.0.0.1:1"))
+    inquiry = Inquiry(engine)
+    for _ in range(3):
+        assert await inquiry.find("x", {}, ("id",), start=0, size=10) == []
+    with pytest.raises(EngineUnavailable, match="too slow"):
+        await inquiry.find("x", {}, ("id",), start=0, size=10)
+    assert limits == [ANSWER_LIMIT, ANSWER_LIMIT - 1.5, ANSWER_LIMIT - 3.0]
+    assert engine.trouble == AWAY
 
 
 async def test_bulk_answers_are_read_entry_by_entry() -> None:

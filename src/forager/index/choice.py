@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.db.database import Connection
-from forager.index.engine import Engine
+from forager.index.engine import Engine, Inquiry
 from forager.index.mapping import LAYOUT
 from forager.index.store import indexes, messages
 
@@ -31,7 +31,7 @@ BEHIND = "The search index has much to catch up with: PostgreSQL has answered in
 class View:
     """An index to ask, and the rows that it may not know as they are."""
 
-    engine: Engine
+    engine: Inquiry
     index: str
     untold: tuple[int, ...]
 
@@ -58,4 +58,4 @@ async def choose(connection: Connection, engine: Engine | None, kind: str) -> Ch
     untold = await messages.select_untold(connection, kind, MAX_UNTOLD + 1)
     if len(untold) > MAX_UNTOLD:
         return Choice(note=BEHIND)
-    return Choice(View(engine, state.name, tuple(set(untold))))
+    return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))

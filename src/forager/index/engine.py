@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 log = get_logger("search")
 
-# less than PostgreSQL lets a transaction wait
+# for all questions of a search together; less than PostgreSQL lets a transaction wait
 ANSWER_LIMIT = 4.0
 REST = 5.0
+# of the numbers that PostgreSQL knows
+LARGEST = 2**63 - 1
 # all that is read of an answer; what would be empty is left out
 ANSWER = "timed_out,_shards.failed,hits.hits.fields"
 
@@ -48,16 +50,13 @@ class Engine:
         return self._note if time.monotonic() < self._rests_until else None
 
     async def find(
-        self, index: str, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
+        self, index: str, question: dict[str, Any], fields: Sequence[str], *, limit: float
     ) -> list[tuple[int, ...]]:
-        """The numbers in these fields of the best entries, in their order."""
         try:
+            if limit <= 0:
+                raise EngineUnavailable("the search engine is too slow")
             answer = await self._client.ask(
-                "POST",
-                f"{index}/_search",
-                _question(query, fields, start, size),
-                limit=ANSWER_LIMIT,
-                filter_path=ANSWER,
+                "POST", f"{index}/_search", question, limit=limit, filter_path=ANSWER
             )
             found = _numbers(answer, fields)
         except EngineUnavailable as error:
@@ -70,6 +69,25 @@ class Engine:
         self._patience.note(error)
         self._note = note_of(error)
         self._rests_until = time.monotonic() + REST
+
+
+class Inquiry:
+    """All that one search asks; how long it waits for answers is limited as a whole."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._left = ANSWER_LIMIT
+
+    async def find(
+        self, index: str, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
+    ) -> list[tuple[int, ...]]:
+        """The numbers in these fields of the best entries, in their order."""
+        began = time.monotonic()
+        try:
+            question = _question(query, fields, start, size)
+            return await self._engine.find(index, question, fields, limit=self._left)
+        finally:
+            self._left -= time.monotonic() - began
 
 
 def note_of(error: EngineUnavailable) -> str:
@@ -96,11 +114,18 @@ def _numbers(answer: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, .
         if answer["timed_out"] or answer["_shards"]["failed"]:
             raise EngineUnavailable("the search engine has answered from a part of the index only")
         return [
-            tuple(int(hit["fields"][field][0]) for field in fields)
+            tuple(_number(hit["fields"][field][0]) for field in fields)
             for hit in answer.get("hits", {}).get("hits", ())
         ]
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, ArithmeticError, ValueError, AttributeError) as error:
         raise EngineUnavailable(f"the search engine answers strangely: {error!r}") from None
+
+
+def _number(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number <= LARGEST:
+        raise ValueError("a number that no row has")
+    return number
 
 
 @asynccontextmanager

@@ -188,7 +188,7 @@ _AMONG: LiteralString = """
     (SELECT c.document_id, c.position, c.head_tsv, c.tsv
        FROM (SELECT document_id, position, min(place) AS place
                FROM (SELECT document_id, position, place
-                       FROM unnest(%(documents)s::bigint[], %(positions)s::integer[])
+                       FROM unnest(%(documents)s::bigint[], %(positions)s::bigint[])
                             WITH ORDINALITY AS offered (document_id, position, place)
                       UNION ALL
                      SELECT document_id, position, 0
