@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import SecretStr
@@ -14,7 +14,6 @@ from forager.catalog.scheduler import Scheduler
 from forager.catalog.store.hints import HINT_SIZE
 from forager.db.database import Database
 from forager.dispatch import store
-from forager.dispatch.store import Hint
 from forager.dispatch.topology import Band, Route
 from forager.dispatch.upkeep import HintUpkeep
 from forager.settings import Dispatch, Settings
@@ -26,11 +25,19 @@ def by_celery(settings: Settings) -> Settings:
     return settings.model_copy(update=changes)
 
 
+class Hint(NamedTuple):
+    stage: str
+    band: int
+    region: str | None
+    task_ids: list[int]
+
+
 async def hints(database: Database, **options: Any) -> list[Hint]:
     """What a relay would tell now; it stays."""
-    async with database.connection() as connection, connection.transaction(force_rollback=True):
-        asked = {"limit": 100, "left_alone": 0.0, "task_proxies": False} | options
-        return await store.take_hints(connection, **asked)
+    asked = {"limit": 100, "left_alone": 0.0, "task_proxies": False} | options
+    async with database.transaction() as connection:
+        found = await store.lock_hints(connection, **asked)
+    return [Hint(hint.stage, hint.band, hint.region, hint.task_ids) for hint in found]
 
 
 async def told(database: Database, settings: Settings, *task_ids: int) -> None:
@@ -127,10 +134,30 @@ async def test_two_relays_tell_different_things(database: Database, by_celery: S
     for _ in range(2):
         await told(database, by_celery, await make_task(database, domain_id, status="queued"))
     async with database.transaction() as one, database.transaction() as other:
-        [first] = await store.take_hints(one, limit=1, left_alone=0.0, task_proxies=False)
-        [second] = await store.take_hints(other, limit=5, left_alone=0.0, task_proxies=False)
+        [first] = await store.lock_hints(one, limit=1, left_alone=0.0, task_proxies=False)
+        [second] = await store.lock_hints(other, limit=5, left_alone=0.0, task_proxies=False)
+        await store.delete_told(one, [first.id])
     assert first.task_ids != second.task_ids
-    assert await hints(database) == []
+    assert [hint.task_ids for hint in await hints(database)] == [second.task_ids]
+
+
+async def test_what_goes_to_resting_queues_is_left(database: Database, by_celery: Settings) -> None:
+    here = await make_domain(database, "a.example", use_proxies=True)
+    there = await make_domain(database, "b.example", region="eu")
+    crawl = await make_task(database, here, status="queued")
+    tied = await make_task(database, there, status="queued")
+    parse = await make_task(database, here, status="downloaded")
+    await told(database, by_celery, crawl, tied, parse)
+
+    async def left(*resting: Route) -> list[int]:
+        found = await hints(database, resting=resting)
+        return sorted(task_id for hint in found for task_id in hint.task_ids)
+
+    assert await left(Route("crawl", Band.NORMAL)) == [tied, parse]
+    assert await left(Route("crawl", Band.NORMAL, "eu"), Route("parse", Band.NORMAL)) == [crawl]
+    assert await left(Route("crawl", Band.HIGH)) == [crawl, tied, parse]
+    await make_proxy(database, "eu")
+    assert await left(Route("crawl", Band.NORMAL, "eu")) == [parse], "as it would be told"
 
 
 async def test_tasks_of_a_dead_worker_are_told_again(

@@ -29,6 +29,7 @@ from services.dispatching import beside, by_celery, running, until, wired, worke
 from services.servers.rabbitmq import RabbitMQ
 
 NORMAL = Route("crawl", Band.NORMAL)
+BAD = Route("crawl", Band.NORMAL, "bad")
 
 
 @pytest.fixture
@@ -156,10 +157,66 @@ async def test_a_queue_that_somebody_deleted_is_made_again(
     broker.publish([TaskMessage(NORMAL, [1])])
     with wired(rabbitmq) as wire:
         wire.channel.queue_delete(NORMAL.queue)
-    with pytest.raises(BrokerUnavailable, match="refuses messages"):
-        broker.publish([TaskMessage(NORMAL, [2])])
-    broker.publish([TaskMessage(NORMAL, [2])])
+    high = Route("crawl", Band.HIGH)
+    refused = broker.publish([TaskMessage(high, [2]), TaskMessage(NORMAL, [2])])
+    assert list(refused) == [1]
+    assert broker.publish([TaskMessage(NORMAL, [2])]) == {}
     assert broker.depths([NORMAL.queue]) == {NORMAL.queue: 1}
+
+
+async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
+    tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.dispatch.relay.REST", 3600.0)
+    ids = await tasks.add(shop.add("a"), shop.add("b"))
+    await tasks.sql("UPDATE crawl_tasks SET updated_at = now() - interval '3 seconds'")
+    await tasks.sql("INSERT INTO domains (domain_name, base_url, region) VALUES ('x', 'x', 'bad')")
+    for _ in range(3):
+        await tasks.sql(
+            "INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)"
+            " SELECT 'crawl', 2, id, %s FROM domains",
+            ids[:1],
+        )
+    relay, sweeper = Relay(tasks.database, tasks.settings), Sweeper(tasks.database, tasks.settings)
+    with wired(rabbitmq) as wire:
+        try:
+            # somebody was here before us, and wanted another kind of queue
+            wire.channel.queue_declare(BAD.queue, durable=True, auto_delete=False)
+            assert await relay.run_once() == 6
+            assert await relay.run_once() == 0, "it rests, and nobody is told twice"
+            left = await tasks.sql(
+                "SELECT d.region FROM dispatch_outbox o JOIN domains d ON d.id = o.domain_id"
+            )
+            assert left == 3 * [("bad",)]
+            wire.channel.queue_purge(NORMAL.queue)
+            assert await until(sweeper.run_once) == 1
+            assert await relay.run_once() == 1
+        finally:
+            relay.close()
+            sweeper.close()
+            wire.channel.queue_delete(BAD.queue)
+
+
+async def test_of_a_queue_that_is_full_only_its_messages_are_refused(
+    tasks: Tasks, broker: Broker, rabbitmq: RabbitMQ
+) -> None:
+    pattern = "^" + BAD.queue.replace(".", "[.]") + "$"
+    policy = '{"max-length":1,"overflow":"reject-publish"}'
+    messages = [TaskMessage(BAD, [1]), TaskMessage(NORMAL, [2])]
+
+    async def refused() -> dict[int, str]:
+        return broker.publish(messages)
+
+    await asyncio.to_thread(
+        rabbitmq.control, "set_policy", "few", pattern, policy, "--apply-to", "queues"
+    )
+    try:
+        assert list(await until(refused)) == [0]
+        assert broker.publish(messages[1:]) == {}, "the connection is as good as before"
+    finally:
+        await asyncio.to_thread(rabbitmq.control, "clear_policy", "few")
+        with wired(rabbitmq) as wire:
+            wire.channel.queue_delete(BAD.queue)
 
 
 async def test_a_broker_elsewhere_is_not_found(

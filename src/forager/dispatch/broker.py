@@ -39,19 +39,29 @@ class Broker:
         )
         errors = (*self._client.connection_errors, *self._client.channel_errors)
         self._trouble = (*errors, KombuError, OSError)
+        # what is said of one queue, and ends the channel
+        self._refusals = tuple(self._client.channel_errors)
         self._channel: Any = None
         self._declared: set[str] = set()
         self._unconfirmed: set[int] = set()
-        self._refused: list[str] = []
+        self._not_stored: set[int] = set()
+        self._returned: dict[str, str] = {}
         self._sent = 0
 
-    def publish(self, messages: Sequence[TaskMessage]) -> None:
-        """All of them, confirmed; otherwise none counts as sent, though some may arrive."""
-        self._patiently(lambda: self._publish(messages))
+    def publish(self, messages: Sequence[TaskMessage]) -> dict[int, str]:
+        """Which were refused, by their place, and why; all others are confirmed.
+
+        If it raises, none counts as sent, though some may arrive.
+        """
+        return self._patiently(lambda: self._publish(messages))
 
     def depths(self, queues: Iterable[str]) -> dict[str, int]:
         """How many messages wait in each queue; none in one that is not there yet."""
         return self._patiently(lambda: {name: self._depth(name) for name in queues})
+
+    def waiting(self, queues: Iterable[str]) -> set[str]:
+        """The queues in which messages wait, or that cannot be looked at."""
+        return self._patiently(lambda: {name for name in queues if self._may_wait(name)})
 
     def close(self) -> None:
         self._channel = None
@@ -87,6 +97,10 @@ class Broker:
         declare_ground(channel)
         self._channel = channel
 
+    def _open_anew(self) -> None:
+        self.close()
+        self._open()
+
     def _declare(self, queue: str) -> None:
         if queue not in self._declared:
             declare_queue(self._channel, queue)
@@ -98,18 +112,42 @@ class Broker:
         answer = self._channel.queue_declare(queue, passive=True)
         return int(answer.message_count)
 
+    def _may_wait(self, queue: str) -> bool:
+        try:
+            return self._depth(queue) > 0
+        except self._refusals:
+            self._open_anew()
+            return True
+
     # --- publishing ------------------------------------------------------------------------
 
-    def _publish(self, messages: Sequence[TaskMessage]) -> None:
+    def _publish(self, messages: Sequence[TaskMessage]) -> dict[int, str]:
         limit = time.monotonic() + CONFIRM_LIMIT
-        self._refused.clear()
-        for message in messages:
-            self._declare(message.route.queue)
-        for message in messages:
-            self._send(message)
+        queues = [message.route.queue for message in messages]
+        closed = self._declare_all(dict.fromkeys(queues))
+        self._not_stored.clear()
+        self._returned.clear()
+        first = self._sent + 1
+        sent = [place for place, queue in enumerate(queues) if queue not in closed]
+        for place in sent:
+            self._send(messages[place])
         self._await_confirmations(limit)
-        if self._refused:
-            raise BrokerUnavailable(f"the broker refuses messages: {self._refused[0]}")
+        not_taken = closed | self._returned
+        refused = {sent[tag - first]: "it could not store a message" for tag in self._not_stored}
+        if not_taken:
+            refused |= {n: not_taken[name] for n, name in enumerate(queues) if name in not_taken}
+        return refused
+
+    def _declare_all(self, queues: Iterable[str]) -> dict[str, str]:
+        """Which of them cannot be used, and why: they may be there with other arguments."""
+        closed: dict[str, str] = {}
+        for queue in queues:
+            try:
+                self._declare(queue)
+            except self._refusals as error:
+                closed[queue] = str(error)
+                self._open_anew()
+        return closed
 
     def _send(self, message: TaskMessage) -> None:
         self._sent += 1
@@ -126,18 +164,22 @@ class Broker:
                 self._client.connection.drain_events(timeout=left)
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
-        if multiple:
-            self._unconfirmed = {sent for sent in self._unconfirmed if sent > tag}
-        else:
-            self._unconfirmed.discard(tag)
+        self._unconfirmed -= self._meant(tag, multiple)
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        self._refused.append("it could not store one")
-        self._on_ack(tag, multiple)
+        meant = self._meant(tag, multiple)
+        self._not_stored |= meant
+        self._unconfirmed -= meant
+
+    def _meant(self, tag: int, multiple: bool) -> set[int]:
+        if multiple:
+            return {sent for sent in self._unconfirmed if sent <= tag}
+        return {tag} & self._unconfirmed
 
     def _on_return(self, error: Exception, _: str, routing_key: str, __: object) -> None:
-        # somebody has deleted a queue; the connection is thrown away, and all are declared anew
-        self._refused.append(f"{routing_key}: {error}")
+        # somebody has deleted the queue; it will be declared anew
+        self._returned[routing_key] = str(error)
+        self._declared.discard(routing_key)
 
 
 def declare_ground(channel: Any) -> None:

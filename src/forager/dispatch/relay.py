@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from typing import TypeVar
@@ -29,6 +30,8 @@ BATCH = 1_000
 FEWEST = 10
 # whoever downloaded a page has it in memory, and reads it himself if he can
 LEFT_ALONE = 1.0
+# for a queue that takes no messages, while others do
+REST = 10.0
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 
 Answer = TypeVar("Answer")
@@ -62,6 +65,8 @@ class Relay:
         self._patience = Patience(
             log, "no tasks can be told to the broker", also=(BrokerUnavailable,)
         )
+        self._refusals = Patience(log, "a queue of the broker takes no messages")
+        self._resting: dict[Route, float] = {}
         self._woken = asyncio.Event()
         self._batch = BATCH
 
@@ -97,26 +102,53 @@ class Relay:
         self._broker.close()
 
     async def _tell(self, connection: Connection, most: int) -> int:
-        hints = await store.take_hints(
+        hints = await store.lock_hints(
             connection,
             limit=most,
             left_alone=LEFT_ALONE,
             task_proxies=self._settings.task_proxies,
+            resting=self._resting_now(),
         )
-        messages = [
-            TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
-            for hint in hints
-            if hint.task_ids
-        ]
-        if messages:
-            try:
-                await self._broker.do(lambda broker: broker.publish(messages))
-            except BrokerUnavailable:
-                DISPATCHED.add("all", "failed", amount=len(messages))
-                raise
-            for stage, number in Counter(message.route.stage for message in messages).items():
-                DISPATCHED.add(stage, "sent", amount=number)
+        named = [hint for hint in hints if hint.task_ids]
+        refused = await self._publish(
+            [
+                TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
+                for hint in named
+            ]
+        )
+        left = {named[place].id for place in refused}
+        await store.delete_told(connection, [hint.id for hint in hints if hint.id not in left])
         return len(hints)
+
+    async def _publish(self, messages: Sequence[TaskMessage]) -> Mapping[int, str]:
+        """Which of them were refused, by their place."""
+        if not messages:
+            return {}
+        try:
+            refused = await self._broker.do(lambda broker: broker.publish(messages))
+        except BrokerUnavailable:
+            DISPATCHED.add("all", "failed", amount=len(messages))
+            raise
+        sent = (message for place, message in enumerate(messages) if place not in refused)
+        for stage, number in Counter(message.route.stage for message in sent).items():
+            DISPATCHED.add(stage, "sent", amount=number)
+        if refused:
+            DISPATCHED.add("all", "failed", amount=len(refused))
+        self._let_rest({messages[place].route: reason for place, reason in refused.items()})
+        return refused
+
+    def _let_rest(self, refused: Mapping[Route, str]) -> None:
+        until = time.monotonic() + REST
+        for route, reason in refused.items():
+            self._resting[route] = until
+            self._refusals.note(BrokerUnavailable(f"{route.queue}: {reason}"))
+        if not self._resting:
+            self._refusals.over()
+
+    def _resting_now(self) -> list[Route]:
+        now = time.monotonic()
+        self._resting = {route: until for route, until in self._resting.items() if now < until}
+        return list(self._resting)
 
     async def _nap(self) -> None:
         with suppress(TimeoutError):

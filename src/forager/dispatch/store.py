@@ -17,6 +17,7 @@ from forager.dispatch.topology import Route
 class Hint:
     """Tasks of one domain that wait; none if all have been taken by now."""
 
+    id: int
     stage: str
     band: int
     region: str | None
@@ -39,40 +40,64 @@ CRAWL_REGION: LiteralString = """
 """
 
 
-async def take_hints(
-    connection: Connection, *, limit: int, left_alone: float, task_proxies: bool
+# What goes to a queue that takes nothing for the moment.
+RESTS: LiteralString = """
+    EXISTS (
+        SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
+                    AS resting (stage, band, region)
+         WHERE resting.stage = o.stage AND resting.band = o.band
+           AND resting.region IS NOT DISTINCT FROM (
+               SELECT CASE o.stage WHEN 'crawl' THEN {CRAWL_REGION} ELSE d.region END
+                 FROM domains d WHERE d.id = o.domain_id
+           )
+    )
+"""
+
+
+async def lock_hints(
+    connection: Connection,
+    *,
+    limit: int,
+    left_alone: float,
+    task_proxies: bool,
+    resting: Sequence[Route] = (),
 ) -> list[Hint]:
-    """Delete the next rows, and say what was in them; the caller's transaction decides.
+    """The next rows that nobody else has, but those of `resting` queues.
 
     Whoever has downloaded a page reads it himself within `left_alone` seconds, or somebody must be
     told: by then, only what was not read is. `task_proxies`: of domains that do not say.
     """
+    rests: LiteralString = RESTS.format(CRAWL_REGION=CRAWL_REGION) if resting else "false"
     cursor = connection.cursor(row_factory=class_row(Hint))
     await cursor.execute(
         f"""
         WITH picked AS MATERIALIZED (
-            SELECT id
-              FROM dispatch_outbox
-             WHERE stage = 'crawl' OR created_at <= now() - %(left_alone)s * interval '1 second'
+            SELECT *
+              FROM dispatch_outbox o
+             WHERE (stage = 'crawl' OR created_at <= now() - %(left_alone)s * interval '1 second')
+               AND NOT {rests}
              ORDER BY band, id
              LIMIT %(limit)s
                FOR UPDATE SKIP LOCKED
-        ), taken AS (
-            DELETE FROM dispatch_outbox o USING picked WHERE o.id = picked.id RETURNING o.*
         )
-        SELECT o.stage, o.band,
+        SELECT o.id, o.stage, o.band,
                CASE o.stage WHEN 'crawl' THEN {CRAWL_REGION} ELSE d.region END AS region,
                CASE o.stage
                    WHEN 'crawl' THEN o.task_ids
                    ELSE ARRAY(SELECT t.id FROM crawl_tasks t
                                WHERE t.id = ANY(o.task_ids) AND t.status = 'downloaded')
                END AS task_ids
-          FROM taken o LEFT JOIN domains d ON d.id = o.domain_id
+          FROM picked o LEFT JOIN domains d ON d.id = o.domain_id
          ORDER BY o.band, o.id
         """,
-        {"limit": limit, "left_alone": left_alone, "task_proxies": task_proxies},
+        {"limit": limit, "left_alone": left_alone, "task_proxies": task_proxies, **_named(resting)},
     )
     return await cursor.fetchall()
+
+
+async def delete_told(connection: Connection, ids: Sequence[int]) -> None:
+    """These rows, which the caller has locked, need not be told any more."""
+    await connection.execute("DELETE FROM dispatch_outbox WHERE id = ANY(%s)", (list(ids),))
 
 
 async def select_regions(connection: Connection) -> list[str]:
@@ -138,9 +163,7 @@ async def touch_forgotten(
         {
             "waited": waited,
             "lost": lost,
-            "stages": [route.stage for route in told],
-            "bands": [route.band.value for route in told],
-            "regions": [route.region for route in told],
+            **_named(told),
             "high": HIGH,
             "normal": NORMAL,
             "limit": limit,
@@ -187,3 +210,11 @@ async def select_backlog(connection: Connection) -> Backlog:
     found = await cursor.fetchone()
     assert found is not None
     return found
+
+
+def _named(routes: Sequence[Route]) -> dict[str, object]:
+    return {
+        "stages": [route.stage for route in routes],
+        "bands": [route.band.value for route in routes],
+        "regions": [route.region for route in routes],
+    }

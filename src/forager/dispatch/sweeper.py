@@ -68,5 +68,5 @@ class Sweeper:
             regions = await store.select_regions(connection)
         routes = {route for region in (None, *regions) for route in routes_of(region)}
         queues = {route.queue: route for route in routes}
-        depths = await self._broker.do(lambda broker: broker.depths(queues))
-        return [queues[name] for name, depth in depths.items() if depth]
+        waiting = await self._broker.do(lambda broker: broker.waiting(queues))
+        return [queues[name] for name in waiting]
