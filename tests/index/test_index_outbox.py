@@ -15,16 +15,21 @@ from pydantic import SecretStr, ValidationError
 from catalog.product_shop import Shop, lamp
 from forager.catalog.attempt import Attempt, HeldTask, Outcome
 from forager.catalog.control import Instructions, receive_instructions
+from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.catalog.search import search_products
 from forager.catalog.withdrawal import withdraw_gone
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.search import SearchRequest, search
+from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
 from forager.documents.upkeep import DocumentUpkeep
 from forager.index import choice
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
+from forager.index.errors import EngineRefused
+from forager.index.feeder import Feeder
+from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.store import indexes, messages
 from forager.index.upkeep import IndexUpkeep
@@ -127,6 +132,18 @@ async def test_later_changes_have_higher_numbers(database: Database, settings: S
     numbers = await rows(database, "SELECT id FROM index_outbox ORDER BY id")
     assert len(numbers) == 2
     assert numbers[0] < numbers[1]
+
+
+async def test_trouble_with_one_kind_keeps_no_other_waiting(database: Database) -> None:
+    class Half(Feeder):
+        async def feed(self, kind: Kind) -> int:
+            if kind is INDEXED_SECTIONS:
+                raise EngineRefused("none of these")
+            return 7
+
+    async with EngineClient("http://127.0.0.1:1") as client:
+        feeder = Half(database, client, "x", (INDEXED_SECTIONS, INDEXED_PRODUCTS))
+        assert await feeder.run_once() == 7
 
 
 async def test_a_claim_is_a_lease_and_is_given_back(database: Database) -> None:

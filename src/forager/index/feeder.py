@@ -49,6 +49,13 @@ class Feeder:
         self._prefix = prefix
         self._kinds = kinds
         self._touched: dict[str, float] = {}
+        # what the engine does not take of one kind keeps the others waiting no longer
+        self._patience = {
+            kind.name: Patience(
+                log, f"the search engine cannot be fed with {kind.name}", also=(EngineUnavailable,)
+            )
+            for kind in kinds
+        }
 
     @classmethod
     def of(cls, database: Database, settings: Settings, kinds: Sequence[Kind]) -> Feeder:
@@ -57,18 +64,18 @@ class Feeder:
         return cls(database, client, settings.opensearch_prefix, kinds)
 
     async def run(self) -> None:
-        patience = Patience(log, "the search engine cannot be fed", also=(EngineUnavailable,))
         async with self._client:
             while True:
-                fed = 0
-                with patience:
-                    fed = await self.run_once()
-                if fed < PER_CLAIM:
+                if await self.run_once() < PER_CLAIM:
                     await asyncio.sleep(POLL_INTERVAL)
 
     async def run_once(self) -> int:
         """Tell what is due, of each kind at most one claim; how many messages that were."""
-        return sum([await self.feed(kind) for kind in self._kinds])
+        fed = 0
+        for kind in self._kinds:
+            with self._patience[kind.name]:
+                fed += await self.feed(kind)
+        return fed
 
     async def feed(self, kind: Kind) -> int:
         async with self._database.connection() as connection:
