@@ -121,6 +121,9 @@ def test_only_what_is_exact_excludes() -> None:
             "must_not": [{"term": {"words": "b"}}],
         }
     }
+    # what shares the beginning of a long word may be another
+    long = engine_query(f"'a' & !'{'x' * (LONGEST + 1)}' & !'{'y' * LONGEST}'", "words")
+    assert long["bool"]["must_not"] == [{"term": {"words": "y" * LONGEST}}]
     assert engine_query("!('a' | 'b')", "words") == {"bool": {"must": [EVERYTHING], "must_not": []}}
 
 

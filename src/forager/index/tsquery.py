@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from forager.index.lexemes import SEPARATOR, cut, unescaped
+from forager.index.lexemes import LONGEST, SEPARATOR, cut, unescaped
 
 Json = dict[str, Any]
 
@@ -86,9 +86,13 @@ def _all(operands: tuple[Node, ...], field: str) -> Json:
     unwanted = [
         _asked(node.operand, field)
         for node in operands
-        if isinstance(node, Not) and isinstance(node.operand, Word)
+        if isinstance(node, Not) and _is_whole(node.operand)
     ]
     return {"bool": {"must": wanted or [EVERYTHING], "must_not": unwanted}}
+
+
+def _is_whole(node: Node) -> bool:
+    return isinstance(node, Word) and len(node.text) <= LONGEST
 
 
 # --- reading -----------------------------------------------------------------------------------
