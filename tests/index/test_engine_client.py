@@ -17,7 +17,7 @@ from forager.index import client as clients
 from forager.index import writing
 from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.index.client import EngineClient
-from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, Engine, Inquiry, note_of
+from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, REFUSED, Engine, Inquiry, note_of
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 Answer = Callable[[str], Awaitable[bytes]]
@@ -135,6 +135,17 @@ async def test_an_answer_of_a_part_of_the_index_is_none() -> None:
             with pytest.raises(EngineUnavailable):
                 await inquiry.find("x", {}, fields, start=0, size=10)
         assert engine.trouble == AWAY
+
+
+async def test_only_an_engine_that_is_away_is_left_alone() -> None:
+    missing = http(404, b'{"error": {"type": "index_not_found_exception"}}')
+    refused = http(400, b'{"error": {"reason": "too many clauses"}}')
+    async with answering(missing, refused, http(503, b"{}")) as (client, _):
+        engine = Engine(client)
+        for note, trouble in ((GONE, None), (REFUSED, None), (AWAY, AWAY)):
+            with pytest.raises(EngineUnavailable) as raised:
+                await Inquiry(engine).find("x", {}, ("id",), start=0, size=10)
+            assert (note_of(raised.value), engine.trouble) == (note, trouble)
 
 
 async def test_all_questions_of_a_search_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:

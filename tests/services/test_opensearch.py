@@ -545,6 +545,36 @@ async def test_writing_makes_no_index(index: Searched, corpus: Corpus) -> None:
     assert await index.indexes() == before
 
 
+class Swapping(EngineClient):
+    """One whose first search is asked when another index has taken the place of the one asked."""
+
+    def __init__(self, index: Searched, kind: Kind) -> None:
+        super().__init__(index.url)
+        self._index = index
+        self._kind = kind
+        self._swapped = False
+
+    async def ask(self, method: str, path: str, *arguments: Any, **more: Any) -> dict[str, Any]:
+        if path.endswith("/_search") and not self._swapped:
+            self._swapped = True
+            await self._index.reindex(self._kind)
+        return await super().ask(method, path, *arguments, **more)
+
+
+async def test_a_search_in_an_index_that_is_replaced_asks_the_new_one(
+    index: Searched, corpus: Corpus, settings: Settings
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    async with Swapping(index, INDEXED_SECTIONS) as client:
+        page = await search(index.database, SearchRequest(query="needle"), Engine(client))
+    assert (len(page.hits), page.note) == (8, None)
+    await index.reindex(INDEXED_PRODUCTS)
+    await (await Shop(index.database, settings).open()).visit("a", lamp())
+    async with Swapping(index, INDEXED_PRODUCTS) as client:
+        found = await search_products(index.database, "lamp", engine=Engine(client))
+    assert (len(found.items), found.note) == (1, None)
+
+
 class Reindexing(reindex.Reindexer):
     def __init__(self, index: Searched) -> None:
         super().__init__(index.database, index.client, index.prefix)

@@ -21,7 +21,7 @@ from forager.extract.product.gtin import gtin_of
 from forager.extract.text import collapse, storable
 from forager.index.choice import View, choose
 from forager.index.engine import Engine, note_of
-from forager.index.errors import EngineUnavailable
+from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import PRODUCTS
 from forager.index.mapping import WINDOW
 from forager.metrics.recorded import SEARCHES
@@ -84,7 +84,9 @@ async def search_products(
 # --- who answers -------------------------------------------------------------------------------
 
 
-async def _by_engine(look: _Look, engine: Engine | None) -> tuple[list[Ranked], bool, str | None]:
+async def _by_engine(
+    look: _Look, engine: Engine | None, *, again: bool = False
+) -> tuple[list[Ranked], bool, str | None]:
     """The best products, whether they are capped, and why an engine has not answered."""
     choice = await choose(look.connection, engine, PRODUCTS)
     trouble = choice.note
@@ -94,6 +96,9 @@ async def _by_engine(look: _Look, engine: Engine | None) -> tuple[list[Ranked], 
             SEARCHES.add(PRODUCTS, "opensearch")
             return ranked, capped, None
         except EngineUnavailable as error:
+            if isinstance(error, IndexMissing) and not again:
+                # another one may have taken its place
+                return await _by_engine(look, engine, again=True)
             trouble = note_of(error)
     ranked, capped = await look.rank()
     SEARCHES.add(PRODUCTS, "postgres" if trouble is None else "fallback")

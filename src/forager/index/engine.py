@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from forager.db.patience import Patience
-from forager.index.errors import EngineUnavailable, IndexMissing
+from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
 from forager.logs import get_logger
 from forager.settings import Search, Settings
 
@@ -27,6 +27,7 @@ LARGEST = 2**63 - 1
 ANSWER = "timed_out,_shards.failed,hits.hits.fields"
 
 AWAY = "The search engine does not answer: PostgreSQL has answered instead."
+REFUSED = "The search engine does not take this search: PostgreSQL has answered instead."
 GONE = (
     "The search engine has lost the index: PostgreSQL has answered instead."
     " `forager search reindex` makes it anew."
@@ -42,12 +43,11 @@ class Engine:
             log, "the search engine does not answer, PostgreSQL does", said_every=math.inf
         )
         self._rests_until = 0.0
-        self._note = AWAY
 
     @property
     def trouble(self) -> str | None:
         """What to say of it while it is not asked."""
-        return self._note if time.monotonic() < self._rests_until else None
+        return AWAY if time.monotonic() < self._rests_until else None
 
     async def find(
         self, index: str, question: dict[str, Any], fields: Sequence[str], *, limit: float
@@ -59,6 +59,10 @@ class Engine:
                 "POST", f"{index}/_search", question, limit=limit, filter_path=ANSWER
             )
             found = _numbers(answer, fields)
+        except (EngineRefused, IndexMissing) as error:
+            # it answers: others may ask for something else, or another index
+            log.info("the search engine cannot answer a search", reason=error.message)
+            raise
         except EngineUnavailable as error:
             self._fail(error)
             raise
@@ -67,7 +71,6 @@ class Engine:
 
     def _fail(self, error: EngineUnavailable) -> None:
         self._patience.note(error)
-        self._note = note_of(error)
         self._rests_until = time.monotonic() + REST
 
 
@@ -92,7 +95,9 @@ class Inquiry:
 
 def note_of(error: EngineUnavailable) -> str:
     """What to say to whoever gets PostgreSQL's answer because of it."""
-    return GONE if isinstance(error, IndexMissing) else AWAY
+    if isinstance(error, IndexMissing):
+        return GONE
+    return REFUSED if isinstance(error, EngineRefused) else AWAY
 
 
 def _question(

@@ -20,7 +20,7 @@ from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.choice import View, choose
 from forager.index.engine import Engine, note_of
-from forager.index.errors import EngineUnavailable
+from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES
 
@@ -46,11 +46,26 @@ async def search(
     began = time.perf_counter()
     request = _checked(request)
     query = parse_query(request.query)
+    try:
+        page = await _read(database, request, query, engine)
+    except IndexMissing:
+        # another one may have taken its place: only a later transaction can see that
+        page = await _read(database, request, query, engine, again=True)
+    return replace(page, took=time.perf_counter() - began)
+
+
+async def _read(
+    database: Database,
+    request: SearchRequest,
+    query: Query,
+    engine: Engine | None,
+    *,
+    again: bool = False,
+) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        page = await _by_engine(connection, request, query, start, engine)
-    return replace(page, took=time.perf_counter() - began)
+        return await _by_engine(connection, request, query, start, engine, again=again)
 
 
 async def _by_engine(
@@ -59,6 +74,8 @@ async def _by_engine(
     query: Query,
     start: _Start,
     engine: Engine | None,
+    *,
+    again: bool,
 ) -> SearchPage:
     """The engine's answer, or PostgreSQL's if there is no engine or it does not answer."""
     choice = await choose(connection, engine, SECTIONS)
@@ -69,6 +86,8 @@ async def _by_engine(
             SEARCHES.add(SECTIONS, "opensearch")
             return page
         except EngineUnavailable as error:
+            if isinstance(error, IndexMissing) and not again:
+                raise
             trouble = note_of(error)
     page = await _looked(connection, request, query, start, None)
     SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
