@@ -61,8 +61,9 @@ async def listen(database: Database, *kinds: str) -> None:
     async with database.connection() as connection:
         for kind in kinds or ("sections", "products"):
             assert await indexes.begin_building(
-                connection, kind, name=f"x-{kind}", uuid="u", layout=LAYOUT, instead_of=None
+                connection, kind, name=f"x-{kind}", layout=LAYOUT, instead_of=None
             )
+            assert await indexes.know_made(connection, kind, f"x-{kind}", "u")
             assert await indexes.complete(connection, kind, f"x-{kind}")
 
 
@@ -181,8 +182,9 @@ async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:
             ("three", "one", True),
         ):
             assert begins is await indexes.begin_building(
-                connection, "sections", name=name, uuid=name, layout=1, instead_of=instead_of
+                connection, "sections", name=name, layout=1, instead_of=instead_of
             )
+            assert begins is await indexes.know_made(connection, "sections", name, name)
         assert not await indexes.advance(connection, "sections", "one", 7)
         assert await indexes.advance(connection, "sections", "three", 7)
         assert await indexes.advance(connection, "sections", "three", 5)

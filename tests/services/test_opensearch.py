@@ -545,6 +545,36 @@ async def test_writing_makes_no_index(index: Searched, corpus: Corpus) -> None:
     assert await index.indexes() == before
 
 
+class Dying(EngineClient):
+    async def create(self, name: str) -> str:
+        await super().create(name)
+        raise EngineUnavailable("killed")
+
+
+async def test_a_reindex_that_is_killed_at_its_beginning_leaves_nothing(
+    index: Searched, corpus: Corpus
+) -> None:
+    await corpus.publish("a.example", pages(0, 2))
+    async with Dying(index.url) as client:
+        with pytest.raises(EngineUnavailable, match="killed"):
+            await reindex.Reindexer(index.database, client, index.prefix).run(INDEXED_SECTIONS)
+    assert len(await index.indexes()) == 2
+    await index.feed()  # the one in use is told meanwhile
+    assert (await index.untold(), await index.entries()) == (0, 8)
+    done = await index.reindex(INDEXED_SECTIONS)
+    assert await index.indexes() == [done.index]
+    assert (await index.entries(), done.resumed) == (8, False)
+
+
+async def test_an_alias_that_is_missing_is_made(index: Searched) -> None:
+    [name] = await index.indexes()
+    alias = f"{index.prefix}-sections"
+    gone = {"actions": [{"remove": {"index": name, "alias": alias}}]}
+    await index.client.ask("POST", "_aliases", gone)
+    await index.feed()
+    assert list(await index.client.ask("GET", f"_alias/{alias}")) == [name]
+
+
 class Swapping(EngineClient):
     """One whose first search is asked when another index has taken the place of the one asked."""
 

@@ -127,10 +127,12 @@ class EngineClient:
     async def point(self, alias: str, name: str) -> None:
         """Let an alias mean this index and no other, in one step."""
         try:
-            others = [each for each in await self.ask("GET", f"_alias/{alias}") if each != name]
+            meant = list(await self.ask("GET", f"_alias/{alias}"))
         except IndexMissing:
-            others = []
-        actions = [{"remove": {"index": each, "alias": alias}} for each in others]
+            meant = []
+        if meant == [name]:
+            return
+        actions = [{"remove": {"index": each, "alias": alias}} for each in meant if each != name]
         await self.ask(
             "POST",
             "_aliases",

@@ -15,7 +15,7 @@ from forager.db.database import Database
 from forager.db.patience import TROUBLE, Patience
 from forager.index.bulk import Action
 from forager.index.client import EngineClient
-from forager.index.errors import EngineUnavailable
+from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.store import indexes, messages
@@ -164,6 +164,7 @@ class Feeder:
             async with self._database.connection() as connection:
                 await indexes.touch(connection, kind.name)
             self._touched[kind.name] = now
+            await _point(self._client, self._prefix, state)
         if state.old is not None and state.age is not None and state.age > OLD_FOR:
             # whoever made the index anew has died before this
             await replace_old(self._database, self._client, self._prefix, state)
@@ -187,12 +188,18 @@ async def replace_old(
     database: Database, client: EngineClient, prefix: str, state: IndexState
 ) -> None:
     """Let the alias mean the index in use, and delete the one that it has replaced."""
-    if state.name is not None:
-        await client.point(alias_of(prefix, state.kind), state.name)
+    await _point(client, prefix, state)
     if state.old is not None:
         await client.delete(state.old)
         async with database.connection() as connection:
             await indexes.forget_old(connection, state.kind, state.old)
+
+
+async def _point(client: EngineClient, prefix: str, state: IndexState) -> None:
+    if state.name is not None:
+        # one that is lost is noticed when it is to be told something
+        with contextlib.suppress(IndexMissing):
+            await client.point(alias_of(prefix, state.kind), state.name)
 
 
 def alias_of(prefix: str, kind: str) -> str:

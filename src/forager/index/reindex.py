@@ -95,21 +95,28 @@ class Reindexer:
         return state, False
 
     async def _can_go_on(self, state: IndexState) -> bool:
-        if state.building is None or state.building_layout != LAYOUT:
+        if state.building is None or state.building_uuid is None:
+            return False
+        if state.building_layout != LAYOUT:
             return False
         return await self._client.uuid_of(state.building) == state.building_uuid
 
     async def _begin_anew(self, kind: Kind, state: IndexState | None) -> None:
         abandoned = None if state is None else state.building
         index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
+        # the name is kept before the index is made: killed between, another run deletes it
+        async with self._database.connection() as connection:
+            if not await indexes.begin_building(
+                connection, kind.name, name=index, layout=LAYOUT, instead_of=abandoned
+            ):
+                return
+        if abandoned is not None:
+            await self._client.delete(abandoned)
         uuid = await self._client.create(index)
         async with self._database.connection() as connection:
-            ours = await indexes.begin_building(
-                connection, kind.name, name=index, uuid=uuid, layout=LAYOUT, instead_of=abandoned
-            )
-        unused = abandoned if ours else index
-        if unused is not None:
-            await self._client.delete(unused)
+            ours = await indexes.know_made(connection, kind.name, index, uuid)
+        if not ours:
+            await self._client.delete(index)
 
     async def _await_writers(self) -> None:
         """Whoever began to write before the index was known has not told of it."""

@@ -53,19 +53,28 @@ async def hold_index(connection: Connection, kind: str) -> IndexState | None:
 
 
 async def begin_building(
-    connection: Connection, kind: str, *, name: str, uuid: str, layout: int, instead_of: str | None
+    connection: Connection, kind: str, *, name: str, layout: int, instead_of: str | None
 ) -> bool:
-    """Fill this index from now on, unless somebody has begun with another one meanwhile."""
+    """An index of this name will be made, unless somebody has begun with another one meanwhile."""
     cursor = await connection.execute(
         """
-        INSERT INTO search_indexes AS i (kind, building, building_uuid, building_layout)
-        VALUES (%(kind)s, %(name)s, %(uuid)s, %(layout)s)
+        INSERT INTO search_indexes AS i (kind, building, building_layout)
+        VALUES (%(kind)s, %(name)s, %(layout)s)
             ON CONFLICT (kind) DO UPDATE
-           SET building = excluded.building, building_uuid = excluded.building_uuid,
+           SET building = excluded.building, building_uuid = NULL,
                building_layout = excluded.building_layout, filled_to = 0, fed_at = now()
          WHERE i.building IS NOT DISTINCT FROM %(instead_of)s
         """,
-        {"kind": kind, "name": name, "uuid": uuid, "layout": layout, "instead_of": instead_of},
+        {"kind": kind, "name": name, "layout": layout, "instead_of": instead_of},
+    )
+    return cursor.rowcount > 0
+
+
+async def know_made(connection: Connection, kind: str, building: str, uuid: str) -> bool:
+    """Tell this index of changes from now on, if it still is the one to be filled."""
+    cursor = await connection.execute(
+        "UPDATE search_indexes SET building_uuid = %s WHERE kind = %s AND building = %s",
+        (uuid, kind, building),
     )
     return cursor.rowcount > 0
 
