@@ -29,7 +29,8 @@ def commands(command: Any, *names: str) -> Iterator[str]:
     if not inner or command.invoke_without_command:
         yield " ".join(names)
     for name in inner:
-        yield from commands(inner[name], *names, name)
+        # a hidden one is what the group does by itself
+        yield from commands(inner[name], *names, *([] if inner[name].hidden else [name]))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.catalog.scheduler import Tick
+    from forager.dispatch.services import Service
     from forager.settings import Settings
 
 
@@ -54,7 +56,7 @@ async def _keep_scheduling(settings: Settings) -> None:
 
     async with open_database(settings, name="forager scheduler") as database:
         services = (Scheduler(database, settings), *dispatch_services(database, settings))
-        looking = asyncio.gather(*(service.run() for service in services))
+        looking = asyncio.ensure_future(_run_all(services))
 
         async def until_cancelled() -> None:
             # said from here, when signals are heard already
@@ -67,3 +69,9 @@ async def _keep_scheduling(settings: Settings) -> None:
             looking.cancel()
 
         await run_until_stopped(until_cancelled(), stop)
+
+
+async def _run_all(services: Iterable[Service]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for service in services:
+            group.create_task(service.run())
