@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,10 @@ from forager.settings import Settings
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 if "HYPOTHESIS_PROFILE" not in os.environ:
     hypothesis.settings.load_profile("repeatable")
+
+# Tests that were started in the background may ignore Ctrl-C, and whatever they start would too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TEMPLATE = "forager_template"
 
