@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from pathlib import Path
 
 import pytest
 
 from analytics.archive_rows import add_unseen, count, everything
+from analytics.killing import kill_after
 from analytics.lake_rows import ids_in
 from catalog.rows import add_product
 from forager.analytics import archiving, upkeep
@@ -194,18 +194,7 @@ async def test_killed_anywhere_none_is_lost(
     await set_tasks(database, "status = 'failed'")
     before = await everything(database)
     for steps in (1, 2, 1):
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, PROCESS, database_url, settings.home,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        async with asyncio.timeout(60):
-            for _ in range(steps):
-                assert await process.stdout.readline()
-                process.stdin.write(b"\n")
-            process.kill()
-            await process.wait()
+        await kill_after(steps, PROCESS, database_url, settings.home)
     async with asyncio.timeout(60):
         # what the killed one held is let go of by the server in a moment
         while await count(database, "products"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +10,7 @@ from uuid import uuid4
 import pytest
 from psycopg import sql
 
+from analytics.killing import kill_after
 from analytics.lake_rows import add_prices, aged_product, ids_in, rows_in, stored_prices
 from forager.analytics import merging, store
 from forager.analytics.lake import lake_folder, sole_writer
@@ -201,29 +200,13 @@ async def test_a_changed_product_comes_again(
     assert [row["price"] for row in rows_in(folder, "products")] == [Decimal(10), Decimal(11)]
 
 
-async def kill_after(steps: int, url: str, settings: Settings) -> None:
-    """Start a sync, and kill it when it has made so many steps and begun the next."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, PROCESS, url, settings.home, "20",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    async with asyncio.timeout(60):
-        for _ in range(steps):
-            assert await process.stdout.readline()
-            process.stdin.write(b"\n")
-        process.kill()
-        await process.wait()
-
-
 async def test_a_killed_sync_is_gone_on_with(
     database: Database, database_url: str, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
     await add_prices(database, product_id, 400)
     for steps in (0, 1, 3, 5):
-        await kill_after(steps, database_url, settings)
+        await kill_after(steps, PROCESS, database_url, settings.home, "20")
     # as if it had been killed between a file and its manifest
     stray = folder / "price_history" / "month=2020-01" / "00000001.parquet"
     stray.parent.mkdir(parents=True)

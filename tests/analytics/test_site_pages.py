@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections import Counter
 from pathlib import Path
 
 import orjson
 import pytest
 
+from analytics.killing import kill_after
 from analytics.lake_rows import rows_in
 from analytics.site_rows import add_job, settle
 from forager.analytics import merging, store
@@ -115,18 +114,7 @@ async def test_killed_anywhere_it_goes_on(
     for job in jobs:
         await settle(database, job, 1, 10)
     for steps in (1, 2, 1):
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, PROCESS, database_url, settings.home, "4",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        async with asyncio.timeout(60):
-            for _ in range(steps):
-                assert await process.stdout.readline()
-                process.stdin.write(b"\n")
-            process.kill()
-            await process.wait()
+        await kill_after(steps, PROCESS, database_url, settings.home, "4")
     manifest = read_manifest(folder)
     assert manifest is not None
     assert manifest.site.until is not None

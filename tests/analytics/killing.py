@@ -1,0 +1,22 @@
+"""A process that stops after each step until it is told to go on, and is killed at one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+
+async def kill_after(steps: int, *arguments: str | Path) -> None:
+    """Start it, and kill it when it has made so many steps and begun the next."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        for _ in range(steps):
+            assert await process.stdout.readline()
+            process.stdin.write(b"\n")
+        process.kill()
+        await process.wait()
