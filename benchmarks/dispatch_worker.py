@@ -15,7 +15,7 @@ import uvloop
 
 from forager.catalog.attempt import HeldTask, Stage, StageOfWorker
 from forager.catalog.schedule import Completion, complete_tasks
-from forager.catalog.store import stages
+from forager.catalog.store import claims, stages
 from forager.catalog.task import CHANNEL
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -40,7 +40,7 @@ class Idler:
 
     async def do(self, among: Sequence[int] | None = None) -> int:
         async with self._database.connection() as connection:
-            tasks = await stages.claim_queued(
+            tasks = await claims.claim_queued(
                 connection,
                 self._who.worker_id,
                 limit=AT_ONCE if among is None else len(among),

@@ -13,10 +13,10 @@ from forager.catalog.allowance import DomainLoad, Pace, allowance
 from forager.catalog.images import due as due_images
 from forager.catalog.images.due import DueImages
 from forager.catalog.store import images
+from forager.catalog.store.claims import claim_downloaded, claim_queued
 from forager.catalog.store.hints import select_queued
 from forager.catalog.store.images import claim_images
 from forager.catalog.store.scheduling import count_proxies
-from forager.catalog.store.stages import claim_downloaded, claim_queued
 from forager.catalog.tasks import Tasks as TaskService
 from forager.db.database import Database
 from forager.db.ids import new_id

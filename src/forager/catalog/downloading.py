@@ -28,8 +28,8 @@ from forager.catalog.page_cache import PageCache
 from forager.catalog.reader import used_parser
 from forager.catalog.reading import tried_versions
 from forager.catalog.rollouts import RolloutPlan, Rollouts
+from forager.catalog.store import claims
 from forager.catalog.store import hints as hint_store
-from forager.catalog.store import stages as store
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.patience import Patience
@@ -187,13 +187,13 @@ class Downloader:
         return waiting < BYTES_WAITING and room >= min(CLAIM_AT_LEAST, limit)
 
     async def _claim(self, room: int) -> int:
-        among = None if self._hints is None else self._hints.begin_look(store.LOOK_AHEAD)
+        among = None if self._hints is None else self._hints.begin_look(claims.LOOK_AHEAD)
         if not self._holdings.may_claim or among == []:
             return 0
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
             async with self._database.connection() as connection:
-                tasks = await store.claim_queued(
+                tasks = await claims.claim_queued(
                     connection,
                     self._who.worker_id,
                     limit=room,

@@ -32,7 +32,7 @@ from forager.catalog.reading import Parsed, Reading, ReadingPool
 from forager.catalog.rollouts import RolloutPlan, Rollouts
 from forager.catalog.schedule import Completion, complete_tasks
 from forager.catalog.settling import in_halves, record, say_lost, settle
-from forager.catalog.store import dead_letters
+from forager.catalog.store import claims, dead_letters
 from forager.catalog.store import stages as store
 from forager.catalog.trials import Trials
 from forager.catalog.writer import ReadPage, Written, write_pages
@@ -195,7 +195,7 @@ class ParseStage:
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
             async with self._database.connection() as connection:
-                tasks = await store.claim_downloaded(
+                tasks = await claims.claim_downloaded(
                     connection,
                     self._who.worker_id,
                     limit=room,

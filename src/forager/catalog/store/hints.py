@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psycopg.rows import scalar_row
 
-from forager.catalog.store.stages import HAS_PROXY, IN_REGION
+from forager.catalog.store.claims import HAS_PROXY, IN_REGION
 from forager.db.database import Connection
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one

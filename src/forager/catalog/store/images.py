@@ -9,7 +9,7 @@ from typing import LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
-from forager.catalog.store.stages import HAS_PROXY, IN_REGION
+from forager.catalog.store.claims import HAS_PROXY, IN_REGION
 from forager.db.database import Connection
 
 
