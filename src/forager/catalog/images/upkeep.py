@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.archive.errors import ArchiveError
 from forager.catalog.images.files import open_image_files
-from forager.catalog.store import images as store
+from forager.catalog.store import unused_images as store
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_up
 from forager.logs import get_logger
