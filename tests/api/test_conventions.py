@@ -17,9 +17,8 @@ from api.client import Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from built_site import rows_of
-from forager.access.answers import reserve
+from forager.access.answers import delete_expired, reserve
 from forager.access.caller import NOBODY
-from forager.access.upkeep import AccessUpkeep
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
 from forager.jobs.job import NewJob
@@ -329,7 +328,7 @@ async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) 
         database,
         "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1",
     )
-    assert await AccessUpkeep(database).run_once() == 2
+    assert await delete_expired(database) == 2
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b"])

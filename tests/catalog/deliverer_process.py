@@ -6,13 +6,18 @@ import asyncio
 
 from forager.catalog.delivery import Deliverer
 from forager.db.database import open_database
+from forager.jobs.local import process_name
+from forager.services.report import identify, run_services
 from forager.settings import load_settings
 
 
 async def main() -> None:
     settings = load_settings()
     async with open_database(settings, name="forager deliverer") as database:
-        await Deliverer(database, settings).run()
+        identity = identify("deliverer", process_name())
+        deliverer = Deliverer(database, settings, identity.id)
+        async with run_services(database, settings, identity, [deliverer.service()]):
+            await asyncio.Event().wait()
 
 
 asyncio.run(main())

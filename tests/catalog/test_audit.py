@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from catalog.rows import add_product, insert_domain
 from forager.catalog import audit as audit_module
-from forager.catalog.audit import Audit, AuditUpkeep, Concern, audit_catalog
+from forager.catalog.audit import Audit, Concern, audit_catalog, audit_if_due
 from forager.catalog.events import list_events
 from forager.catalog.images.files import image_path, open_image_files
-from forager.catalog.outbox_upkeep import OutboxUpkeep
+from forager.catalog.outbox import clean_up_webhooks
 from forager.cli.audit import audit as audit_command
 from forager.cli.flags import Flags
 from forager.db.database import Database
@@ -216,16 +216,15 @@ async def test_many_products_are_looked_at_in_pieces(
 
 
 async def test_one_audit_a_day_however_many_ask(sound: Database, settings: Settings) -> None:
-    upkeep = AuditUpkeep(sound, settings)
-    assert await upkeep.run_once() is not None
-    assert await AuditUpkeep(sound, settings).run_once() is None
+    assert await audit_if_due(sound, settings) is not None
+    assert await audit_if_due(sound, settings) is None
     await spoil(sound, "UPDATE catalog_events SET occurred_at = now() - interval '25 h'")
-    assert await upkeep.run_once() is not None
+    assert await audit_if_due(sound, settings) is not None
 
 
 async def test_messages_without_a_webhook_go(database: Database) -> None:
     await spoil(database, "INSERT INTO outbox (topic, ref_id, target_id) VALUES ('webhook', 1, 7)")
-    assert await OutboxUpkeep(database).run_once() == 1
+    assert await clean_up_webhooks(database) == 1
 
 
 def test_the_command_shows_findings(

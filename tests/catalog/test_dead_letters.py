@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ from forager.catalog.dead_letters import (
     retry_letters,
 )
 from forager.catalog.errors import error_filter, get_error, group_errors, list_errors
-from forager.catalog.upkeep import TaskUpkeep
+from forager.catalog.history import delete_old_history
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
@@ -170,8 +171,8 @@ async def test_a_task_that_is_completed_after_all_needs_no_decision(
 
 async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
     await drop_letters(tasks.database, letter_filter(cause="validation"))
-    upkeep = TaskUpkeep(tasks.database, tasks.settings, chunk=2)
-    assert await upkeep.run_once() == 0
+    delete = partial(delete_old_history, tasks.database, tasks.settings, chunk=2)
+    assert await delete() == 0
     for table, time in (
         ("task_attempts", "finished_at"),
         ("error_logs", "occurred_at"),
@@ -188,5 +189,5 @@ async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
         """
     )
     # three downloads and a parse, three errors, one extraction, one letter that was settled
-    assert await upkeep.run_once() == 4 + 3 + 1 + 1 + 5
+    assert await delete() == 4 + 3 + 1 + 1 + 5
     assert await count_letters(tasks.database, ALL) == 2

@@ -19,6 +19,7 @@ from forager.fetch.budget_store import PAIR_DELAY
 from forager.fetch.proxies import Proxies
 from forager.fetch.proxy import ProxySpec
 from forager.secrets import Vault
+from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.base import LoopbackServer
 from servers.proxies import Reader, Writer
@@ -131,12 +132,8 @@ async def track(tasks: Tasks) -> None:
 
 @asynccontextmanager
 async def scheduling(tasks: Tasks) -> AsyncIterator[None]:
-    running = asyncio.ensure_future(Scheduler(tasks.database, tasks.settings).run())
-    try:
+    async with running([Scheduler(tasks.database, tasks.settings).service()]):
         yield
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 def fastest(times: list[float], count: int) -> float:

@@ -33,6 +33,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.fetch.limits import Limits
 from forager.secrets import Vault
+from forager.services.supervisor import running
 from forager.settings import Settings
 
 
@@ -134,15 +135,12 @@ async def test_two_deliverers_send_each_message_once(
 async def test_one_that_runs_sends_what_happens_later(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
-    running = asyncio.create_task(deliverer.run())
-    await listen(webhooks, receiver)
-    await happen(database, 25)
-    async with asyncio.timeout(30):
+    async with running([deliverer.service()]), asyncio.timeout(30):
+        await listen(webhooks, receiver)
+        await happen(database, 25)
         while len(receiver.got) < 25:
             receiver.arrived.clear()
             await receiver.arrived.wait()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
 
     assert len({got.json["id"] for got in receiver.got}) == 25
 
@@ -198,14 +196,11 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
         stuck = await listen(webhooks, hanging)
         await listen(webhooks, receiver)
         await happen(database, 41)
-        running = asyncio.create_task(Deliverer(database, settings).run())
-        async with asyncio.timeout(30):
+        async with running([Deliverer(database, settings).service()]), asyncio.timeout(30):
             await hanging.arrived.wait()
             while len(receiver.got) < 41:
                 receiver.arrived.clear()
                 await receiver.arrived.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
         # what was not tried, or not answered yet, is given back and not kept from others
         async with database.connection() as connection:
             claimed = await outbox_store.claim(

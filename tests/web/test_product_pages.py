@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -18,6 +17,7 @@ from forager.catalog.task import Hold, TaskStatus
 from forager.db.database import Database
 from forager.fetch.domains import Domains
 from forager.fetch.proxy_usage import UsageLog
+from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Item, Shop
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
@@ -50,12 +50,9 @@ async def workers(database: Database, web_settings: Settings) -> AsyncIterator[T
     """Somebody who hands out tasks, and somebody who does them."""
     quick = {"images": False, "scheduler_interval": 0.1}
     settings = Settings(**(web_settings.model_dump() | quick))
-    scheduling = asyncio.ensure_future(Scheduler(database, settings).run())
     tasks = Tasks(database, settings)
-    async with at_work(tasks):
+    async with running([Scheduler(database, settings).service()]), at_work(tasks):
         yield tasks
-    scheduling.cancel()
-    await asyncio.gather(scheduling, return_exceptions=True)
 
 
 # --- in a browser ------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_up
 from forager.documents import sources, store
 from forager.documents.generation import Source
 from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.jobs.queue import Enqueued
 from forager.logs import get_logger
+from forager.services.service import Service
 from forager.settings import Settings
 
 log = get_logger("refresh")
@@ -37,8 +37,8 @@ class Refresher:
         self._settings = settings
         self._start = start
 
-    async def run(self) -> None:
-        await keep_up(self.run_once, Patience(log, "refreshes put off"), every=INTERVAL)
+    def service(self) -> Service:
+        return Service(name="source refresh", every=INTERVAL, step=self.run_once, chunk=AT_ONCE)
 
     async def run_once(self) -> int:
         """Enqueue what is due; how many refreshes that were."""

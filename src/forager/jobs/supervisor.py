@@ -19,13 +19,14 @@ from forager.jobs.kinds import load_kinds
 from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import Status
 from forager.jobs.limits import broken_limit
+from forager.jobs.local import process_name
 from forager.jobs.process import RunnerProcess
 from forager.jobs.queue import Queue
 from forager.jobs.registration import Registration
-from forager.jobs.upkeep import Upkeep
-from forager.jobs.watchdog import Watchdog
+from forager.jobs.services import job_services
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
+from forager.services.report import identify, run_services
 from forager.settings import Settings
 
 log = get_logger("supervisor")
@@ -73,13 +74,17 @@ class Supervisor:
         self._wake.set()
 
     async def run(self) -> None:
+        services = job_services(self._database, self._settings)
+        identity = identify("jobs", process_name())
+        async with run_services(self._database, self._settings, identity, services):
+            await self._run_jobs()
+
+    async def _run_jobs(self) -> None:
         background = [
             asyncio.ensure_future(task)
             for task in (
                 self._listen(),
                 self._watch_limits(),
-                Watchdog(self._database, self._settings).run(),
-                Upkeep(self._database, self._settings).run(),
             )
         ]
         log.info("worker started", worker=str(self.worker_id), kinds=self._kinds)

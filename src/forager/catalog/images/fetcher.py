@@ -14,7 +14,6 @@ from forager.catalog.fetching import DomainTerms, Fetching
 from forager.catalog.images.due import DueImages
 from forager.catalog.images.files import image_path, open_image_files
 from forager.catalog.images.inspection import Inspection
-from forager.catalog.outbox import backoff
 from forager.catalog.store import images as store
 from forager.catalog.store.images import KnownFile, NewFile, PendingImage
 from forager.db.database import Database
@@ -26,6 +25,7 @@ from forager.fetch.limits import Limits
 from forager.fetch.response import Request
 from forager.fetch.slots import DomainInactive, HostResting
 from forager.logs import get_logger
+from forager.services.service import backoff
 from forager.settings import Settings
 
 log = get_logger("images")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Double, Text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from forager.db.tables.base import NOW, Base
@@ -34,3 +35,20 @@ class MetricWriter(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     addition: Mapped[int] = mapped_column(BigInteger)
     written_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class ServiceProcessRow(Base):
+    """A process that runs background services, and the status of each."""
+
+    __tablename__ = "service_processes"
+    __table_args__ = ({"postgresql_with": {"fillfactor": "50"}},)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    command: Mapped[str]
+    host: Mapped[str]
+    pid: Mapped[int]
+    # its name on its machine, by which others there see whether it still runs
+    process: Mapped[str | None]
+    started_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    last_seen: Mapped[datetime] = mapped_column(server_default=NOW)
+    services: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
@@ -314,6 +315,7 @@ class OutboxMessage(Base):
             postgresql_where=text("coalesce(sent_at, given_up_at) IS NOT NULL"),
         ),
         Index("outbox_target_idx", "topic", "target_id", "id"),
+        Index("outbox_claimed_idx", "claimed_by", postgresql_where=text("claimed_by IS NOT NULL")),
         {"postgresql_with": {"fillfactor": "70"}},
     )
 
@@ -329,3 +331,5 @@ class OutboxMessage(Base):
     last_error: Mapped[str | None]
     sent_at: Mapped[datetime | None]
     given_up_at: Mapped[datetime | None]
+    # the service process that sends it now; released when that process is gone
+    claimed_by: Mapped[UUID | None]

@@ -364,8 +364,10 @@ CREATE TABLE outbox (
     attempts integer NOT NULL DEFAULT 0,
     last_error text,
     sent_at timestamptz,
-    given_up_at timestamptz
+    given_up_at timestamptz,
+    claimed_by uuid
 ) WITH (fillfactor = 70);
+CREATE INDEX outbox_claimed_idx ON outbox (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX outbox_done_idx
     ON outbox ((coalesce(sent_at, given_up_at)))
     WHERE coalesce(sent_at, given_up_at) IS NOT NULL;

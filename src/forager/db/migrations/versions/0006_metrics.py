@@ -24,14 +24,27 @@ CREATE TABLE metric_writers (
 ) WITH (fillfactor = 50);
 """
 
+SERVICES = """
+CREATE TABLE service_processes (
+    id uuid PRIMARY KEY,
+    command text NOT NULL,
+    host text NOT NULL,
+    pid integer NOT NULL,
+    process text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    last_seen timestamptz NOT NULL DEFAULT now(),
+    services jsonb NOT NULL
+) WITH (fillfactor = 50);
+"""
+
 TRACES = "ALTER TABLE crawl_jobs ADD COLUMN trace text"
 
 
 def upgrade() -> None:
-    for statements in (METRICS, TRACES):
+    for statements in (METRICS, SERVICES, TRACES):
         op.execute(statements)
 
 
 def downgrade() -> None:
     op.execute("ALTER TABLE crawl_jobs DROP COLUMN trace")
-    op.execute("DROP TABLE metric_writers, metric_values")
+    op.execute("DROP TABLE service_processes, metric_writers, metric_values")
