@@ -7,17 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from uuid import UUID
 
-from forager.analytics.archiver import ProductArchiver
 from forager.archive.cleanup import clean_up_archive
-from forager.catalog.audit import audit_if_due
-from forager.catalog.delivery import Deliverer
-from forager.catalog.delivery_recovery import DeliveryRecovery
-from forager.catalog.history import delete_old_history
-from forager.catalog.images.cleanup import delete_unused_files
-from forager.catalog.indexing import INDEXED_PRODUCTS
-from forager.catalog.outbox import clean_up_webhooks
-from forager.catalog.recovery import TaskRecovery
-from forager.catalog.scheduler import Scheduler
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.cleanup import delete_orphaned_rows
 from forager.db.database import Database
@@ -26,15 +16,25 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.fetch.client import ClientOptions
-from forager.fetch.proxy_probe import ProxyProber
+from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.user_agent import agent_header
+from forager.images.cleanup import delete_unused_files
 from forager.index.services import index_service
 from forager.jobs.local import process_name
 from forager.metrics.recorder import recording
+from forager.products.archiver import ProductArchiver
+from forager.products.audit import audit_if_due
+from forager.products.indexing import INDEXED_PRODUCTS
 from forager.secrets import Vault
 from forager.services.report import identify, run_services
 from forager.services.service import Service
 from forager.settings import Settings
+from forager.tasks.history import delete_old_history
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.workers.recovery import TaskRecovery
+from forager.webhooks.delivery import Deliverer
+from forager.webhooks.outbox import clean_up_webhooks
+from forager.webhooks.recovery import DeliveryRecovery
 
 HOUR = 3600.0
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from forager.analytics import archiving
-from forager.analytics.archiver import ProductArchiver
 from forager.db.database import Database
+from forager.products import archiving
+from forager.products.archiver import ProductArchiver
 from forager.settings import Settings
 
 

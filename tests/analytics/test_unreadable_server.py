@@ -11,11 +11,11 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from analytics.archive_rows import add_unseen, count
-from forager.analytics import archiver
-from forager.analytics.archiver import ProductArchiver
 from forager.analytics.clickhouse import ClickHouseAway, connected
 from forager.analytics.sync import sync
 from forager.db.database import Database
+from forager.products import archiver
+from forager.products.archiver import ProductArchiver
 from forager.services import supervisor
 from forager.services.supervisor import running
 from forager.settings import Settings

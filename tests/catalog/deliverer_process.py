@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from forager.catalog.delivery import Deliverer
 from forager.db.database import open_database
 from forager.jobs.local import process_name
 from forager.services.report import identify, run_services
 from forager.settings import load_settings
+from forager.webhooks.delivery import Deliverer
 
 
 async def main() -> None:

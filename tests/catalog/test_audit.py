@@ -9,15 +9,15 @@ import typer
 from typer.testing import CliRunner
 
 from catalog.rows import add_product, insert_domain
-from forager.catalog import audit as audit_module
-from forager.catalog.audit import Audit, Concern, audit_catalog, audit_if_due
-from forager.catalog.events import list_events
-from forager.catalog.images.files import image_path, open_image_files
-from forager.catalog.outbox import clean_up_webhooks
 from forager.cli.audit import audit as audit_command
 from forager.cli.flags import Flags
 from forager.db.database import Database
+from forager.images.files import image_path, open_image_files
+from forager.products import audit as audit_module
+from forager.products.audit import Audit, Concern, audit_catalog, audit_if_due
 from forager.settings import Settings
+from forager.webhooks.events import list_events
+from forager.webhooks.outbox import clean_up_webhooks
 
 
 @pytest.fixture

@@ -14,7 +14,10 @@ import psycopg
 import pytest
 
 from catalog.working import Tasks, at_work
-from forager.catalog.dead_letters import (
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+from forager.tasks.dead_letters import (
     count_letters,
     drop_letters,
     group_letters,
@@ -22,11 +25,8 @@ from forager.catalog.dead_letters import (
     list_letters,
     retry_letters,
 )
-from forager.catalog.errors import error_filter, get_error, group_errors, list_errors
-from forager.catalog.history import delete_old_history
-from forager.db.database import Database
-from forager.errors import InvalidInput, NotFound
-from forager.settings import Settings
+from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.history import delete_old_history
 from servers.shop import Shop
 
 ALL = letter_filter()

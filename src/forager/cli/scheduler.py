@@ -14,8 +14,8 @@ from forager.cli.services import run_until_signal
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
-    from forager.catalog.scheduler import Tick
     from forager.settings import Settings
+    from forager.tasks.scheduler import Tick
 
 
 def scheduler(
@@ -38,17 +38,17 @@ def scheduler(
 
 
 async def _look_now(settings: Settings) -> Tick:
-    from forager.catalog.scheduler import Scheduler
     from forager.db.database import open_database
+    from forager.tasks.scheduler import Scheduler
 
     async with open_database(settings, name="forager scheduler") as database:
         return await Scheduler(database, settings).run_once()
 
 
 async def _keep_scheduling(settings: Settings) -> None:
-    from forager.catalog.scheduler import Scheduler
     from forager.db.database import open_database
     from forager.dispatch.services import dispatch_services
+    from forager.tasks.scheduler import Scheduler
 
     async with open_database(settings, name="forager scheduler") as database:
         services = [

@@ -1,0 +1,99 @@
+"""The scheduler: wakes tasks whose time has come, and hands out what budgets can use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forager.db.database import Connection, Database
+from forager.fetch.user_agent import agent_header
+from forager.logs import get_logger
+from forager.services.service import Service
+from forager.settings import Settings
+from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
+from forager.tasks.hints import tell
+from forager.tasks.robots_delays import RobotsDelays
+from forager.tasks.store import scheduling as store
+
+log = get_logger("scheduler")
+
+# A tick that handles this many is followed by the next at once. Each row costs random writes in
+# half a dozen indexes, most of all just after a checkpoint; a tick shall stay short even then.
+TASKS_PER_TICK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one look did; `led` is False if another scheduler was at it."""
+
+    led: bool = False
+    woken: int = 0
+    withdrawn: int = 0
+    queued: int = 0
+
+
+class Scheduler:
+    """Any number of processes may run one.
+
+    Waking goes on beside each other, by SKIP LOCKED. Queueing compares what a domain has queued
+    with what it may have, and two who count at the same time would both fill it up: it is done
+    under an advisory lock, which ends with its transaction or its session, however that ends.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._window = settings.scheduler_interval + LOOK_AHEAD
+        self._robots = RobotsDelays(agent_header(settings))
+
+    def service(self) -> Service:
+        return Service(
+            name="scheduler",
+            every=self._settings.scheduler_interval,
+            step=self._step,
+            chunk=TASKS_PER_TICK,
+            first_within=0.0,
+        )
+
+    async def _step(self) -> int:
+        tick = await self.run_once()
+        return max(tick.woken, tick.queued)
+
+    async def run_once(self) -> Tick:
+        """One look at what is due."""
+        woken = await self._wake()
+        async with self._database.transaction() as connection:
+            if not await store.lead(connection):
+                return Tick(woken=woken)
+            await store.walk_indexes(connection)
+            withdrawn = await store.withdraw_queued(connection, self._window)
+            queued = await self._queue(connection)
+            await store.note_tick(connection)
+            if queued:
+                await store.tell_workers(connection)
+        return Tick(led=True, woken=woken, withdrawn=withdrawn, queued=queued)
+
+    async def _wake(self) -> int:
+        async with self._database.transaction() as connection:
+            await store.walk_indexes(connection)
+            return await store.wake_due(connection, TASKS_PER_TICK)
+
+    async def _queue(self, connection: Connection) -> int:
+        loads = await store.select_loads(connection)
+        if not loads:
+            return 0
+        await self._robots.refresh(connection)
+        proxies = await store.count_proxies(connection, stale_after=self._settings.stale_after)
+        tied = {region: number for region, number in proxies.items() if region is not None}
+        pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
+        queued = await store.queue_due(connection, self._allowances(loads, pace), TASKS_PER_TICK)
+        await tell(connection, self._settings, queued)
+        return len(queued)
+
+    def _allowances(self, loads: Sequence[DomainLoad], pace: Pace) -> list[tuple[DomainLoad, int]]:
+        robots = self._robots.by_domain({load.name for load in loads})
+        return [
+            (load, number)
+            for load in loads
+            if (number := allowance(load, pace, robots.get(load.name, 0.0)))
+        ]
