@@ -189,6 +189,32 @@ async def test_health_and_readiness(api: Api, database: Database) -> None:
     assert (behind.status, behind.json["schema_version"]) == (503, "0001")
 
 
+async def broken() -> None:
+    raise ValueError("a bad row")
+
+
+async def unavailable() -> None:
+    raise ForagerError("the broker is unavailable")
+
+
+@pytest.mark.parametrize(("step", "status"), [(broken, 503), (unavailable, 200)])
+async def test_services_of_the_process_that_keep_failing_are_shown(
+    api: Api, monkeypatch: pytest.MonkeyPatch, step: Step, status: int
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
+    service = Service(name="scheduler", every=0.001, step=step, first_within=0.0)
+    async with supervisor.running([service]) as running, asyncio.timeout(60):
+        while not running.statuses[0].is_failing:
+            await asyncio.sleep(0.01)
+        ready = await api.get("/readyz")
+    assert (ready.status, ready.json["failing_services"]) == (status, ["scheduler"])
+    assert ready.json["ready"] is (status == 200)
+    assert "a bad row" not in str(ready.json), "everybody may ask"
+    recovered = await api.get("/readyz")
+    assert (recovered.status, recovered.json["failing_services"]) == (200, [])
+
+
 # --- ETags --------------------------------------------------------------------------------------
 
 

@@ -14,12 +14,16 @@ import pytest
 from forager.background import background_services, worker_services
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.doctor.check import Level
+from forager.doctor.work import check_services
 from forager.errors import DatabaseUnavailable, ForagerError
 from forager.logs import configure_logs
-from forager.services import supervisor
+from forager.metrics.gauges import Gauges
+from forager.services import store, supervisor
+from forager.services.isolation import isolated
 from forager.services.report import identify, list_service_processes, run_services
 from forager.services.service import Service, backoff
-from forager.services.status import ServiceState
+from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
 
@@ -192,6 +196,82 @@ async def test_status_is_visible_to_other_processes(database: Database, settings
     assert (broken.name, report.name) == ("broken", "service report")
     assert broken.last_error == "KeyError: 'a bug'"
     assert await list_service_processes(database, quick) == [], "its row goes with its end"
+
+
+async def report(database: Database, *statuses: ServiceStatus) -> None:
+    async with database.connection() as connection:
+        rows = orjson.loads(orjson.dumps(statuses))
+        await store.upsert_process(connection, identify("worker", None), rows)
+
+
+FAILING = ServiceStatus(
+    name="scheduler",
+    every=1.0,
+    state=ServiceState.BACKING_OFF,
+    failures=7,
+    is_fault=True,
+    last_error="ValueError: a bad row",
+)
+SKIPPING = ServiceStatus(name="source refresh", every=15.0, skipped=("source a: no cron",))
+SOUND = ServiceStatus(name="audit", every=3600.0)
+
+
+async def test_the_doctor_names_services_that_fail(database: Database, settings: Settings) -> None:
+    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+    await report(database, SOUND)
+    check = await check_services(database, settings)
+    assert (check.level, check.finding) == (Level.OK, "1 in 1 process")
+    await report(database, SKIPPING)
+    check = await check_services(database, settings)
+    assert check.level is Level.WARN
+    assert "1 skipped: source a: no cron" in check.finding
+    await report(database, FAILING)
+    check = await check_services(database, settings)
+    assert check.level is Level.WARN
+    assert "scheduler failed 7 times in a row: ValueError: a bad row" in check.finding
+    async with database.connection() as connection:
+        await connection.execute("UPDATE service_processes SET last_seen = now() - interval '1 h'")
+    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+
+
+async def test_metrics_count_services(database: Database, settings: Settings) -> None:
+    await report(database, FAILING, SKIPPING)
+    await report(database, SOUND)
+    values = await Gauges(database, settings).values()
+    assert values["forager_services", ("scheduler", "backing_off"), ""] == 1
+    assert values["forager_services", ("audit", "waiting"), ""] == 1
+    assert values["forager_service_failures", ("scheduler",), ""] == 7
+    assert values["forager_service_failures", ("audit",), ""] == 0
+    assert values["forager_service_skipped", ("source refresh",), ""] == 1
+
+
+async def test_skipped_items_are_reported_until_they_succeed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad = {"b"}
+    handled: list[str] = []
+
+    async def step() -> None:
+        for item in "abc":
+            with isolated(f"item {item}"):
+                if item in bad:
+                    raise ValueError("a bad row")
+                handled.append(item)
+
+    async with running([Service(name="test", every=0.001, step=step)]) as supervised:
+        await until(lambda: supervised.statuses[0].skipped != ())
+        assert supervised.statuses[0].skipped == ("item b: ValueError: a bad row",)
+        assert not supervised.statuses[0].failures
+        await until(lambda: len(handled) > 10)
+        bad.clear()
+        await until(lambda: supervised.statuses[0].skipped == ())
+    assert set(handled) == set("abc")
+    assert [line["event"] for line in logged(capsys)] == ["item skipped"]
+
+
+async def test_an_outage_is_not_blamed_on_an_item() -> None:
+    with pytest.raises(DatabaseUnavailable), isolated("item"):
+        raise DatabaseUnavailable
 
 
 async def test_names_are_unique(database: Database, settings: Settings) -> None:

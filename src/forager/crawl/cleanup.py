@@ -6,6 +6,7 @@ from forager.crawl import store
 from forager.db.database import Database
 from forager.logs import get_logger
 from forager.services.chunks import in_chunks
+from forager.services.isolation import isolated
 
 log = get_logger("crawl")
 
@@ -18,7 +19,8 @@ async def delete_orphaned_rows(database: Database, *, chunk: int = CHUNK) -> int
         orphans = await store.select_orphaned_jobs(connection)
     deleted = 0
     for job_id in orphans:
-        deleted += await in_chunks(database, store.purge, job_id=job_id, limit=chunk)
+        with isolated(f"job {job_id}"):
+            deleted += await in_chunks(database, store.purge, job_id=job_id, limit=chunk)
     if deleted:
         log.info("rows of old crawls deleted", rows=deleted, crawls=len(orphans))
     return deleted

@@ -12,6 +12,7 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.logs import get_logger
+from forager.services.isolation import isolated
 from forager.services.service import Service
 
 log = get_logger("documents")
@@ -75,7 +76,8 @@ class DocumentCleanup:
             await store.abandon_outdated(connection, self._reader_grace)
             left_behind = await store.select_left_behind(connection, self._retry_patience)
         for generation_id, job_id in left_behind:
-            await self._abandon_left_behind(generation_id, job_id)
+            with isolated(f"generation {generation_id}"):
+                await self._abandon_left_behind(generation_id, job_id)
 
     async def _abandon_left_behind(self, generation_id: int, job_id: UUID) -> None:
         """The generation and what its job remembered go together, or a retry would mix them."""
@@ -90,9 +92,10 @@ class DocumentCleanup:
             abandoned = await store.select_abandoned(connection, source_id)
         generations = documents = 0
         for generation_id, source in abandoned:
-            gone, deleted = await self._delete_generation(generation_id, source)
-            generations += gone
-            documents += deleted
+            with isolated(f"generation {generation_id} of {source}"):
+                gone, deleted = await self._delete_generation(generation_id, source)
+                generations += gone
+                documents += deleted
         async with self._database.connection() as connection:
             sources = await store.delete_hidden_sources(connection)
         return Removed(generations, documents, sources)

@@ -15,6 +15,7 @@ from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.jobs.queue import Enqueued
 from forager.logs import get_logger
+from forager.services.isolation import UNAVAILABLE, isolated
 from forager.services.service import Service
 from forager.settings import Settings
 
@@ -24,6 +25,8 @@ INTERVAL = 15.0
 AT_ONCE = 100
 # room may come sooner than was said, and a look costs little
 PUT_OFF = (60, 1800)
+# for a source that cannot be refreshed because of a fault in its row
+FAULT_DELAY = timedelta(hours=1)
 
 # whether its owner may, is asked by whoever starts it
 Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
@@ -45,7 +48,22 @@ class Refresher:
         async with self._database.connection() as connection:
             now = await store.select_now(connection)
             due = await store.select_due(connection, AT_ONCE)
-        return sum([await self._refresh(source_id, since, now) for source_id, since in due])
+        created = 0
+        for source_id, since in due:
+            with isolated(f"source {source_id}"):
+                created += await self._refresh_or_postpone(source_id, since, now)
+        return created
+
+    async def _refresh_or_postpone(self, source_id: str, since: datetime, now: datetime) -> bool:
+        """A source that fails waits, so that it cannot take the turn of others each time."""
+        try:
+            return await self._refresh(source_id, since, now)
+        except UNAVAILABLE:
+            raise
+        except Exception:
+            async with self._database.connection() as connection:
+                await store.advance(connection, source_id, since, now + FAULT_DELAY)
+            raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
         """Whether a job was made; in any case, move on to the next time."""

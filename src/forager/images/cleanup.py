@@ -6,6 +6,7 @@ from forager.db.database import Database
 from forager.images.files import open_image_files
 from forager.images.store import unused as store
 from forager.logs import get_logger
+from forager.services.isolation import isolated
 from forager.settings import Settings
 
 log = get_logger("images")
@@ -22,10 +23,11 @@ async def delete_unused_files(database: Database, settings: Settings) -> int:
     async with database.connection() as connection:
         going = await store.select_going_files(connection)
     for content_hash, path in going:
-        # the row last: while it exists, no process writes this file again
-        await files.delete(path)
-        async with database.connection() as connection:
-            await store.delete_file_row(connection, content_hash)
+        with isolated(f"image file {path}"):
+            # the row last: while it exists, no process writes this file again
+            await files.delete(path)
+            async with database.connection() as connection:
+                await store.delete_file_row(connection, content_hash)
     if going:
         log.info("image files deleted", files=len(going))
     return len(going)

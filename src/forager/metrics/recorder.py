@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from math import isfinite
 
 from forager.db.database import Database, SessionLimits
 from forager.db.ids import new_id
@@ -53,7 +54,9 @@ class Recorder:
         """Add what was not answered the last time, then what came since."""
         if self._unanswered:
             await self._add()
-        self._unanswered = take_all(self._meters)
+        # the table refuses NaN and infinity, and with one value it would refuse all
+        taken = take_all(self._meters)
+        self._unanswered = {key: value for key, value in taken.items() if isfinite(value)}
         if self._unanswered:
             self._addition += 1
             await self._add()

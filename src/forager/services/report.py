@@ -27,7 +27,7 @@ from forager.settings import Settings
 
 # how long a process that ended without deleting its row stays in the list
 KEPT_FOR = 86_400.0
-LAST_REPORT_LIMIT = 2.0
+WRITE_LIMIT = 2.0
 
 _STATUSES = TypeAdapter(list[ServiceStatus])
 
@@ -45,6 +45,10 @@ class ServiceProcess:
     is_gone: bool
     services: list[ServiceStatus]
 
+    @property
+    def failing(self) -> list[ServiceStatus]:
+        return [each for each in self.services if each.is_failing]
+
 
 def identify(command: str, process: str | None) -> ProcessIdentity:
     return ProcessIdentity(
@@ -57,6 +61,10 @@ async def run_services(
     database: Database, settings: Settings, identity: ProcessIdentity, services: Iterable[Service]
 ) -> AsyncIterator[None]:
     """Run services for as long as the block runs, and report their status."""
+    # before any of them claims something in the name of this process
+    with suppress(*TROUBLE, TimeoutError):
+        async with asyncio.timeout(WRITE_LIMIT):
+            await _write(database, identity, [])
     supervisors: list[ServiceSupervisor] = []
 
     async def report() -> None:
@@ -73,7 +81,7 @@ async def run_services(
         supervisors.append(supervisor)
         yield
     with suppress(*TROUBLE, TimeoutError):
-        async with asyncio.timeout(LAST_REPORT_LIMIT), database.connection() as connection:
+        async with asyncio.timeout(WRITE_LIMIT), database.connection() as connection:
             await store.delete_process(connection, identity.id)
 
 

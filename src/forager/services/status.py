@@ -33,6 +33,8 @@ class ServiceStatus:
     next_run: datetime | None = None
     last_error: str | None = None
     last_error_at: datetime | None = None
+    # items that the last run could not handle, each with its reason
+    skipped: tuple[str, ...] = ()
 
     @property
     def is_failing(self) -> bool:

@@ -15,21 +15,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from weakref import WeakSet
 
-import psycopg
-
-from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.errors import ForagerError
 from forager.logs import get_logger
+from forager.services.isolation import SKIPPED, UNAVAILABLE, reason_of
 from forager.services.service import Service, backoff
 from forager.services.status import ServiceState, ServiceStatus
 
 log = get_logger("services")
 
-# the database can do this to every service, and it passes without a restart
-UNAVAILABLE = (DatabaseUnavailable, DiskFull, psycopg.OperationalError, psycopg.InterfaceError)
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 60.0
 LOG_EVERY = 60.0
-ERROR_LENGTH = 500
+# skipped items that a status names
+MAX_SKIPPED = 20
 
 
 class SupervisedService:
@@ -59,12 +57,14 @@ class SupervisedService:
     async def _repeat(self) -> None:
         while True:
             self.status = replace(self.status, state=ServiceState.RUNNING, last_run=_now())
+            skipped: list[str] = []
+            SKIPPED.set(skipped)
             try:
                 handled = await self.service.step()
             except UNAVAILABLE as error:
                 await self._back_off(error)
             else:
-                self._succeeded()
+                self._succeeded(skipped)
                 await self._wait(self.service.pause(handled), ServiceState.WAITING)
 
     async def _back_off(self, error: BaseException) -> None:
@@ -73,7 +73,7 @@ class SupervisedService:
             self.status,
             failures=failures,
             is_fault=not isinstance(error, (ForagerError, *UNAVAILABLE)),
-            last_error=_reason(error),
+            last_error=reason_of(error),
             last_error_at=_now(),
         )
         self._log_failure(error)
@@ -82,11 +82,19 @@ class SupervisedService:
             longest = max(FIRST_DELAY, self.service.every)
         await self._wait(backoff(failures, FIRST_DELAY, longest), ServiceState.BACKING_OFF)
 
-    def _succeeded(self) -> None:
+    def _succeeded(self, skipped: list[str]) -> None:
         if self.status.failures:
             seconds = round(time.monotonic() - self._failing_since, 1)
             log.info("service recovered", service=self.service.name, seconds=seconds)
-        self.status = replace(self.status, failures=0, is_fault=False, last_success=_now())
+        for item in set(skipped).difference(self.status.skipped):
+            log.error("item skipped", service=self.service.name, item=item)
+        self.status = replace(
+            self.status,
+            failures=0,
+            is_fault=False,
+            last_success=_now(),
+            skipped=tuple(skipped[:MAX_SKIPPED]),
+        )
 
     def _log_failure(self, error: BaseException) -> None:
         now = time.monotonic()
@@ -99,7 +107,7 @@ class SupervisedService:
         write(
             "service failed, will be restarted",
             service=self.service.name,
-            reason=_reason(error),
+            reason=reason_of(error),
             failures=self.status.failures,
             exc_info=trace,
         )
@@ -157,13 +165,6 @@ async def running(services: Iterable[Service]) -> AsyncIterator[ServiceSuperviso
 def _is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _reason(error: BaseException) -> str:
-    text = error.message if isinstance(error, ForagerError) else str(error)
-    if not isinstance(error, (ForagerError, psycopg.Error)):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text.strip()[:ERROR_LENGTH]
 
 
 def _now() -> datetime:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from forager.db.database import Connection, Database
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
+from forager.services.isolation import isolated
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
@@ -92,8 +93,10 @@ class Scheduler:
 
     def _allowances(self, loads: Sequence[DomainLoad], pace: Pace) -> list[tuple[DomainLoad, int]]:
         robots = self._robots.by_domain({load.name for load in loads})
-        return [
-            (load, number)
-            for load in loads
-            if (number := allowance(load, pace, robots.get(load.name, 0.0)))
-        ]
+        allowances = []
+        for load in loads:
+            with isolated(f"domain {load.name}"):
+                number = allowance(load, pace, robots.get(load.name, 0.0))
+                if number:
+                    allowances.append((load, number))
+        return allowances

@@ -1,5 +1,7 @@
 """The tables as SQLAlchemy models: what migrations are compared with. Queries live in store.py."""
 
+from sqlalchemy import CheckConstraint, Float, Numeric
+
 from forager.db.tables.access import ApiKey, IdempotencyKey, OwnerQuota
 from forager.db.tables.base import Base
 from forager.db.tables.crawl import ArchiveSegment, FrontierEntry, VisitedUrl
@@ -22,7 +24,7 @@ from forager.db.tables.fetch import (
 )
 from forager.db.tables.index import IndexMessage, SearchIndex
 from forager.db.tables.jobs import CrawlJob, CrawlState, JobEvent, Worker
-from forager.db.tables.metrics import MetricValue, MetricWriter
+from forager.db.tables.metrics import MetricValue, MetricWriter, ServiceProcessRow
 from forager.db.tables.products import (
     CatalogEvent,
     Extraction,
@@ -83,6 +85,7 @@ __all__ = [
     "SearchIndex",
     "Section",
     "SectionSearch",
+    "ServiceProcessRow",
     "Source",
     "TaskAttempt",
     "TaskControl",
@@ -90,3 +93,9 @@ __all__ = [
     "Webhook",
     "Worker",
 ]
+
+# One NaN or infinite number ends the arithmetic of whatever reads it.
+for table in Base.metadata.tables.values():
+    for name in [each.name for each in table.columns if isinstance(each.type, (Float, Numeric))]:
+        condition = f"{name} > '-Infinity' AND {name} < 'Infinity'"
+        table.append_constraint(CheckConstraint(condition, name=f"{name}_finite"))

@@ -121,6 +121,8 @@ class ProxyProber:
             proxy = unsealed(sealed, self._vault)
         except SecretsUnavailable as error:
             return ProbeResult(sealed.id, False, 0.0, error=error.message)
+        except Exception as error:  # of this proxy only: the others are probed all the same
+            return ProbeResult(sealed.id, False, 0.0, error=f"not usable: {error!r}")
         return await probe(proxy, self._options, self._url)
 
     async def _settle(self, result: ProbeResult) -> None:

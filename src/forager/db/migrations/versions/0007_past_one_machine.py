@@ -108,6 +108,20 @@ NO_SEARCH_ENGINE = "DROP TABLE index_outbox; DROP TABLE search_indexes"
 PRODUCT_ARCHIVING = "ALTER TABLE products ADD COLUMN restored_at timestamptz"
 NO_PRODUCT_ARCHIVING = "ALTER TABLE products DROP COLUMN restored_at"
 
+# a comparison that NaN fails too: it sorts above infinity
+FINITE = {
+    "crawl_states": ("seconds",),
+    "domains": ("crawl_delay_seconds", "slow_delay"),
+    "extractions": ("confidence",),
+    "metric_values": ("value",),
+    "parser_rollouts": ("canary_share",),
+    "price_history": ("price", "list_price"),
+    "products": ("price", "list_price", "rating"),
+    "proxies": ("cost_amount",),
+    "sources": ("max_shrink", "max_failed"),
+    "crawl_tasks": ("popularity",),
+}
+
 
 def upgrade() -> None:
     for statements in (
@@ -119,9 +133,18 @@ def upgrade() -> None:
         PRODUCT_ARCHIVING,
     ):
         op.execute(statements)
+    for table, columns in FINITE.items():
+        for column in columns:
+            op.execute(
+                f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_finite_check"
+                f" CHECK ({column} > '-Infinity' AND {column} < 'Infinity')"
+            )
 
 
 def downgrade() -> None:
+    for table, columns in FINITE.items():
+        for column in columns:
+            op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {table}_{column}_finite_check")
     for statements in (
         NO_PRODUCT_ARCHIVING,
         NO_SEARCH_ENGINE,
