@@ -20,9 +20,11 @@ from built_site import rows_of
 from forager.access.answers import delete_expired, reserve
 from forager.access.caller import NOBODY
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable
+from forager.errors import DatabaseUnavailable, ForagerError
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
+from forager.services import supervisor
+from forager.services.service import Service, Step
 
 NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
 CRAWL = "/api/knowledge-items/crawl"

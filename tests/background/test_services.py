@@ -188,7 +188,7 @@ async def test_status_is_visible_to_other_processes(database: Database, settings
         async with asyncio.timeout(LIMIT):
             while True:
                 seen = await list_service_processes(database, quick)
-                if seen and seen[0].services[0].is_failing:
+                if seen and seen[0].failing:
                     break
                 await asyncio.sleep(0.02)
     assert (seen[0].command, seen[0].is_gone) == ("worker", False)
