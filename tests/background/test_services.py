@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import orjson
 import psycopg
@@ -26,6 +25,7 @@ from forager.services.service import Service, backoff
 from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
+from support.databases import outage
 
 LIMIT = 60
 FAILED = "service failed, will be restarted"
@@ -282,23 +282,8 @@ async def test_names_are_unique(database: Database, settings: Settings) -> None:
 # --- an outage of the database -------------------------------------------------------------------
 
 
-@contextmanager
-def outage(server: str, url: str) -> Iterator[None]:
-    """Refuse all connections to the database."""
-    name = urlsplit(url).path[1:]
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
-        )
-        try:
-            yield
-        finally:
-            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
-
-
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
-    server: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
+    postgres: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asking = database.answering_within(1.0)
 
@@ -308,7 +293,7 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
 
     async with running([Service(name="test", every=0.01, step=ask)]) as supervised:
         await until(lambda: supervised.statuses[0].last_success is not None)
-        with outage(server, database_url):
+        with outage(postgres, database_url):
             await until(lambda: supervised.statuses[0].failures >= 3)
         await until(lambda: supervised.statuses[0].failures == 0)
     lines = logged(capsys)
@@ -318,14 +303,14 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
 
 
 async def test_every_service_of_a_worker_logs_an_outage_once(
-    server: str,
+    postgres: str,
     database_url: str,
     database: Database,
     settings: Settings,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     hasty = settings.model_copy(update={"scheduler_interval": 0.02, "watchdog_interval": 0.02})
-    with outage(server, database_url):
+    with outage(postgres, database_url):
         async with background_services(database.answering_within(0.5), hasty):
             await until(
                 lambda: any(

@@ -24,7 +24,8 @@ from forager.doctor.check import Level
 from forager.doctor.search import check_search
 from forager.documents import publication
 from forager.documents.cleanup import DocumentCleanup
-from forager.documents.search import SearchPage, SearchRequest, candidates, search
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index import choice, engine, feeder, reindex
 from forager.index.bulk import Action, payload_of, send

@@ -25,8 +25,8 @@ class Ready(BaseModel):
 
     ready: bool
     database: bool
-    schema_version: str | None = Field(examples=["0006"])
-    expected_schema_version: str = Field(examples=["0006"])
+    schema_version: str | None = Field(examples=["0001"])
+    expected_schema_version: str = Field(examples=["0001"])
     failing_services: list[str] = Field(
         description="Background services of this process that failed several times in a row.",
         examples=[["scheduler"]],

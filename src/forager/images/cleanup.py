@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.db.database import Database
 from forager.images.files import open_image_files
-from forager.images.store import unused as store
+from forager.images.store import files as store
 from forager.logs import get_logger
 from forager.services.isolation import isolated
 from forager.settings import Settings
