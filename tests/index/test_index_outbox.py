@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from catalog.product_shop import Shop, lamp
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.search import SearchRequest, search
@@ -35,6 +34,7 @@ from forager.settings import Search, Settings
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.withdrawal import withdraw_gone
 from forager.tasks.workers.control import Instructions, receive_instructions
+from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 
 PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import amqp
 from kombu import Connection
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
@@ -30,6 +29,7 @@ from forager.tasks.workers.control import Instructions
 from forager.tasks.workers.keeper import WorkerProcess
 from forager.tasks.workers.recovery import TaskRecovery
 from services.servers.rabbitmq import RabbitMQ
+from tasks.working import Tasks
 
 LIMIT = 60.0
 BIN = Path(sys.executable).parent
