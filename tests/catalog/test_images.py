@@ -33,7 +33,7 @@ from forager.catalog.writer import touch_unchanged
 from forager.db.database import Database
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
-from forager.sandbox.process import SandboxLimits
+from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 from servers.site import Page, Site, moved, text
 

@@ -21,7 +21,7 @@ from forager.extract.text import scalar_values
 from forager.metrics.recorded import EXTRACTION_SECONDS
 from forager.parsers.parser import FieldProblem
 from forager.parsers.registry import chosen_parser, loaded_modules
-from forager.sandbox.process import Sandbox, SandboxLimits
+from forager.processes.sandbox import Sandbox, SandboxLimits
 from forager.settings import Settings
 
 MODULE = "forager.catalog.reader"

@@ -18,9 +18,9 @@ from forager.catalog.store import stages
 from forager.catalog.store.recovery import Holder, RecoveredTask
 from forager.db.database import Connection, Database
 from forager.db.patience import Patience, keep_watch
-from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
+from forager.processes.identity import has_died
 from forager.settings import Settings
 
 log = get_logger("recovery")

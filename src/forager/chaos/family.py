@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from forager.chaos.control import FOLDER
-from forager.jobs.family import RUN_MARK
+from forager.processes.tree import MARK_VARIABLE
 
 PARENT = "CHAOS_PARENT"
 _PR_SET_PDEATHSIG = 1
@@ -31,7 +31,7 @@ def die_with_parent() -> None:
 
 def patches() -> dict[str, Callable[[ModuleType], None]]:
     """Let sessions of runners say which lease they were started with."""
-    mark = os.environ.get(RUN_MARK, "").split()
+    mark = os.environ.get(MARK_VARIABLE, "").split()
 
     def change(module: ModuleType) -> None:
         arguments = module.Database.connect_arguments

@@ -27,7 +27,7 @@ from forager.jobs.control import (
     decode,
     encode,
 )
-from forager.jobs.family import RUN_MARK, end_descendants
+from forager.processes.tree import MARK_VARIABLE, kill_descendants, kill_marked
 
 NAP = 1.0
 
@@ -117,7 +117,8 @@ class Guardian:
 
 def end_process_group() -> NoReturn:
     """End this runner and its children at once. What was not committed never happened."""
-    end_descendants(os.getpid(), os.environ.get(RUN_MARK, ""))
+    kill_descendants(os.getpid())
+    kill_marked(os.environ.get(MARK_VARIABLE, ""), besides=os.getpid())
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

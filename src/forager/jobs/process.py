@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
-from typing import Self, TextIO
+from typing import Self
 
 from forager.jobs.control import (
     Assignment,
@@ -25,52 +19,48 @@ from forager.jobs.control import (
     decode,
     encode,
 )
-from forager.jobs.family import RUN_MARK, end_descendants, memory_mb, run_mark
 from forager.jobs.lease import Lease
+from forager.processes.child import ChildProcess
+from forager.processes.tree import resident_mb
 
 
 class RunnerProcess:
-    """A process group of its own, with a control socket to it."""
+    """A child process with a control socket to it."""
 
-    def __init__(
-        self,
-        lease: Lease,
-        process: subprocess.Popen[bytes],
-        control: socket.socket,
-        on_exit: Callable[[], None],
-    ) -> None:
+    def __init__(self, lease: Lease, control: socket.socket, on_exit: Callable[[], None]) -> None:
         self.lease = lease
-        self.pid = process.pid
         self.exited = asyncio.Event()
-        self.exit_code: int | None = None
         self.kill_reason: str | None = None
         # it ended itself because nobody renewed its lease, which is not the job's fault
         self.unrenewed = False
         self.stop_sent: Stop | None = None
         self.stop_sent_at: float | None = None
         self.started = self.last_tick = self.last_progress = time.monotonic()
-        self._process = process
         self._control = control
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._incoming = self._outgoing = b""
+        self._child: ChildProcess
 
     @classmethod
     def start(cls, lease: Lease, assignment: Assignment, on_exit: Callable[[], None]) -> Self:
         ours, theirs = socket.socketpair()
+        runner = cls(lease, ours, on_exit)
         try:
-            process = _spawn(lease, theirs)
+            runner._child = _spawn(lease, theirs, runner._note_exit)
         except OSError:
             ours.close()
             raise
         finally:
             theirs.close()
         ours.setblocking(False)
-        runner = cls(lease, process, ours, on_exit)
         runner.send(assignment)
         runner._loop.add_reader(ours.fileno(), runner._read)
-        threading.Thread(target=runner._await_exit, name="runner exit", daemon=True).start()
         return runner
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
 
     def send(self, message: Message) -> None:
         self._outgoing += encode(message)
@@ -98,21 +88,18 @@ class RunnerProcess:
         if self.exited.is_set():
             return
         self.kill_reason = self.kill_reason or reason
-        end_descendants(self.pid, run_mark(self.lease))
-        self._kill_group()
+        self._child.kill()
 
     def memory_mb(self) -> float:
         """Resident memory of the runner and everything it started."""
-        return memory_mb(self.pid)
+        return resident_mb(self.pid)
 
     def how_it_ended(self) -> str:
         """What the job's history says about this end."""
         if self.kill_reason:
             return self.kill_reason
-        code = self.exit_code or 0
-        if code < 0:
-            return f"runner was killed by {_signal_name(-code)}"
-        return f"runner exited with code {code} before the job was finished"
+        ended = f"runner {self._child.how_it_ended()}"
+        return ended if (self._child.exit_code or 0) < 0 else f"{ended} before the job was finished"
 
     def _flush(self) -> None:
         """Send what the socket takes now, and the rest when it takes more."""
@@ -152,53 +139,25 @@ class RunnerProcess:
         elif isinstance(message, Unrenewed):
             self.unrenewed = True
 
-    def _await_exit(self) -> None:
-        # WNOWAIT leaves the dead leader in the table, so that its group's number cannot be given
-        # to anybody else before the group's survivors have been killed.
-        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        self._kill_group()
-        end_descendants(self.pid, run_mark(self.lease))
-        code = self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
-            self._loop.call_soon_threadsafe(self._note_exit, code)
-
-    def _note_exit(self, code: int) -> None:
+    def _note_exit(self) -> None:
         while self._read():  # its last words
             pass
         self._loop.remove_reader(self._control.fileno())
         self._loop.remove_writer(self._control.fileno())
         self._control.close()
-        self.exit_code = code
         self.exited.set()
         self._on_exit()
 
-    def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+
+def run_mark(lease: Lease) -> str:
+    """The mark of a runner's processes: of which worker, of which job, under which lease."""
+    return f"{lease.worker_id} {lease.job_id} {lease.number}"
 
 
-def _spawn(lease: Lease, control: socket.socket) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "forager.jobs", str(control.fileno())],
+def _spawn(lease: Lease, control: socket.socket, on_exit: Callable[[], None]) -> ChildProcess:
+    return ChildProcess(
+        ["forager.jobs", str(control.fileno())],
+        mark=run_mark(lease),
         pass_fds=[control.fileno()],
-        stdin=subprocess.DEVNULL,
-        # standard output belongs to the data of the command that started us
-        stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-        env=os.environ | {RUN_MARK: run_mark(lease)},
-        # its own group, so that Ctrl-C does not reach it and a kill reaches its children
-        start_new_session=True,
+        on_exit=on_exit,
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # real-time signals have no names
-        return f"signal {number}"
-
-
-def _has_descriptor(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.fileno() >= 0
-    except (OSError, ValueError):  # replaced or closed
-        return False

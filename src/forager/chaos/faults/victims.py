@@ -9,7 +9,7 @@ from uuid import UUID
 import psutil
 
 from forager.chaos.cluster import Cluster
-from forager.jobs.family import RUN_MARK
+from forager.processes.tree import MARK_VARIABLE
 
 RUNNER = "forager.jobs"
 TASK_WORKER = "forager.catalog"
@@ -69,6 +69,6 @@ def _descendants(cluster: Cluster, module: str, role: str) -> list[Victim]:
 
 def _jobs(process: psutil.Process) -> frozenset[UUID]:
     with contextlib.suppress(psutil.Error, OSError):
-        mark = process.environ().get(RUN_MARK, "").split()
+        mark = process.environ().get(MARK_VARIABLE, "").split()
         return frozenset({UUID(mark[1])} if len(mark) == 3 else ())
     return frozenset()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import resource
-import sys
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
-from forager.sandbox.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
+from forager.processes.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
 
 Answer: TypeAlias = tuple[dict[str, Any], list[bytes]]
 # None: the message wants no answer
 Answering: TypeAlias = Callable[[dict[str, Any], bytes], Answer | None]
+
+_PR_SET_PDEATHSIG = 1
 
 
 def limit_memory(megabytes: int) -> None:
@@ -27,13 +30,29 @@ def look_for_cycles_seldom() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def die_with_parent() -> None:
+    """End with the process that asks, even in the middle of a question that never ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def serve(answer: Answering) -> None:
     """Answer until there are no more questions."""
+    die_with_parent()
     look_for_cycles_seldom()
     try:
-        _serve(answer, sys.stdin.buffer, sys.stdout.buffer)
+        _serve(answer, *_private_streams())
     except BrokenPipeError:
-        os._exit(0)  # whoever asked is gone; an orderly exit would complain about the pipe again
+        os._exit(0)  # the parent is gone; an orderly exit would complain about the pipe again
+
+
+def _private_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The streams of questions and answers, out of the reach of prints and of child processes."""
+    reader, writer = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reader, writer
 
 
 def _serve(answer: Answering, reader: BinaryIO, writer: BinaryIO) -> None:

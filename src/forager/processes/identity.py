@@ -1,7 +1,7 @@
-"""Processes of this machine, named so that nobody can be taken for somebody else.
+"""Names for processes of this machine that cannot be confused.
 
-A pid alone may be used again, and another container has pids of its own: the name also holds when
-the process started, in which boot of the machine and in which pid namespace.
+A pid may be reused, and another container has its own pids: the name also holds when the process
+started, in which boot of the machine and in which pid namespace.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from forager.processes.usage import started_at
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def process_name(pid: int | None = None) -> str | None:
-    """The name of a process, by default of this one; None if it is gone, or nobody can tell."""
+    """The name of a process, by default of this one; None if it is gone or cannot be named."""
     pid = os.getpid() if pid is None else pid
+    started = started_at(pid)
     try:
-        started = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        # a zombie is dead: only its parent has not noticed
-        return None if started[0] == "Z" else f"{_place()} {pid} {started[19]}"
-    except (OSError, IndexError):
+        return None if started is None else f"{_place()} {pid} {started}"
+    except OSError:
         return None
 
 
