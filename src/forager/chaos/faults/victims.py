@@ -12,8 +12,8 @@ from forager.chaos.cluster import Cluster
 from forager.processes.tree import MARK_VARIABLE
 
 RUNNER = "forager.jobs"
-TASK_WORKER = "forager.catalog"
-READER = "forager.crawl.extractor"
+TASK_WORKER = "forager.tasks"
+READER = "forager.crawl.extraction.process"
 
 
 @dataclass(frozen=True, slots=True)
