@@ -140,3 +140,9 @@ def _start_url(text: str) -> str:
 def _explain(problem: Any) -> str:
     name = ".".join(str(part) for part in problem["loc"])
     return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+class ExportFormat(StrEnum):
+    WARC = "warc"
+    JSONL = "jsonl"
+    PARQUET = "parquet"

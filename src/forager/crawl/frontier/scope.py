@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from forager.crawl.frontier.media import MEDIA_EXTENSIONS
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.urls import NormalisedUrl
 from forager.extract.wildcard import Wildcard
+
+_IMAGES = "avif bmp gif heic heif ico jfif jpeg jpg jxl png psd svg svgz tif tiff webp"
+_SOUND = "aac aif aiff flac m4a mp3 oga ogg opus wav weba wma"
+_VIDEO = "3gp avi flv m4v mkv mov mp4 mpeg mpg ogv webm wmv"
+_ARCHIVES = "7z bz2 cab gz lzma rar tar tbz2 tgz txz xz zip zst"
+_PROGRAMS = "apk deb dmg exe iso jar msi rpm whl"
+_FONTS = "eot otf ttf woff woff2"
+_PARTS_OF_PAGES = "css js mjs wasm"
+
+MEDIA_EXTENSIONS = frozenset(
+    " ".join((_IMAGES, _SOUND, _VIDEO, _ARCHIVES, _PROGRAMS, _FONTS, _PARTS_OF_PAGES)).split()
+)
+
 
 _MAX_PATTERN = 2000
 # at least two letters: /docs/3.11 and /docs/v2.x are folders
