@@ -26,12 +26,15 @@ class StopCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """For whom a process works, and with what; `work` is for the module that it runs."""
+    """For whom a process works, and with what; `work` is for the module that it runs.
+
+    `renewed_at` is when its lease was last renewed; None if it gets one only when it has started.
+    """
 
     worker_id: str
     database_url: str
-    renewed_at: float
     settings: Mapping[str, Any]
+    renewed_at: float | None = None
     work: Mapping[str, Any] = field(default_factory=dict)
 
 

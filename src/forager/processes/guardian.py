@@ -148,7 +148,8 @@ def join_supervisor() -> tuple[Assignment, Settings, Guardian]:
     assignment = receive_assignment(control)
     settings = Settings(**assignment.settings)
     configure_logs(settings.log_level, settings.log_format)
-    guardian = Guardian(control, renewed_at=assignment.renewed_at, lease_limit=settings.lease_limit)
+    renewed_at = local_time() if assignment.renewed_at is None else assignment.renewed_at
+    guardian = Guardian(control, renewed_at=renewed_at, lease_limit=settings.lease_limit)
     guardian.start()
     return assignment, settings, guardian
 

@@ -7,7 +7,6 @@ import contextlib
 import time
 from uuid import UUID
 
-from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.patience import TROUBLE, Patience
@@ -39,7 +38,6 @@ class WorkerProcess(SupervisedProcess):
         assignment = Assignment(
             worker_id=str(worker_id),
             database_url=database_url,
-            renewed_at=local_time(),
             settings=settings.for_child_process(),
         )
         super().__init__(
