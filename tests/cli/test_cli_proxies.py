@@ -218,13 +218,13 @@ def test_another_key_in_the_environment_is_told_from_the_right_one(
 
 def test_proxies_are_added_with_what_they_cost() -> None:
     forager(
-        "add", "http://a.example:1", "http://b.example:1", "--cost", "5/month", "--region", "eu"
+        "add", "http://a.example:1", "http://b.example:1", "--cost", "5/GB", "--region", "eu"
     )
     items = forager("list", "--json").json["items"]
-    assert {(each["region"], each["cost_unit"]) for each in items} == {("eu", "month")}
+    assert {(each["region"], each["cost_unit"]) for each in items} == {("eu", "GB")}
     # a new password takes nothing back
     forager("add", "http://a.example:1")
-    assert forager("list", "--json").json["items"][0]["cost_unit"] == "month"
+    assert forager("list", "--json").json["items"][0]["cost_unit"] == "GB"
 
 
 def test_a_proxy_is_tied_to_a_region_and_given_a_price() -> None:
