@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound, Retry
