@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from chaos.line import Line
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.budgets.accounts import FRESH_FOR, DomainAccount
