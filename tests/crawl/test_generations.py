@@ -489,7 +489,8 @@ async def test_a_crawl_with_many_failures_is_not_published(
         assert refreshed.job.stop_reason == "finished"
         assert len(await published(crawls)) == 17
         return
-    assert await refused(crawls, refreshed) == "not published: 3 of 20 URLs failed"
+    note = await refused(crawls, refreshed)
+    assert note == "not published: 3 of 20 URLs failed (3 × http_500)"
     assert await published(crawls) == seen
 
 

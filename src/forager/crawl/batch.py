@@ -15,7 +15,7 @@ from forager.catalog.tracking import FoundProduct, track_found
 from forager.crawl import store
 from forager.crawl.discovery import Discovered, Discovery
 from forager.crawl.judge import failed
-from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
@@ -81,6 +81,8 @@ class Committer:
     def _enter(self, settled: Settlement, batch: Batch) -> None:
         ledger = self._state.ledger
         ledger.settle(settled.outcome, settled.reason)
+        if settled.carried_over and settled.reason:
+            ledger.note(CARRIED_OVER, settled.reason)
         ledger.bytes_fetched += settled.size or 0
         for reason, links in settled.out_of_scope.items():
             ledger.note(OUT_OF_SCOPE, reason, links)
@@ -209,6 +211,8 @@ class Committer:
         self._state.ledger.resettle(
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
+        if settled.carried_over and settled.reason:
+            self._state.ledger.note(CARRIED_OVER, settled.reason, -1)
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
 
 

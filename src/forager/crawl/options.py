@@ -61,6 +61,9 @@ class CrawlOptions(BaseModel):
     documents: bool = True
     # product pages that are found become tasks, and are kept fresh from then on
     products: bool = False
+    # in how many refreshes in a row, and for how long, a page that fails is kept; None: settings
+    carry_over: int | None = Field(default=None, ge=0, le=1000)
+    carry_over_days: float | None = Field(default=None, ge=0, le=3650)
     allow_private: bool = False
     ignore_robots: bool = False
 

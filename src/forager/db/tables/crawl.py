@@ -11,7 +11,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from forager.db.tables.base import NOW, Base
 
-PAGE_WITH_CONTENT = "outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL"
+PAGE_WITH_CONTENT = (
+    "(outcome IN ('fetched', 'unchanged') OR carried_over) AND content_hash IS NOT NULL"
+)
 
 
 class FrontierEntry(Base):
@@ -76,6 +78,8 @@ class VisitedUrl(Base):
     # the reason in words: the rule that excluded it, the error it failed with
     detail: Mapped[str | None]
     duplicate_of: Mapped[str | None]
+    # it failed, but the generation keeps the version of the base
+    carried_over: Mapped[bool] = mapped_column(server_default=text("false"))
     http_status: Mapped[int | None] = mapped_column(SmallInteger)
     depth: Mapped[int] = mapped_column(SmallInteger)
     parent: Mapped[bytes | None]

@@ -94,6 +94,7 @@ class Generation(Base):
             unique=True,
             postgresql_where=text("state = 'published'"),
         ),
+        Index("generations_job_idx", "job_id"),
         Index(
             "generations_building_key",
             "job_id",
@@ -115,6 +116,8 @@ class Generation(Base):
     added: Mapped[int] = mapped_column(server_default=text("0"))
     changed: Mapped[int] = mapped_column(server_default=text("0"))
     unchanged: Mapped[int] = mapped_column(server_default=text("0"))
+    # pages that could not be fetched, and are listed as they were in the base
+    carried_over: Mapped[int] = mapped_column(server_default=text("0"))
     # known when it is complete
     removed: Mapped[int] = mapped_column(server_default=text("0"))
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
@@ -165,6 +168,10 @@ class GenerationDocument(Base):
             "segment",
             postgresql_where=text("segment IS NOT NULL"),
         ),
+        CheckConstraint(
+            "num_nonnulls(carried_since, carried_reason, carried_times) IN (0, 3)",
+            name="carried",
+        ),
     )
 
     generation_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -176,7 +183,12 @@ class GenerationDocument(Base):
     segment: Mapped[str | None]
     segment_offset: Mapped[int | None] = mapped_column(BigInteger)
     segment_length: Mapped[int | None]
+    # when the server last sent or confirmed this version
     fetched_at: Mapped[datetime]
+    # of a page that is carried over: since when it fails, why, and in how many refreshes in a row
+    carried_since: Mapped[datetime | None]
+    carried_reason: Mapped[str | None]
+    carried_times: Mapped[int | None]
 
 
 class LinkSet(Base):

@@ -131,6 +131,7 @@ CREATE TABLE crawl_visited (
     reason         text,
     detail         text,
     duplicate_of   text,
+    carried_over   boolean NOT NULL DEFAULT false,
     http_status    smallint,
     depth          smallint NOT NULL,
     parent         bytea,
@@ -151,7 +152,7 @@ CREATE TABLE crawl_visited (
     PRIMARY KEY (job_id, url_hash)
 );
 CREATE INDEX crawl_visited_content_idx ON crawl_visited (job_id, content_hash)
-    WHERE outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL;
+    WHERE (outcome IN ('fetched', 'unchanged') OR carried_over) AND content_hash IS NOT NULL;
 CREATE INDEX crawl_visited_segment_idx ON crawl_visited (segment) WHERE segment IS NOT NULL;
 
 CREATE TABLE archive_segments (

@@ -50,6 +50,7 @@ CREATE TABLE generations (
     added        integer NOT NULL DEFAULT 0,
     changed      integer NOT NULL DEFAULT 0,
     unchanged    integer NOT NULL DEFAULT 0,
+    carried_over integer NOT NULL DEFAULT 0,
     removed      integer NOT NULL DEFAULT 0,
     created_at   timestamptz NOT NULL DEFAULT now(),
     published_at timestamptz,
@@ -61,6 +62,7 @@ CREATE TABLE generations (
 CREATE UNIQUE INDEX generations_number_key ON generations (source_id, number);
 CREATE UNIQUE INDEX generations_published_key ON generations (source_id)
     WHERE state = 'published';
+CREATE INDEX generations_job_idx ON generations (job_id);
 CREATE UNIQUE INDEX generations_building_key ON generations (job_id) WHERE state = 'building';
 """
 
@@ -92,7 +94,12 @@ CREATE TABLE generation_documents (
     segment_offset bigint,
     segment_length integer,
     fetched_at     timestamptz NOT NULL,
-    PRIMARY KEY (generation_id, url_hash)
+    carried_since  timestamptz,
+    carried_reason text,
+    carried_times  integer,
+    PRIMARY KEY (generation_id, url_hash),
+    CONSTRAINT generation_documents_carried_check
+        CHECK (num_nonnulls(carried_since, carried_reason, carried_times) IN (0, 3))
 );
 CREATE INDEX generation_documents_document_idx
     ON generation_documents (document_id, generation_id);
