@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from forager.api.commands import in_calls
+from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
 from forager.crawl import explain
 from forager.crawl.outlook import Answer
@@ -25,6 +26,11 @@ class Document(View):
     language: str | None
     content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
     fetched_at: Time
+    carried_since: Time | None = Field(
+        description="Since when the page fails; null if it is as the server sends it."
+    )
+    carried_reason: str | None = Field(description="Why it fails.", examples=["http_500"])
+    carried_times: int | None = Field(description="Refreshes in a row in which it failed.")
 
     @classmethod
     def of(cls, row: DocumentRow) -> Document:
@@ -148,6 +154,9 @@ class Explanation(View):
     reason: str | None
     words: str
     duplicate_of: str | None
+    carried_over: CarriedPage | None = Field(
+        description="It failed in this crawl, which keeps the version before."
+    )
     http_status: int | None
     depth: int | None
     attempts: int | None
