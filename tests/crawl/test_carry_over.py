@@ -18,7 +18,7 @@ from crawl.test_generations import (
     published,
     site_of,
 )
-from forager.crawl.explain import Explanation, explain
+from forager.crawl.explain.explanation import Explanation, explain
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
 from servers.site import Page, Site, html, tagged
