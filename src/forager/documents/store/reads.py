@@ -40,10 +40,22 @@ _SOURCE: LiteralString = """
 async def select_sources(
     connection: Connection, *, after: str, user_id: UUID | None, limit: int
 ) -> list[Source]:
+    """Sources by name, but none of which no page was ever fetched, unless it is being crawled."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
     cursor = connection.cursor(row_factory=class_row(Source))
     await cursor.execute(
-        f"{_SOURCE} AND s.id > %(after)s {of_user} ORDER BY s.id LIMIT %(limit)s",
+        f"""
+        {_SOURCE}
+           AND s.id > %(after)s {of_user}
+           AND (EXISTS (SELECT FROM generations g
+                         WHERE g.source_id = s.id AND g.state <> 'abandoned' AND g.pages > 0)
+                OR EXISTS (SELECT FROM crawl_jobs j
+                            WHERE j.source_id = s.id
+                              AND j.status IN ('pending', 'processing', 'paused'))
+                OR s.next_refresh_at IS NOT NULL)
+         ORDER BY s.id
+         LIMIT %(limit)s
+        """,
         {"after": after, "user_id": user_id, "limit": limit},
     )
     return await cursor.fetchall()
