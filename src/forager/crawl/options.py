@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.fetch.proxies.proxy import ProxySpec
 
 MAX_SEEDS = 10_000
@@ -131,10 +131,7 @@ def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_url(text: str) -> str:
-    given = text.strip()
-    # people type example.com/docs; a scheme is never guessed for anything that has one
-    url = given if "://" in given else f"https://{given}"
-    result = normalise(url)
+    result = normalise(with_scheme(text))
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result

@@ -63,6 +63,9 @@ class Reading(View):
     """A page, or a section of it with everything below."""
 
     document: Document
+    duplicate: str | None = Field(
+        description="The URL that was asked for, if that is a duplicate of this page."
+    )
     markdown: str
     sections: list[Section]
 
@@ -70,6 +73,7 @@ class Reading(View):
     def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
         return cls(
             document=Document.of(page.document),
+            duplicate=page.duplicate,
             markdown=as_markdown(sections),
             sections=_sections(sections),
         )

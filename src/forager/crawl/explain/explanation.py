@@ -18,7 +18,13 @@ from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page
 from forager.errors import InvalidInput
 from forager.extract.keys import url_key
-from forager.extract.urls import NormalisedUrl, Refusal, explain_normalisation, normalise
+from forager.extract.urls import (
+    NormalisedUrl,
+    Refusal,
+    explain_normalisation,
+    normalise,
+    with_scheme,
+)
 from forager.fetch.user_agent import agent_header
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
@@ -80,7 +86,7 @@ async def explain(
     user_id: UUID | None = None,
 ) -> Explanation:
     """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
-    given = url if "://" in url else f"https://{url}"
+    given = with_scheme(url)
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")

@@ -289,6 +289,28 @@ async def select_published_documents(
     return await cursor.fetchall()
 
 
+async def select_page_repeated(
+    connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
+) -> str | None:
+    """The page that a URL repeats, by the crawl of a published generation."""
+    of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
+    cursor = await connection.execute(
+        f"""
+        SELECT v.duplicate_of
+          FROM sources s
+          JOIN generations g ON g.id = s.published_generation
+          JOIN crawl_visited v ON v.job_id = g.job_id AND v.url_hash = %(url_hash)s
+         WHERE s.deleted_at IS NULL AND v.outcome = 'duplicate' {of_source} {of_user}
+         ORDER BY v.settled_at DESC
+         LIMIT 1
+        """,
+        {"url_hash": url_hash, "source": source_id, "user_id": user_id},
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
 async def select_sections(connection: Connection, document_id: int) -> list[SectionRow]:
     cursor = connection.cursor(row_factory=class_row(SectionRow))
     await cursor.execute(
