@@ -18,6 +18,7 @@ from forager.api.origins import is_loopback
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.index.engine import open_engine
+from forager.listening import noted_address
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.settings import Settings
@@ -70,7 +71,8 @@ async def serve(
     log.info("api listens", address=_address(line), keys=has_keys)
     async with open_engine(settings) as engine:
         app = create_app(settings, database, engine)
-        with line, extend(app), tracing(settings, "api"):
+        noted = noted_address(settings.home, _address(line))
+        with line, noted, extend(app), tracing(settings, "api"):
             async with recording(database, settings):
                 await _run(app, database, line, stopping, started)
 

@@ -272,6 +272,7 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
     from forager.crawl.foreground import Foreground
 
     await _say_whose(database, settings, job_id)
+    settings = _with_readable_logs(settings)
     at_once = False
     with CrawlProgress() as progress:
         foreground = Foreground(database, settings, job_id, progress.show)
@@ -284,6 +285,15 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
             report = await _last_look(database, settings, job_id)
     show_summary(report, as_json=as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
+
+
+def _with_readable_logs(settings: Settings) -> Settings:
+    """The runner's log lines pass through a pipe, but are read by the person at the terminal."""
+    from forager.settings import LogFormat
+
+    if settings.log_format is not LogFormat.AUTO or not sys.stderr.isatty():
+        return settings
+    return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
 async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
