@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from crawl.crawling import Crawled, Crawls
+from crawl.crawling import Crawled, Crawls, eventually
 from crawl.test_generations import (
+    HANGING,
     SOURCE,
     TWIN,
     crawl,
@@ -18,13 +19,21 @@ from crawl.test_generations import (
     published,
     site_of,
 )
+from crawl.test_kills import Disturbance, recover, working
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
+from forager.settings import Settings
 from servers.site import Page, Site, html, tagged
 
 BROKEN = Page(b"no", "500 Oops")
 ONCE = {"retries": 0}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """No waiting longer and longer after each kill."""
+    return Settings(**(settings.model_dump() | {"retry_delay_max": 0.05}))
 
 
 async def lines(crawls: Crawls, site: Site) -> dict[str, tuple[str, int]]:
@@ -265,3 +274,37 @@ async def test_pages_that_are_carried_over_count_towards_a_limit(
     [*_, newest] = await generations(crawls)
     assert limited.job.stop_reason == "max pages"
     assert newest.pages == 10
+
+
+# --- kills ---------------------------------------------------------------------------------------
+
+
+async def test_a_killed_refresh_carries_each_page_over_once(crawls: Crawls, site: Site) -> None:
+    site.pages = site_of(numbered(60))
+    await crawl(crawls, site)
+    before = await published(crawls)
+    broken = {f"/p{number}": BROKEN for number in range(4)}
+    site.pages |= {**broken, "/p50": HANGING}
+    job_id = await crawls.ask(
+        f"{site.url}/", source=SOURCE, concurrency=4, max_retries=1000, **ONCE
+    )
+
+    async def carried() -> bool:
+        count = await crawls.sql("SELECT 1 FROM crawl_visited WHERE carried_over")
+        return len(count) >= 4 and site.hanging > 0
+
+    with working(crawls.settings) as worker:
+        await eventually(carried)
+        worker.kill_everything()
+        await crawls.sql("DELETE FROM domain_permits")
+        assert await published(crawls) == before
+        assert await lines(crawls, site) == {}
+        site.pages["/p50"] = BROKEN
+        await recover(crawls)
+        worker.start_again()
+        await eventually(lambda: Disturbance(crawls, site, seed=1).ended(job_id))
+    finished(await crawls.look(job_id))
+    assert await published(crawls) == before
+    assert await lines(crawls, site) == dict.fromkeys([*broken, "/p50"], ("http_500", 1))
+    [*_, newest] = await generations(crawls)
+    assert (newest.pages, newest.carried_over, newest.removed) == (61, 5, 0)
