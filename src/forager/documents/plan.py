@@ -58,7 +58,7 @@ def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) 
 
 def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
     if before is None:
-        raise ValueError(f"{page.url} has no document, and the base generation has none either")
+        raise ValueError(f"{page.url} has no document, and was not there before")
     plan.copied.append(page)
     if page.carried_reason is None:
         plan.counts.unchanged += 1
