@@ -20,7 +20,7 @@ class CrawlSettings(BaseModel):
         description="Processes of a crawl that read pages; by default one for two cores.",
     )
     extraction_time_limit: Seconds = Field(
-        default=20.0, description="Longest time one page may take to be read."
+        default=20.0, description="Processor time one page may take to be read."
     )
     extraction_memory_mb: int = Field(
         default=1024, ge=256, description="Memory a process that reads pages may use."

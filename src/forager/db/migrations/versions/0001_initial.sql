@@ -249,7 +249,7 @@ CREATE TABLE proxies (
     CONSTRAINT proxies_proxy_port_check CHECK (proxy_port BETWEEN 1 AND 65535),
     CONSTRAINT proxies_region_check CHECK (region ~ '^[a-z0-9-]{1,32}$'),
     CONSTRAINT proxies_cost_amount_check CHECK (cost_amount >= 0),
-    CONSTRAINT proxies_cost_unit_check CHECK (cost_unit IN ('request', 'GB', 'month')),
+    CONSTRAINT proxies_cost_unit_check CHECK (cost_unit IN ('request', 'GB')),
     CONSTRAINT proxies_cost_currency_check CHECK (cost_currency ~ '^[A-Z]{3}$'),
     CONSTRAINT proxies_cost_check
         CHECK (num_nulls(cost_amount, cost_unit, cost_currency) IN (0, 3))
