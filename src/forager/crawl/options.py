@@ -17,7 +17,8 @@ from pydantic import (
 
 from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
+from forager.fetch.headers import header_refusal
 from forager.fetch.proxies.proxy import ProxySpec
 
 MAX_SEEDS = 10_000
@@ -68,6 +69,9 @@ class CrawlOptions(BaseModel):
     documents: bool = True
     # product pages that are found become tasks, and are kept fresh from then on
     products: bool = False
+    # in how many refreshes in a row, and for how long, a page that fails is kept; None: settings
+    carry_over: int | None = Field(default=None, ge=0, le=1000)
+    carry_over_days: float | None = Field(default=None, ge=0, le=3650)
     allow_private: bool = False
     ignore_robots: bool = False
 
@@ -113,8 +117,8 @@ class CrawlOptions(BaseModel):
     @classmethod
     def _headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            if not name or any(c in "\r\n\0" for c in name + value) or ":" in name:
-                raise ValueError(f"{name!r} is not a header that can be sent")
+            if (refusal := header_refusal(name, value)) is not None:
+                raise ValueError(refusal)
         return headers
 
     @property
@@ -148,10 +152,7 @@ def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_url(text: str) -> str:
-    given = text.strip()
-    # people type example.com/docs; a scheme is never guessed for anything that has one
-    url = given if "://" in given else f"https://{given}"
-    result = normalise(url)
+    result = normalise(with_scheme(text))
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result
