@@ -9,7 +9,7 @@ from uuid import UUID
 
 from forager.archive.cleanup import clean_up_archive
 from forager.crawl.admission import start_due_refresh
-from forager.crawl.cleanup import delete_orphaned_rows
+from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database
 from forager.dispatch.services import dispatch_services
 from forager.documents.cleanup import DocumentCleanup
@@ -20,8 +20,8 @@ from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.user_agent import agent_header
 from forager.images.cleanup import delete_unused_files
 from forager.index.services import index_service
-from forager.jobs.local import process_name
 from forager.metrics.recorder import recording
+from forager.processes.identity import process_name
 from forager.products.archiver import ProductArchiver
 from forager.products.audit import audit_if_due
 from forager.products.indexing import INDEXED_PRODUCTS

@@ -18,8 +18,8 @@ async def run_until_signal(
     database: Database, settings: Settings, command: str, services: Iterable[Service]
 ) -> None:
     """Run services until Ctrl-C or SIGTERM."""
-    from forager.jobs.local import process_name
     from forager.logs import get_logger
+    from forager.processes.identity import process_name
     from forager.services.report import identify, run_services
 
     stopping = asyncio.Event()

@@ -10,8 +10,8 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Database
-from forager.jobs.local import has_died
 from forager.logs import get_logger
+from forager.processes.identity import has_died
 from forager.services.service import Service
 from forager.services.store import ProcessRow, select_processes
 from forager.settings import Settings

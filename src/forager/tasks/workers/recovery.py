@@ -12,9 +12,9 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
+from forager.processes.identity import has_died
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.causes import message_key
