@@ -311,10 +311,13 @@ class Downloader:
 def _request(task: HeldTask, plan: RolloutPlan) -> Request:
     """Conditional if the page is there already, read by the parser that would read it now."""
     active, canary = plan.versions_for(task.id)
+    is_retry = task.retry_count > 0
     is_read = task.parser_version == read_by(*used_parser(task.url, active))
     if not is_read or tried_versions(task.url, active, canary) is not None:
-        return Request(task.url)
-    return Request(task.url, etag=task.etag, last_modified=task.last_modified)
+        return Request(task.url, is_retry=is_retry)
+    return Request(
+        task.url, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry
+    )
 
 
 def read_by(parser: str, version: str) -> str:

@@ -17,6 +17,8 @@ class Window:
     due: float
     last: float
     delay: float
+    # the database's time of `due`, less `due`
+    offset: float = 0.0
 
     @property
     def lateness(self) -> float:
@@ -56,6 +58,15 @@ class Lane:
         """A request goes now; `ready_at` said that it may."""
         window = self._windows[0]
         window.due = max(window.due, now - window.lateness) + window.delay
+
+    def unused_from(self) -> float | None:
+        """The first slot of the last window, by the database's clock; None if there is none."""
+        if not self._windows or self._windows[-1].is_over:
+            return None
+        return self._windows[-1].due + self._windows[-1].offset
+
+    def clear(self) -> None:
+        self._windows.clear()
 
     def slots_left(self) -> int:
         return sum(_slots_in(window) for window in self._windows)

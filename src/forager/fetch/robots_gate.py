@@ -24,7 +24,6 @@ from forager.fetch.robots_cache import (
 from forager.fetch.slots import HostResting
 
 MAX_ORIGINS = 500
-PATIENCE = frozenset({429, 503})
 # A refusal of these kinds is no answer of the host: its pages would be refused the same way.
 OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKind.TLS})
 
@@ -192,12 +191,7 @@ class RobotsGate:
             except Retry:
                 slot.failed()
                 raise
-            if response.status in PATIENCE:
-                slot.slow_down(response.retry_after)
-            elif response.status >= 500:
-                slot.failed()
-            else:
-                slot.succeeded(response.timing.total)
+            slot.answered(response.status, response.timing.total, response.retry_after)
             return response
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from forager.errors import SlowDown, WorkFailed
+from forager.errors import Retry, RotateProxy, SlowDown
 from forager.extract.hosts import host_of
 from forager.fetch.budgets import Budgets
 from forager.fetch.client import Client
@@ -16,8 +16,6 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots_gate import RobotsGate
 from forager.fetch.rotation import counted, through_pool
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
-
-PATIENCE = frozenset({429, 503})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,10 @@ class Sender:
     ) -> Response:
         asked_at = time.perf_counter()
         slot = await self.budgets.acquire(
-            host_of(request.url), robots_delay=robots_delay, proxy_id=proxy_id
+            host_of(request.url),
+            robots_delay=robots_delay,
+            proxy_id=proxy_id,
+            background=request.is_background,
         )
         BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
         with slot:
@@ -61,14 +62,18 @@ class Sender:
             except SlowDown as error:
                 slot.slow_down(error.retry_after)
                 raise
-            except WorkFailed:
-                slot.failed()
+            except RotateProxy:
+                raise  # tells nothing about the host
+            except Retry:
+                slot.failed(is_retry=request.is_retry)
                 raise
             FETCH_SECONDS.observe(response.timing.total)
-            if response.status in PATIENCE:
-                slot.slow_down(response.retry_after)
-            else:
-                slot.succeeded(response.timing.total)
+            slot.answered(
+                response.status,
+                response.timing.total,
+                response.retry_after,
+                is_retry=request.is_retry,
+            )
             return response
 
     async def _fetch(self, request: Request, proxy_id: int | None) -> Response:

@@ -162,7 +162,13 @@ class ImageFetcher:
             use_proxies=self._settings.task_proxies if proxies is None else proxies,
             allow_private=image.allow_private,
         )
-        request = Request(image.url, headers={"Accept": "image/*"}, limits=self._limits)
+        request = Request(
+            image.url,
+            headers={"Accept": "image/*"},
+            limits=self._limits,
+            is_retry=wanted.attempts > 0,
+            is_background=True,
+        )
         fetched = await self._fetching.fetch(image.url, domain=terms, request=request)
         return fetched.response.body
 

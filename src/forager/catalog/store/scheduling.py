@@ -10,6 +10,7 @@ from psycopg.rows import class_row, scalar_row
 from forager.catalog.allowance import DomainLoad
 from forager.catalog.task import CHANNEL
 from forager.db.database import Connection
+from forager.fetch.budget_store import SLOW_NOW
 
 # one number for all schedulers of a database
 _LEADER = 0x666F_7261_7461_736B
@@ -127,7 +128,7 @@ SELECT d.id,
        d.domain_name AS name,
        d.crawl_delay_seconds::float8 AS delay,
        d.max_concurrent_requests AS concurrency,
-       d.slow_delay,
+       {SLOW_NOW} AS slow_delay,
        d.per_proxy_only,
        d.use_proxies,
        d.region,

@@ -34,7 +34,17 @@ class Domain(Base):
     __tablename__ = "domains"
     __table_args__ = (
         CheckConstraint("domain_name = lower(domain_name)", name="domain_name"),
-        CheckConstraint("crawl_delay_seconds >= 0", name="crawl_delay_seconds"),
+        # an upper limit refuses NaN and infinity as well: both are larger than any number
+        CheckConstraint(
+            "crawl_delay_seconds >= 0 AND crawl_delay_seconds < 10000000",
+            name="crawl_delay_seconds",
+        ),
+        CheckConstraint("slow_delay >= 0 AND slow_delay <= 300", name="slow_delay"),
+        CheckConstraint("error_share >= 0 AND error_share <= 1", name="error_share"),
+        CheckConstraint(
+            "isfinite(next_slot_at) AND isfinite(blocked_until) AND isfinite(slowed_at)",
+            name="times",
+        ),
         CheckConstraint("max_concurrent_requests >= 1", name="max_concurrent_requests"),
         CheckConstraint("crawl_frequency > interval '0'", name="crawl_frequency"),
         CheckConstraint(
@@ -75,7 +85,10 @@ class Domain(Base):
     next_slot_at: Mapped[datetime] = mapped_column(server_default=NOW)
     blocked_until: Mapped[datetime | None]
     slow_delay: Mapped[float] = mapped_column(Float, server_default=text("0"))
-    successes: Mapped[int] = mapped_column(server_default=text("0"))
+    # when the extra delay last grew, was confirmed, or halved with time
+    slowed_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    # moving average: which part of the last answers were errors of the server or timeouts
+    error_share: Mapped[float] = mapped_column(Float, server_default=text("0"))
 
 
 class DomainPermit(Base):
@@ -90,6 +103,11 @@ class DomainPermit(Base):
     permits: Mapped[int]
     # connections its crawl was started with: the limit of a domain that has none of its own
     asked: Mapped[int]
+    # pages that wait for a slot or a connection, and slots that were asked for and not given
+    waiting: Mapped[int] = mapped_column(server_default=text("0"))
+    wanted: Mapped[int] = mapped_column(server_default=text("0"))
+    # the runner whose last reservation is oldest comes first
+    last_slot_at: Mapped[datetime | None]
     expires_at: Mapped[datetime]
 
 
@@ -168,7 +186,10 @@ class ProxySlot(Base):
     """The budget of one (domain, proxy) pair."""
 
     __tablename__ = "proxy_slots"
-    __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)
+    __table_args__ = (
+        CheckConstraint("isfinite(next_slot_at)", name="next_slot_at"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
 
     domain_id: Mapped[int] = mapped_column(
         BigInteger, ForeignKey("domains.id", ondelete="CASCADE"), primary_key=True

@@ -43,9 +43,15 @@ CREATE TABLE domains (
     next_slot_at            timestamptz NOT NULL DEFAULT now(),
     blocked_until           timestamptz,
     slow_delay              double precision NOT NULL DEFAULT 0,
-    successes               integer NOT NULL DEFAULT 0,
+    slowed_at               timestamptz NOT NULL DEFAULT now(),
+    error_share             double precision NOT NULL DEFAULT 0,
     CONSTRAINT domains_domain_name_check CHECK (domain_name = lower(domain_name)),
-    CONSTRAINT domains_crawl_delay_seconds_check CHECK (crawl_delay_seconds >= 0),
+    CONSTRAINT domains_crawl_delay_seconds_check
+        CHECK (crawl_delay_seconds >= 0 AND crawl_delay_seconds < 10000000),
+    CONSTRAINT domains_slow_delay_check CHECK (slow_delay >= 0 AND slow_delay <= 300),
+    CONSTRAINT domains_error_share_check CHECK (error_share >= 0 AND error_share <= 1),
+    CONSTRAINT domains_times_check
+        CHECK (isfinite(next_slot_at) AND isfinite(blocked_until) AND isfinite(slowed_at)),
     CONSTRAINT domains_max_concurrent_requests_check CHECK (max_concurrent_requests >= 1)
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX domains_domain_name_key ON domains (domain_name);
@@ -56,6 +62,9 @@ CREATE TABLE domain_permits (
     holder     uuid NOT NULL,
     permits    integer NOT NULL,
     asked      integer NOT NULL,
+    waiting    integer NOT NULL DEFAULT 0,
+    wanted     integer NOT NULL DEFAULT 0,
+    last_slot_at timestamptz,
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (domain_id, holder)
 );
@@ -102,6 +111,7 @@ CREATE TABLE proxy_slots (
     domain_id    bigint NOT NULL REFERENCES domains (id) ON DELETE CASCADE,
     proxy_id     bigint NOT NULL REFERENCES proxies (id) ON DELETE CASCADE,
     next_slot_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT proxy_slots_next_slot_at_check CHECK (isfinite(next_slot_at)),
     PRIMARY KEY (domain_id, proxy_id)
 ) WITH (fillfactor = 70);
 """
