@@ -86,6 +86,7 @@ class DomainAccount:
         self.turns: dict[tuple[int | None, bool], asyncio.Lock] = {}
         # whether pages of other runners wait; unknown before the first answer
         self._others_wait = True
+        self._last_window: Window | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
         self.wanted = asyncio.Event()
@@ -251,20 +252,19 @@ class DomainAccount:
         self.permits = 0
 
     def take_unused(self) -> Returned | None:
-        """Give up reserved slots that are due although nothing waits for them."""
-        unused_from = None if self.waiting else self._lane.unused_from()
-        if unused_from is None or self._lane.ready_at(local_time()) > local_time():
+        """Give up reserved slots that were missed, or are due although nothing waits for them."""
+        window, now = self._last_window, local_time()
+        if window is None or window.due > now:
             return None
-        return self._give_up(unused_from)
+        return None if self.waiting and not window.has_expired(now) else self.take_all()
 
     def take_all(self) -> Returned | None:
-        """Give up all reserved slots."""
-        unused_from = self._lane.unused_from()
-        return None if unused_from is None else self._give_up(unused_from)
-
-    def _give_up(self, unused_from: float) -> Returned:
+        """Give up all reserved slots. Only the last window can be returned."""
+        window, self._last_window = self._last_window, None
         self._lane.clear()
-        return Returned(unused_from, self._reserved_until)
+        if window is None or window.is_over:
+            return None
+        return Returned(window.due + window.offset, self._reserved_until)
 
     def hold(self) -> int:
         """Connections that may be open until the next answer: never more than this meanwhile.
@@ -306,7 +306,7 @@ class DomainAccount:
         if given.slots:
             window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
             self._lane.add(window)
-            self._reserved_until = given.reserved_until
+            self._last_window, self._reserved_until = window, given.reserved_until
         elif asked and given.delay > 0:
             self.rests_until = self._clock.latest(given.starts_at)
 

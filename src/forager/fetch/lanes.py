@@ -24,6 +24,9 @@ class Window:
     def lateness(self) -> float:
         return min(LATENESS, LATENESS * self.delay)
 
+    def has_expired(self, now: float) -> bool:
+        return now > self.last + self.lateness
+
     @property
     def is_over(self) -> bool:
         return self.due > self.last + self.lateness
@@ -49,7 +52,7 @@ class Lane:
         windows = self._windows
         while windows:
             window = windows[0]
-            if not window.is_over and now <= window.last + window.lateness:
+            if not window.is_over and not window.has_expired(now):
                 return window.due
             windows.popleft()
         return inf
@@ -58,12 +61,6 @@ class Lane:
         """A request goes now; `ready_at` said that it may."""
         window = self._windows[0]
         window.due = max(window.due, now - window.lateness) + window.delay
-
-    def unused_from(self) -> float | None:
-        """The first slot of the last window, by the database's clock; None if there is none."""
-        if not self._windows or self._windows[-1].is_over:
-            return None
-        return self._windows[-1].due + self._windows[-1].offset
 
     def clear(self) -> None:
         self._windows.clear()
