@@ -17,7 +17,6 @@ import orjson
 import pytest
 
 from crawl.crawling import Crawls
-from forager.analytics.archiving import archive_folder
 from forager.backup.copying import restore, save
 from forager.backup.files import copy_tree
 from forager.db.database import Database, open_database
@@ -26,6 +25,7 @@ from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.control import StopCause
 from forager.jobs.lifecycle import Status
+from forager.products.archiving import archive_folder
 from forager.secrets import Vault
 from forager.settings import Settings
 from servers.site import Page, Site, html

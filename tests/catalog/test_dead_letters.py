@@ -13,7 +13,10 @@ import psycopg
 import pytest
 
 from catalog.working import Tasks, at_work
-from forager.catalog.dead_letters import (
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+from forager.tasks.dead_letters import (
     count_letters,
     drop_letters,
     group_letters,
@@ -21,11 +24,8 @@ from forager.catalog.dead_letters import (
     list_letters,
     retry_letters,
 )
-from forager.catalog.errors import error_filter, get_error, group_errors, list_errors
-from forager.catalog.upkeep import TaskUpkeep
-from forager.db.database import Database
-from forager.errors import InvalidInput, NotFound
-from forager.settings import Settings
+from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.upkeep import TaskUpkeep
 from servers.shop import Shop
 
 ALL = letter_filter()

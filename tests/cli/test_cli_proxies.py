@@ -15,7 +15,7 @@ from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.cli.proxies import app
 from forager.db.database import Database
-from forager.fetch.proxy_usage import UsageLog
+from forager.fetch.proxies.usage import UsageLog
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
+from forager.crawl.frontier.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
 from forager.errors import InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 

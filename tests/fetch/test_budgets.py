@@ -18,12 +18,13 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import parent_domains
-from forager.fetch import budget_store as store
-from forager.fetch.accounts import FRESH_FOR
-from forager.fetch.budgets import Budgets, is_loopback
-from forager.fetch.lanes import Lane, Window
-from forager.fetch.server_clock import ServerClock
-from forager.fetch.slots import DomainInactive, HostResting
+from forager.fetch.budgets import store
+from forager.fetch.budgets.accounts import FRESH_FOR
+from forager.fetch.budgets.budget import Budgets, is_loopback
+from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Terms, Wanted
+from forager.fetch.budgets.lanes import Lane, Window
+from forager.fetch.budgets.server_clock import ServerClock
+from forager.fetch.budgets.slots import DomainInactive, HostResting
 
 USER = Path(__file__).with_name("budget_user.py")
 HOST = "shop.example"
@@ -246,9 +247,9 @@ async def test_leaving_gives_the_permits_back(database: Database, open_budgets: 
 
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
-    wanted = store.Wanted(
-        domain_id=domain_id, holder=holder, terms=store.Terms(0.0, 5, 0.0), direct=0, proxied={},
-        patience=0, busy=busy, answers=store.Answers(), horizon=1, permits_last=10,
+    wanted = Wanted(
+        domain_id=domain_id, holder=holder, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
+        patience=0, busy=busy, answers=Answers(), horizon=1, permits_last=10,
     )  # fmt: skip
     async with database.connection() as connection:
         given, _, _ = await store.exchange(connection, wanted)
@@ -633,9 +634,9 @@ async def test_a_slot_far_away_is_reserved_by_nobody(
 async def reserve(
     database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
 ) -> int:
-    wanted = store.Wanted(
-        domain_id=domain_id, holder=holder, terms=store.Terms(20.0, 5, 0.0), direct=slots,
-        proxied={}, patience=60, busy=0, answers=store.Answers(), horizon=1, permits_last=10,
+    wanted = Wanted(
+        domain_id=domain_id, holder=holder, terms=Terms(20.0, 5, 0.0), direct=slots,
+        proxied={}, patience=60, busy=0, answers=Answers(), horizon=1, permits_last=10,
         waiting=waiting,
     )  # fmt: skip
     async with database.connection() as connection:
@@ -725,7 +726,7 @@ async def test_each_proxy_keeps_a_pace_of_its_own(database: Database, open_budge
     times = await asyncio.gather(
         granted(one, proxies[0], 3), granted(other, proxies[0], 3), granted(one, proxies[1], 3)
     )
-    gap = store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+    gap = PAIR_DELAY * (1 - LATE) - MICROSECOND
     assert closest([*times[0], *times[1]]) >= gap
     assert closest(times[2]) >= gap
 
@@ -737,7 +738,7 @@ async def test_the_total_holds_for_all_proxies(database: Database, open_budgets:
     times = await asyncio.gather(*(granted(budgets, proxy, 3) for proxy in proxies))
     assert closest([*times[0], *times[1]]) >= delay * (1 - LATE) - MICROSECOND
     for each in times:
-        assert closest(each) >= store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+        assert closest(each) >= PAIR_DELAY * (1 - LATE) - MICROSECOND
 
 
 async def test_a_domain_may_count_per_proxy_alone(database: Database, open_budgets: Open) -> None:

@@ -26,18 +26,18 @@ from forager.errors import (
 )
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import (
+from forager.fetch.proxies.probe import ProbeResult, ProxyProber, probe
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxyRecord, ProxyState, Tally
+from forager.fetch.proxies.rotation import PooledClient
+from forager.fetch.proxies.service import (
     FAILURES_ALLOWED,
     Proxies,
     ProxyPool,
     parse_address,
     proxy_guard,
 )
-from forager.fetch.proxy import ProxySpec
-from forager.fetch.proxy_probe import ProbeResult, ProxyProber, probe
-from forager.fetch.proxy_record import ProxyRecord, ProxyState, Tally
 from forager.fetch.response import Request
-from forager.fetch.rotation import PooledClient
 from forager.logs import configure_logs
 from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings

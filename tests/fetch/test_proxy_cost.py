@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.errors import InvalidInput
-from forager.fetch.proxy_cost import (
+from forager.fetch.proxies.cost import (
     CENT_OF_A_CENT,
     CostUnit,
     ProxyCost,

@@ -13,19 +13,19 @@ from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound, Retry
-from forager.fetch.budgets import Budgets
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import ClientOptions
-from forager.fetch.domains import DomainChanges, Domains
+from forager.fetch.domains.service import DomainChanges, Domains
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import Proxies, ProxyChanges, ProxyPool
-from forager.fetch.proxy import ProxySpec
-from forager.fetch.proxy_cost import parse_cost
-from forager.fetch.proxy_costs import CostLine, report_costs
-from forager.fetch.proxy_probe import ProxyProber
-from forager.fetch.proxy_usage import UsageLog
-from forager.fetch.proxy_usage_store import delete_old_usage
+from forager.fetch.proxies.cost import parse_cost
+from forager.fetch.proxies.costs import CostLine, report_costs
+from forager.fetch.proxies.probe import ProxyProber
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.rotation import PooledClient
+from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
+from forager.fetch.proxies.usage import UsageLog
+from forager.fetch.proxies.usage_store import delete_old_usage
 from forager.fetch.response import Request
-from forager.fetch.rotation import PooledClient
 from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from forager.settings import Settings

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from forager.analytics import archiving
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
 from forager.backup import store
@@ -16,6 +15,7 @@ from forager.backup.tools import run_tool
 from forager.db.database import reach_server, translated_errors
 from forager.db.schema import current_version
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.products import archiving
 from forager.secrets import KEY_FILE
 from forager.settings import Settings
 

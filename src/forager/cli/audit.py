@@ -12,7 +12,7 @@ from forager.cli.sources import with_database
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
-    from forager.catalog.audit import Audit
+    from forager.products.audit import Audit
 
 
 def audit(
@@ -23,7 +23,7 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Look now for what contradicts itself or grows old; workers do so every day."""
-    from forager.catalog.audit import audit_catalog, last_audit
+    from forager.products.audit import audit_catalog, last_audit
 
     if last:
         found = with_database(context, lambda db, _: last_audit(db))

@@ -15,7 +15,7 @@ from forager.cli.flags import flags_of
 from forager.cli.output import console, note, silence_stdout
 from forager.cli.running import run
 from forager.cli.words import counted
-from forager.crawl.export_format import ExportFormat
+from forager.crawl.export.format import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from forager.archive.codec import Codec
-    from forager.crawl.export import Export, Exported, Progress
+    from forager.crawl.export.export import Export, Exported, Progress
     from forager.settings import Settings
 
 STDOUT = "-"
@@ -51,7 +51,7 @@ def export(
 
     A file appears only when it is complete.
     """
-    from forager.crawl.export import Export
+    from forager.crawl.export.export import Export
 
     settings = flags_of(context).load()
     if body and format_ is ExportFormat.WARC:
@@ -70,7 +70,7 @@ async def _export(
     settings: Settings, job: str, wanted: Export, output: str, *, force: bool
 ) -> Exported:
     from forager.archive.options import archive_options
-    from forager.crawl.export import export_job, export_size
+    from forager.crawl.export.export import export_job, export_size
     from forager.db.database import open_database
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from forager.catalog.export import amount_text
-from forager.catalog.price_history import PriceEntry
+from forager.products.export import amount_text
+from forager.products.price_history import PriceEntry
 
 WIDTH = 60
 HEIGHT = 6

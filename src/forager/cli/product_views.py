@@ -8,14 +8,14 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from forager.catalog.export import amount_text
-from forager.catalog.price_history import PriceEntry
-from forager.catalog.products import ProductDetails, Stats
-from forager.catalog.store.product_lists import ListedProduct
-from forager.catalog.store.product_records import ProductRecord
 from forager.cli.output import note, say, show_table
 from forager.cli.price_chart import chart
 from forager.cli.words import duration, long_time, on_one_line, short_time
+from forager.products.export import amount_text
+from forager.products.price_history import PriceEntry
+from forager.products.service import ProductDetails, Stats
+from forager.products.store.lists import ListedProduct
+from forager.products.store.records import ProductRecord
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}

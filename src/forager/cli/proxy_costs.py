@@ -15,8 +15,8 @@ from forager.cli.running import run
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.fetch.proxies import ProxyChanges
-    from forager.fetch.proxy_costs import CostLine, CostReport
+    from forager.fetch.proxies.costs import CostLine, CostReport
+    from forager.fetch.proxies.service import ProxyChanges
 
 DEFAULT = "default"
 RIGHT = {"justify": "right"}
@@ -44,8 +44,8 @@ Currency = Annotated[
 
 def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
     """What was given; `default` takes a value back."""
-    from forager.fetch.proxies import ProxyChanges
-    from forager.fetch.proxy_cost import parse_cost
+    from forager.fetch.proxies.cost import parse_cost
+    from forager.fetch.proxies.service import ProxyChanges
 
     if currency is not None and cost in (None, DEFAULT):
         raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
@@ -74,8 +74,8 @@ def costs(
     The price of a month is shared by bytes, a part of it for each day, used or not.
     """
     from forager.db.database import open_database
-    from forager.fetch.domains import domain_name
-    from forager.fetch.proxy_costs import report_costs
+    from forager.fetch.domains.service import domain_name
+    from forager.fetch.proxies.costs import report_costs
 
     settings = flags_of(context).load()
     days = math.ceil(parse_age(since).total_seconds() / 86400)

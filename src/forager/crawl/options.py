@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from forager.crawl.scope import Pattern, ScopeMode
+from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 
 MAX_SEEDS = 10_000
 # instead of the URL of one proxy: those of the installation, in turn

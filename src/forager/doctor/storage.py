@@ -9,10 +9,10 @@ from pathlib import Path
 
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
-from forager.catalog.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.doctor.check import Check, fail, failed_with, ok
 from forager.doctor.machine import nearest_folder
 from forager.errors import ForagerError
+from forager.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.settings import Settings
 
 BUCKET_LIMIT = 20.0

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from forager.catalog.events import EventKind
-from forager.catalog.store.events import EventRow
 from forager.web.formats import counted, money, percent, words
+from forager.webhooks.events import EventKind
+from forager.webhooks.store.events import EventRow
 
 ARROW = " \N{RIGHTWARDS ARROW} "
 

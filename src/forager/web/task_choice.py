@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forager.catalog.selection import Selection
-from forager.catalog.task import TaskStatus
+from forager.tasks.selection import Selection
+from forager.tasks.task import TaskStatus
 from forager.web.forms import Form
 
 

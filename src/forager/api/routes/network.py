@@ -28,11 +28,11 @@ from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Services
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
-from forager.fetch.domains import domain_name
+from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import parse_address
-from forager.fetch.proxy_costs import DEFAULT_DAYS, MAX_LINES, MOST_DAYS, report_costs
-from forager.fetch.proxy_trial import try_proxies
+from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_LINES, MOST_DAYS, report_costs
+from forager.fetch.proxies.service import parse_address
+from forager.fetch.proxies.trial import try_proxies
 from forager.fetch.user_agent import agent_header
 
 router = APIRouter()

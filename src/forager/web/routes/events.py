@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from forager.catalog.events import EventKind, list_events
-from forager.catalog.store.events import EventRow
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.timeline import KINDS, list_moves
@@ -12,6 +10,8 @@ from forager.web.event_view import told_by
 from forager.web.forms import Form
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads, Visit
+from forager.webhooks.events import EventKind, list_events
+from forager.webhooks.store.events import EventRow
 
 router = new_router()
 

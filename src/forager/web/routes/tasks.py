@@ -7,15 +7,15 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forager.catalog.holds import Held
-from forager.catalog.intervals import parse_every
-from forager.catalog.lookup import find_product
-from forager.catalog.selection import Selection
-from forager.catalog.task import PRIORITIES, Task, TaskStatus
-from forager.catalog.tasks import Recrawled, TaskStats
-from forager.catalog.waiting import SILENT_AFTER
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
+from forager.products.lookup import find_product
+from forager.tasks.holds import Held
+from forager.tasks.intervals import parse_every
+from forager.tasks.selection import Selection
+from forager.tasks.service import Recrawled, TaskStats
+from forager.tasks.task import PRIORITIES, Task, TaskStatus
+from forager.tasks.waiting import SILENT_AFTER
 from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted

@@ -1,0 +1,228 @@
+"""The SQL of domains as people see and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.db.locks import REGION_LOCK
+from forager.fetch.budgets.store import SLOW_NOW
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain: what a person set (None: not set), and how it is doing now."""
+
+    id: int
+    domain_name: str
+    base_url: str
+    crawl_delay_seconds: float | None
+    max_concurrent_requests: int | None
+    per_proxy_only: bool
+    is_active: bool
+    # how its tasks are treated; lengths of time in seconds
+    crawl_frequency: float | None
+    adaptive: bool | None
+    min_frequency: float | None
+    max_frequency: float | None
+    use_proxies: bool | None
+    allow_private: bool
+    currency: str | None
+    task_hold: str | None
+    region: str | None
+    created_at: datetime
+    updated_at: datetime
+    blocked_until: datetime | None  # None unless that is still to come
+    slow_delay: float
+    next_slot_at: datetime | None
+    runners: int
+    connections: int
+
+
+_COLUMNS: LiteralString = f"""
+    d.id, d.domain_name, d.base_url, d.crawl_delay_seconds::float8, d.max_concurrent_requests,
+    d.per_proxy_only, d.is_active,
+    extract(epoch FROM d.crawl_frequency)::float8 AS crawl_frequency,
+    d.adaptive,
+    extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
+    extract(epoch FROM d.max_frequency)::float8 AS max_frequency,
+    d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
+    d.created_at, d.updated_at,
+    CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
+    {SLOW_NOW} AS slow_delay,
+    CASE WHEN d.next_slot_at > now() THEN d.next_slot_at END AS next_slot_at,
+    used.runners, used.connections
+"""
+
+_USED: LiteralString = """
+    CROSS JOIN LATERAL (
+        SELECT count(*)::int AS runners, coalesce(sum(p.permits), 0)::int AS connections
+          FROM domain_permits p
+         WHERE p.domain_id = d.id AND p.expires_at > now()
+    ) AS used
+"""
+
+_SLOWED: LiteralString = f"({SLOW_NOW} > 0 OR d.blocked_until > now())"
+
+# What a change may name, and the column it goes to.
+_SETTABLE: dict[str, LiteralString] = {
+    "delay": "crawl_delay_seconds",
+    "concurrency": "max_concurrent_requests",
+    "active": "is_active",
+    "per_proxy_only": "per_proxy_only",
+    "every": "crawl_frequency",
+    "adaptive": "adaptive",
+    "shortest": "min_frequency",
+    "longest": "max_frequency",
+    "proxies": "use_proxies",
+    "allow_private": "allow_private",
+    "currency": "currency",
+    "region": "region",
+}
+
+
+async def select_domains(
+    connection: Connection,
+    *,
+    after: str | None,
+    limit: int,
+    active: bool | None,
+    slowed: bool,
+    region: str | None,
+) -> list[Domain]:
+    """Domains by name."""
+    cursor = connection.cursor(row_factory=class_row(Domain))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM domains d {_USED}
+         WHERE d.domain_name > coalesce(%(after)s, '')
+           AND d.is_active = coalesce(%(active)s, d.is_active)
+           AND ({_SLOWED} OR NOT %(slowed)s)
+           AND (%(region)s::text IS NULL OR d.region = %(region)s)
+         ORDER BY d.domain_name
+         LIMIT %(limit)s
+        """,
+        {"after": after, "active": active, "slowed": slowed, "region": region, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_first(connection: Connection, names: Sequence[str]) -> Domain | None:
+    """The first of these names that has a row."""
+    cursor = connection.cursor(row_factory=class_row(Domain))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM domains d {_USED}
+         WHERE d.domain_name = ANY(%(names)s)
+         ORDER BY array_position(%(names)s, d.domain_name)
+         LIMIT 1
+        """,
+        {"names": list(names)},
+    )
+    return await cursor.fetchone()
+
+
+async def select_meant(connection: Connection, names: Sequence[str]) -> list[int]:
+    """The first of these names that has a row, and every row below the very first name."""
+    cursor = await connection.execute(
+        """
+        SELECT id
+          FROM domains
+         WHERE right(domain_name, length(%(below)s)) = %(below)s
+            OR id = (
+                SELECT id FROM domains
+                 WHERE domain_name = ANY(%(names)s)
+                 ORDER BY array_position(%(names)s, domain_name)
+                 LIMIT 1
+            )
+         ORDER BY id
+        """,
+        {"below": f".{names[0]}", "names": list(names)},
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:
+    """False if there is one of this name."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO domains (domain_name, base_url) VALUES (%s, %s)
+        ON CONFLICT (domain_name) DO NOTHING
+        """,
+        (name, base_url),
+    )
+    return cursor.rowcount == 1
+
+
+async def update_domain(connection: Connection, name: str, changes: Mapping[str, Any]) -> bool:
+    """Set what is named in `changes`; False if there is no such domain."""
+    columns = [f"{_SETTABLE[key]} = %({key})s" for key in changes]
+    assignments: LiteralString = ", ".join([*columns, "updated_at = now()"])
+    cursor = await connection.execute(
+        f"UPDATE domains SET {assignments} WHERE domain_name = %(name)s",
+        {**changes, "name": name},
+    )
+    return cursor.rowcount == 1
+
+
+async def lock_regions(connection: Connection) -> None:
+    """Let no job be added with a region that is about to change; before anything else."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", (REGION_LOCK,))
+
+
+async def move_jobs(connection: Connection, name: str) -> None:
+    """Jobs of the hosts that this domain may cover are for the region of whichever covers them.
+
+    A name without a dot covers itself alone. A job that runs goes on where it is, and counts for
+    the region when it is given back.
+    """
+    await connection.execute(
+        """
+        WITH covered AS (
+            SELECT j.id,
+                   (
+                       SELECT d.region
+                         FROM domains d
+                        WHERE d.domain_name = j.host
+                           OR d.domain_name LIKE '%%.%%'
+                              AND right(j.host, length(d.domain_name) + 1) = '.' || d.domain_name
+                        ORDER BY length(d.domain_name) DESC
+                        LIMIT 1
+                   ) AS region
+              FROM crawl_jobs j
+             WHERE j.status IN ('pending', 'processing', 'paused', 'failed')
+               AND (j.host = %(name)s
+                    OR %(name)s LIKE '%%.%%' AND right(j.host, length(%(below)s)) = %(below)s)
+             ORDER BY j.id
+               FOR NO KEY UPDATE OF j
+        )
+        UPDATE crawl_jobs j
+           SET region = covered.region
+          FROM covered
+         WHERE j.id = covered.id AND j.region IS DISTINCT FROM covered.region
+        """,
+        {"name": name, "below": f".{name}"},
+    )
+
+
+async def forget_slow_down(connection: Connection, name: str) -> bool:
+    """As if the host had never complained; False if there is no such domain."""
+    cursor = await connection.execute(
+        """
+        UPDATE domains
+           SET blocked_until = NULL, slow_delay = 0, error_share = 0, updated_at = now(),
+               next_slot_at = least(
+                   next_slot_at, now() + coalesce(crawl_delay_seconds, 1) * interval '1 second'
+               )
+         WHERE domain_name = %s
+        """,
+        (name,),
+    )
+    return cursor.rowcount == 1
