@@ -506,7 +506,7 @@ async def test_single_errors_do_not_slow_a_host_down(
     database: Database, open_budgets: Open
 ) -> None:
     budgets = await open_budgets()
-    (await budgets.acquire(HOST)).release()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
     for _ in range(20):  # one answer in five
         await report(budgets, good=4)
         await report(budgets, errors=1)
@@ -518,7 +518,7 @@ async def test_a_url_that_fails_again_and_again_does_not_slow_its_host_down(
     database: Database, open_budgets: Open
 ) -> None:
     budgets = await open_budgets()
-    (await budgets.acquire(HOST)).release()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
     for _ in range(100):
         await report(budgets, errors=1, is_retry=True)
     assert await column(database, "slow_delay") == 0
@@ -530,7 +530,7 @@ async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
 ) -> None:
     first, second = await open_budgets(), await open_budgets()
     for budgets in (first, second):
-        (await budgets.acquire(HOST)).release()
+        await budgets.acquire(HOST)  # and keep it: an account without requests is closed
     slow = []
     for _ in range(12):  # both see the errors, and the window is one
         for budgets in (first, second):
@@ -545,7 +545,7 @@ async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
 async def test_the_extra_delay_halves_with_time(database: Database, open_budgets: Open) -> None:
     await add_row(database, slow_delay=16, error_share=1)
     budgets = await open_budgets()
-    (await budgets.acquire(HOST)).release()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
     await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '65 seconds'")
     await budgets.renew(HOST)
     assert await column(database, "slow_delay") == 4
