@@ -109,6 +109,7 @@ class CrawlState(Base):
             " OR discovered IS NULL",
             name="ledger",
         ),
+        CheckConstraint("pace >= 0 AND pace < 'Infinity'", name="pace"),
         {"postgresql_with": {"fillfactor": "50"}},
     )
 
@@ -130,6 +131,11 @@ class CrawlState(Base):
     bytes_fetched: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     seconds: Mapped[float] = mapped_column(Float, server_default=text("0"))
     next_seq: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # what the crawl waits for and how fast it is, written also while nothing is committed
+    waits_for: Mapped[str | None]
+    waits_until: Mapped[datetime | None]
+    pace: Mapped[float] = mapped_column(Float, server_default=text("0"))
+    reported_at: Mapped[datetime | None]
     checkpoint: Mapped[Json] = mapped_column(JSONB, server_default=text("'{}'"))
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 

@@ -27,6 +27,8 @@ FRESH_FOR = 2.5
 LINGER = 3.0
 LONGEST_BLOCK = 366 * 86400.0
 SMOOTHING = 0.1
+ERRORS_PER_REPORT = 5
+"""So many errors are reported at once: a host without a delay may get hundreds in a second."""
 EXPIRY_MARGIN = 1.0
 
 
@@ -215,8 +217,10 @@ class DomainAccount:
         answers = self.answers
         if is_retry:
             self.answers = replace(answers, repeated_errors=answers.repeated_errors + 1)
-        else:
-            self.answers = replace(answers, errors=answers.errors + 1, seen=max(seen, answers.seen))
+            return
+        self.answers = replace(answers, errors=answers.errors + 1, seen=max(seen, answers.seen))
+        if self.slow_delay > 0 or self.answers.errors >= ERRORS_PER_REPORT:
+            self.wanted.set()
 
     def note_slow_down(self, retry_after: float | None, seen: float) -> None:
         """Stop here at once; the keeper tells the others."""

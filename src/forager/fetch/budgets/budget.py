@@ -25,6 +25,7 @@ from forager.fetch.budgets.accounts import DomainAccount, HostState, Waiter
 from forager.fetch.budgets.exchange import Terms, Wanted
 from forager.fetch.budgets.server_clock import ServerClock
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Slot
+from forager.fetch.budgets.waits import HostWait, wait_of
 from forager.logs import get_logger
 
 log = get_logger("budgets")
@@ -113,6 +114,12 @@ class Budgets:
         """The budget of a host that was asked lately, as known here."""
         known = self._hosts.get(host)
         return None if known is None else known.account.state()
+
+    def waits(self) -> list[HostWait]:
+        """What pages wait for, host by host; empty if all go as fast as they may."""
+        now = local_time()
+        found = (wait_of(account, now) for account in self._accounts.values())
+        return [wait for wait in found if wait is not None]
 
     async def renew(self, host: str) -> None:
         """Exchange with the database now, as the keeper does by itself."""

@@ -112,6 +112,14 @@ class RobotsGate:
         robots = (await self._known(url)).robots
         return [] if robots is None else list(robots.sitemaps)
 
+    def loading(self) -> list[str]:
+        """Origins whose robots.txt is being fetched and is not known yet."""
+        return [
+            origin
+            for origin, known in self._origins.items()
+            if known.robots is None and known.loading.locked()
+        ]
+
     # --- what is known ---------------------------------------------------------------------
 
     async def _known(self, url: str) -> _Origin:

@@ -22,6 +22,11 @@ ALTER TABLE crawl_states
     ADD COLUMN bytes_fetched bigint NOT NULL DEFAULT 0,
     ADD COLUMN seconds       double precision NOT NULL DEFAULT 0,
     ADD COLUMN next_seq      bigint NOT NULL DEFAULT 0,
+    ADD COLUMN waits_for     text,
+    ADD COLUMN waits_until   timestamptz,
+    ADD COLUMN pace          double precision NOT NULL DEFAULT 0,
+    ADD COLUMN reported_at   timestamptz,
+    ADD CONSTRAINT crawl_states_pace_check CHECK (pace >= 0 AND pace < 'Infinity'),
     ADD CONSTRAINT crawl_states_ledger_check CHECK (
         discovered = fetched + unchanged + duplicate + failed + excluded + total_pending
         OR discovered IS NULL
@@ -194,7 +199,8 @@ def downgrade() -> None:
             DROP COLUMN current_depth, DROP COLUMN discovered, DROP COLUMN fetched,
             DROP COLUMN unchanged, DROP COLUMN duplicate, DROP COLUMN failed,
             DROP COLUMN excluded, DROP COLUMN reasons, DROP COLUMN bytes_fetched,
-            DROP COLUMN seconds, DROP COLUMN next_seq
+            DROP COLUMN seconds, DROP COLUMN next_seq, DROP COLUMN waits_for,
+            DROP COLUMN waits_until, DROP COLUMN pace, DROP COLUMN reported_at
         """
     )
     op.execute("ALTER TABLE crawl_states SET (fillfactor = 70)")
