@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from catalog.rows import add_product, insert_domain
-from forager.cli.audit import audit as audit_command
 from forager.cli.flags import Flags
+from forager.cli.products import audit as audit_command
 from forager.db.database import Database
 from forager.images.files import image_path, open_image_files
 from forager.products import audit as audit_module

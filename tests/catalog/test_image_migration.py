@@ -13,9 +13,14 @@ from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.record import ProductImage
 from forager.images import SeenImages, record_images
-from forager.images.files import ImageFiles, LocalImageFiles, image_path, open_image_files
+from forager.images.files import (
+    ImageFiles,
+    LocalImageFiles,
+    MovingImageFiles,
+    image_path,
+    open_image_files,
+)
 from forager.images.migration import ImageMove
-from forager.images.moving_files import MovingImageFiles
 from forager.images.store import images as store
 from forager.images.store.images import NewFile
 from forager.settings import Settings

@@ -30,10 +30,10 @@ from forager.images.inspection import Inspection
 from forager.images.inspector import Refused, inspect
 from forager.images.store import images as store
 from forager.images.upkeep import ImageUpkeep
+from forager.processes.sandbox import SandboxLimits
 from forager.products.service import show_product
 from forager.products.shown_image import find_image
 from forager.products.writer import touch_unchanged
-from forager.sandbox.process import SandboxLimits
 from forager.settings import Settings
 from servers.site import Page, Site, moved, text
 

@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -17,8 +18,8 @@ from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import ServerUse, join_server
 from forager.settings import Settings
-from forager.tasks.workers.keeper import TaskKeeper
 from forager.tasks.workers.recovery import TaskRecovery
+from forager.tasks.workers.supervisor import TaskSupervisor, WorkerProcess
 from servers.shop import Item, Shop
 
 ONCE = [("download", "ok"), ("parse", "ok")]
@@ -170,7 +171,7 @@ async def test_sigterm_commits_what_is_fetched_and_gives_the_rest_back(
     assert await tasks.sql("SELECT name FROM archive_segments WHERE closed_at IS NULL") == []
 
 
-async def test_a_worker_whose_keeper_died_stops_by_itself(tasks: Tasks, shop: Shop) -> None:
+async def test_a_worker_whose_supervisor_died_stops_by_itself(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
     async with process(tasks) as worker:
         await tasks.when(task_id, "completed")
@@ -180,26 +181,63 @@ async def test_a_worker_whose_keeper_died_stops_by_itself(tasks: Tasks, shop: Sh
     assert await tasks.sql("SELECT id FROM workers") == []
 
 
-async def test_the_keeper_replaces_a_worker_that_died(tasks: Tasks, shop: Shop) -> None:
+async def test_the_supervisor_replaces_a_worker_that_died(tasks: Tasks, shop: Shop) -> None:
     shop.add("a")
     (task_id,) = await tasks.add(shop.hang("a"))
-    keeper = TaskKeeper(tasks.database, tasks.settings)
-    keeping = asyncio.ensure_future(keeper.run())
+    supervisor = TaskSupervisor(tasks.database, tasks.settings)
+    running = asyncio.ensure_future(supervisor.run())
     try:
         await eventually(lambda: hanging(shop))
-        assert keeper.worker is not None
-        first = keeper.worker
+        assert supervisor.worker is not None
+        first = supervisor.worker
         shop.behave_again("a")
         first.kill()
         await first.exited.wait()
         await tasks.forget_permits()
         await tasks.when(task_id, "completed")
-        assert keeper.worker.worker_id != first.worker_id
+        assert supervisor.worker.worker_id != first.worker_id
     finally:
-        keeper.stop()
-        await asyncio.wait_for(keeping, LIMIT)
+        supervisor.stop()
+        await asyncio.wait_for(running, LIMIT)
     assert await tasks.attempts(task_id) == [("download", "lost"), *ONCE]
     assert await tasks.sql("SELECT id FROM workers") == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"job_memory_limit_mb": 64}, "more than 64 MB (job_memory_limit_mb)"),
+        (
+            {"stall_limit": 4.0, "progress_limit": 4.0, "lease_limit": 5.0},
+            "task worker was stuck: no progress for 4 s (progress_limit)",
+        ),
+        ({"job_time_limit": 2.0}, "a task took longer than 2 s (job_time_limit)"),
+    ],
+    ids=["memory", "progress", "time"],
+)
+async def test_a_worker_that_breaks_a_limit_is_replaced(
+    tasks: Tasks, shop: Shop, limits: dict[str, Any], reason: str
+) -> None:
+    shop.add("a")
+    await tasks.add(shop.hang("a"))
+    settings = Settings(**(tasks.settings.model_dump() | limits))
+    supervisor = TaskSupervisor(tasks.database, settings)
+    running = asyncio.ensure_future(supervisor.run())
+    try:
+        await eventually(lambda: started(supervisor))
+        first = supervisor.worker
+        assert first is not None
+        async with asyncio.timeout(LIMIT):
+            await first.exited.wait()
+        assert first.how_it_ended().endswith(reason)
+        await eventually(lambda: started(supervisor, besides=first))
+    finally:
+        supervisor.stop()
+        await asyncio.wait_for(running, LIMIT)
+
+
+async def started(supervisor: TaskSupervisor, besides: WorkerProcess | None = None) -> bool:
+    return supervisor.worker is not besides
 
 
 async def test_killed_again_and_again(tasks: Tasks, shop: Shop) -> None:

@@ -15,8 +15,8 @@ from forager.extract.hosts import host_of
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies, ProxyChanges
-from forager.images import due as due_images
-from forager.images.due import DueImages
+from forager.images import fetcher as due_images
+from forager.images.fetcher import DueImages
 from forager.images.store import images
 from forager.images.store.images import claim_images
 from forager.jobs.registration import Registration

@@ -17,9 +17,8 @@ from forager.extract.hosts import host_of
 from forager.extract.keys import url_hash
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.workers.control import Instructions
-from forager.tasks.workers.keeper import WorkerProcess
 from forager.tasks.workers.recovery import TaskRecovery
+from forager.tasks.workers.supervisor import WorkerProcess
 from forager.tasks.workers.worker import TaskWorker
 
 LIMIT = 30.0
@@ -188,9 +187,8 @@ class Process:
     """A worker in a process of its own."""
 
     def __init__(self, tasks: Tasks, url: str | None = None) -> None:
-        instructions = Instructions(new_id(), url or tasks.database.url, tasks.settings)
-        self.worker_id = instructions.worker_id
-        self.worker = WorkerProcess.start(instructions)
+        self.worker = WorkerProcess(new_id(), url or tasks.database.url, tasks.settings)
+        self.worker_id = self.worker.worker_id
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.worker.pid, number)

@@ -9,6 +9,7 @@ import pytest
 
 from crawl.crawling import Crawls
 from forager.fetch.budgets.accounts import DomainAccount
+from forager.processes.control import StopCause
 from servers.site import Page, Site, html
 
 GOOD, BROKEN = 400, 6
@@ -64,7 +65,8 @@ async def test_a_host_that_only_fails_is_backed_off_from(
     running = asyncio.create_task(crawls.go_on(job_id))
     while max(delays, default=0.0) < 4 and not running.done():
         await asyncio.sleep(0.1)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    assert crawls.context is not None
+    crawls.context.ask_to_stop(StopCause.SHUTDOWN)
+    await running
     assert max(delays) >= 4
     assert len(site.log) < 80  # of 200: those that were under way, and ever fewer

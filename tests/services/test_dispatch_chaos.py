@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import pytest
 
 from catalog.working import Tasks
+from chaos.promises import broken_refs
+from chaos.store.looks import select_archive_refs
 from forager.archive.storage import open_storage
-from forager.chaos.promises import broken_refs
-from forager.chaos.store.looks import select_archive_refs
 from forager.db.database import Database
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Settings

@@ -23,7 +23,8 @@ from forager.db.database import Database
 from forager.doctor.check import Level
 from forager.doctor.search import check_search
 from forager.documents import publication
-from forager.documents.search import SearchPage, SearchRequest, candidates, search
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.upkeep import DocumentUpkeep
 from forager.index import choice, engine, feeder, reindex

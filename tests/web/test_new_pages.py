@@ -18,15 +18,15 @@ from forager.db.database import Database
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
-from forager.jobs import timeline
+from forager.jobs import history as timeline
+from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.jobs.store.timeline import TimelineRow
-from forager.jobs.timeline import list_moves
+from forager.jobs.store.history import TimelineRow
 from forager.products.audit import audit_catalog
 from forager.settings import Settings
-from forager.web.event_view import told_by
 from forager.web.formats import actor, event_kind, sentence
+from forager.web.routes.events import told_by
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.store.events import EventRow
 from web.visitor import Visitor

@@ -15,7 +15,7 @@ from forager.cli.flags import flags_of
 from forager.cli.output import console, note, silence_stdout
 from forager.cli.running import run
 from forager.cli.words import counted
-from forager.crawl.export.format import ExportFormat
+from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
-    from forager.archive.codec import Codec
+    from forager.archive.record import Codec
     from forager.crawl.export.export import Export, Exported, Progress
     from forager.settings import Settings
 
@@ -109,8 +109,8 @@ def _progress(total: int) -> Iterator[Progress]:
 
 
 def _codec(format_: ExportFormat, output: str) -> Codec | None:
-    from forager.archive.codec import Codec
     from forager.archive.export import warc_codec
+    from forager.archive.record import Codec
 
     if format_ is not ExportFormat.WARC or output == STDOUT:
         return Codec.GZIP

@@ -50,7 +50,7 @@ from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
-from forager.sandbox.process import SandboxLimits
+from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
 

@@ -54,7 +54,6 @@ def open_image_files(settings: Settings) -> ImageFiles:
     files = image_files_at(options.place)
     if options.old_place is None:
         return files
-    from forager.images.moving_files import MovingImageFiles
 
     return MovingImageFiles(files, image_files_at(options.old_place))
 
@@ -154,3 +153,34 @@ def _disk_errors(name: str) -> Iterator[None]:
                 f"no space to write image file {name}: {reason}", hint="Free some space."
             ) from error
         raise ArchiveError(f"image file {name}: {reason}") from error
+
+
+class MovingImageFiles:
+    """Two places that act as one. A file is named after its content, so both have the same."""
+
+    def __init__(self, new: ImageFiles, old: ImageFiles) -> None:
+        self._new = new
+        self._old = old
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self._new.write(path, data)
+
+    async def read(self, path: str) -> bytes:
+        for files in (self._new, self._old):
+            try:
+                return await files.read(path)
+            except NotFound:
+                continue
+        # moved between the two looks
+        return await self._new.read(path)
+
+    async def size(self, path: str) -> int | None:
+        for files in (self._new, self._old):
+            size = await files.size(path)
+            if size is not None:
+                return size
+        return await self._new.size(path)
+
+    async def delete(self, path: str) -> None:
+        await self._old.delete(path)
+        await self._new.delete(path)

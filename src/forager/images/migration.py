@@ -10,8 +10,8 @@ from forager.archive.errors import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.images.files import ImageFiles
-from forager.images.store import moves as store
-from forager.images.store.moves import MovableFile
+from forager.images.store import files as store
+from forager.images.store.files import MovableFile
 
 PAGE = 500
 

@@ -6,7 +6,7 @@ from forager.archive.errors import ArchiveError
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_up
 from forager.images.files import open_image_files
-from forager.images.store import unused as store
+from forager.images.store import files as store
 from forager.logs import get_logger
 from forager.settings import Settings
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import orjson
 
 from forager.db.database import Database
-from forager.products.export_columns import HISTORY_COLUMNS, PRODUCT_COLUMNS
+from forager.parquet import CountingFile, load_pyarrow
 from forager.products.filters import Filters
 from forager.products.price_history import entry_of
 from forager.products.service import resolved
@@ -155,7 +155,6 @@ def _sink(format_: ExportFormat, file: BinaryIO, columns: Mapping[str, str]) -> 
         return CsvRows(file, columns)
     if format_ is ExportFormat.JSONL:
         return JsonLines(file)
-    from forager.products.export_parquet import ParquetRows
 
     return ParquetRows(file, columns)
 
@@ -212,3 +211,78 @@ def amount_text(value: Decimal) -> str:
     whole, _, decimals = text.partition(".")
     decimals = decimals.rstrip("0")
     return f"{whole}.{decimals.ljust(2, '0')}" if decimals else whole
+
+
+PRODUCT_COLUMNS = {
+    "id": "int64",
+    "url": "string",
+    "domain": "string",
+    "name": "string",
+    "price": "money",
+    "list_price": "money",
+    "currency": "string",
+    "availability": "string",
+    "rating": "rating",
+    "review_count": "int64",
+    "brand": "string",
+    "category": "string",
+    "sku": "string",
+    "gtin": "string",
+    "problems": "int64",
+    "created_at": "timestamp",
+    "updated_at": "timestamp",
+    "last_seen_at": "timestamp",
+    "price_changed_at": "timestamp",
+}
+HISTORY_COLUMNS = {
+    "product_id": "int64",
+    "url": "string",
+    "domain": "string",
+    "name": "string",
+    "price": "money",
+    "list_price": "money",
+    "currency": "string",
+    "availability": "string",
+    "percent": "float64",
+    "recorded_at": "timestamp",
+}
+
+
+# a row group is in memory until it is written
+_GROUP_ROWS = 10_000
+
+
+class ParquetRows:
+    """Collects rows to groups, and writes group by group."""
+
+    def __init__(self, file: BinaryIO, columns: Mapping[str, str]) -> None:
+        self._arrow = load_pyarrow("pyarrow")
+        types = self._types()
+        self._schema = self._arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        parquet = load_pyarrow("pyarrow.parquet")
+        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        self._rows += rows
+        if len(self._rows) >= _GROUP_ROWS:
+            self._write_group()
+
+    def finish(self) -> None:
+        if self._rows:
+            self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def _types(self) -> dict[str, Any]:
+        return {
+            "string": self._arrow.string(),
+            "int64": self._arrow.int64(),
+            "float64": self._arrow.float64(),
+            "money": self._arrow.decimal128(14, 4),
+            "rating": self._arrow.decimal128(3, 2),
+            "timestamp": self._arrow.timestamp("us", tz="UTC"),
+        }

@@ -8,13 +8,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from forager.crawl.frontier.media import MEDIA_EXTENSIONS
+import re2  # type: ignore[import-untyped]
+
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.urls import NormalisedUrl
 from forager.extract.wildcard import Wildcard
 
+_IMAGES = "avif bmp gif heic heif ico jfif jpeg jpg jxl png psd svg svgz tif tiff webp"
+_SOUND = "aac aif aiff flac m4a mp3 oga ogg opus wav weba wma"
+_VIDEO = "3gp avi flv m4v mkv mov mp4 mpeg mpg ogv webm wmv"
+_ARCHIVES = "7z bz2 cab gz lzma rar tar tbz2 tgz txz xz zip zst"
+_PROGRAMS = "apk deb dmg exe iso jar msi rpm whl"
+_FONTS = "eot otf ttf woff woff2"
+_PARTS_OF_PAGES = "css js mjs wasm"
+
+MEDIA_EXTENSIONS = frozenset(
+    " ".join((_IMAGES, _SOUND, _VIDEO, _ARCHIVES, _PROGRAMS, _FONTS, _PARTS_OF_PAGES)).split()
+)
+
+
 _MAX_PATTERN = 2000
+# for one compiled regular expression and the states it caches: a crawl may have 2000 of them
+_MAX_EXPRESSION_BYTES = 256 * 1024
 # at least two letters: /docs/3.11 and /docs/v2.x are folders
 _PAGE_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\d?$")
 
@@ -69,8 +85,8 @@ class Pattern:
 
     A glob, in which only `*` is special (any characters, also `/`), has to match the whole of path
     and query, or of the URL if it begins with a scheme: `/blog/*`, `*.pdf`, `https://a.example/*`.
-    After `re:` comes a regular expression, searched for anywhere in the URL. Globs match in linear
-    time; a regular expression may not, and is as safe as the person who wrote it.
+    After `re:` comes a regular expression in the syntax of RE2, searched for anywhere in the URL.
+    Both match in linear time, because patterns also come from callers of the API.
     """
 
     text: str
@@ -211,7 +227,16 @@ def _extension(url: str) -> str:
 
 
 def _regular_expression(text: str) -> Callable[[str], object]:
+    options = re2.Options()
+    options.max_mem = _MAX_EXPRESSION_BYTES
+    options.log_errors = False
+    options.never_capture = True
     try:
-        return re.compile(text.removeprefix("re:")).search
-    except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidInput(f"{text!r} is not a regular expression: {error}") from None
+        search: Callable[[str], object] = re2.compile(text.removeprefix("re:"), options).search
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0].decode() if isinstance(error, re2.error) else "invalid character"
+        raise InvalidInput(
+            f"{text!r} is not a regular expression that can be used: {reason}",
+            hint="Patterns use the syntax of RE2, which has no look-around and no backreferences.",
+        ) from None
+    return search

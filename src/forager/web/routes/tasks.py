@@ -20,7 +20,6 @@ from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
-from forager.web.task_choice import chosen_by, only
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -181,3 +180,18 @@ async def _product_of(visit: Visit, url: str) -> int | None:
             return await find_product(connection, url)
     except NotFound:
         return None
+
+
+def chosen_by(form: Form) -> Selection:
+    """What the filters of the list say; without any, all tasks."""
+    return Selection(
+        statuses=tuple(status for status in TaskStatus if status in form.texts("status")),
+        domain=form.text("domain") or None,
+        url=form.text("url") or None,
+        due=form.checked("due"),
+        held=True if form.checked("held") else None,
+    )
+
+
+def only(task_id: int) -> Selection:
+    return Selection(ids=(task_id,))
