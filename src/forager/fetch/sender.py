@@ -17,6 +17,10 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
+# longer waits raise HostResting
+PAGE_WAIT = 60.0
+BACKGROUND_WAIT = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Sender:
@@ -54,6 +58,7 @@ class Sender:
             robots_delay=robots_delay,
             proxy_id=proxy_id,
             background=request.is_background,
+            max_wait=BACKGROUND_WAIT if request.is_background else PAGE_WAIT,
         )
         BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
         with slot:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil, inf
 
 from forager.clock import local_time
 from forager.fetch.budgets.exchange import (
@@ -143,6 +143,17 @@ class DomainAccount:
     @property
     def pages_waiting(self) -> int:
         return sum(not waiter.background for waiter in self.waiting.values())
+
+    def room(self, begun: int) -> int:
+        """How many more pages can be sent within a second beside those that were begun."""
+        waiting = max(0, begun - self.in_use)
+        if not self.fresh_until:
+            slots = 1  # the delay is not known yet
+        elif self.delay == 0 or self.per_proxy_only:
+            slots = self.permits
+        else:
+            slots = ceil(1 / self.delay)
+        return max(0, slots - waiting)
 
     @property
     def background_waits(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import inf
@@ -114,6 +114,15 @@ class Budgets:
         """The budget of a host that was asked lately, as known here."""
         known = self._hosts.get(host)
         return None if known is None else known.account.state()
+
+    def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
+        """Pages that can be sent within a second beside those that were `begun`, by domain."""
+        unknown = {domain_id: max(0, 1 - pages) for domain_id, pages in begun.items()}
+        known = {
+            domain_id: account.room(begun.get(domain_id, 0))
+            for domain_id, account in self._accounts.items()
+        }
+        return unknown | known
 
     def waits(self) -> list[HostWait]:
         """What pages wait for, host by host; empty if all go as fast as they may."""

@@ -128,6 +128,7 @@ class Downloader(StageLoop[Download]):
                 limit=room,
                 busy=self._busy,
                 resting=self._resting_now(),
+                rooms=self._fetching.rooms(self._busy),
                 concurrency=DEFAULT_CONCURRENCY,
                 among=among,
                 region=self._settings.region,
