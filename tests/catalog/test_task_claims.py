@@ -80,5 +80,5 @@ async def test_whether_pages_of_a_host_are_due(database: Database) -> None:
     assert not await is_due("cdn.example")
     await execute(database, "UPDATE crawl_tasks SET status = 'queued' WHERE id = %s", task)
     assert await is_due(*hosts)
-    await execute(database, "UPDATE crawl_tasks SET status = 'crawling' WHERE id = %s", task)
+    await execute(database, "UPDATE crawl_tasks SET status = 'downloaded' WHERE id = %s", task)
     assert not await is_due(*hosts)

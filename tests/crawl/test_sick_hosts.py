@@ -61,7 +61,7 @@ async def test_a_host_that_only_fails_is_backed_off_from(
     paths = [f"/{n}" for n in range(200)]
     site.pages["/"] = html("Start", paths)
     site.pages |= {path: Page(b"", "503 Service Unavailable") for path in paths}
-    job_id = await crawls.ask(f"{site.url}/", delay=0.0, retries=0)
+    job_id = await crawls.ask(f"{site.url}/", delay=0.05, retries=0)
     running = asyncio.create_task(crawls.go_on(job_id))
     while max(delays, default=0.0) < 4 and not running.done():
         await asyncio.sleep(0.1)
