@@ -35,6 +35,7 @@ class Document:
     extractor_version: int
     chosen_by: str  # how the main content was found, for people
     truncated: tuple[str, ...] = ()
+    fallbacks: int = 0  # better-named candidates for the main content that held too little
 
 
 @dataclass(frozen=True, slots=True)
