@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from forager.extract.content.boilerplate import Verdict
 from forager.extract.markdown.tags import unescape
 from forager.extract.markdown.tokens import Tokens
-from forager.extract.text import collapse
+from forager.extract.text import collapse, name_set
 
 _MAX_TAGS = 200  # of one heading; what comes after them is read as it is
 _NEAR = 6  # tags before a heading among which the element around it begins
 # zero-width characters and soft hyphens, with which themes fill the links of headings
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
+_BREAKS = name_set("br p div li /p /div /li")
 
 
 @dataclass(slots=True)
@@ -41,10 +42,10 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
     index = start + 1
     while index <= end:
         parts.append(tokens.texts[index])
-        if index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index:
-            if _look_at(tokens, index, heading, whole):
-                index = tokens.closing[index]
-        elif tokens.tags[index].name in ("br", "/p", "/div", "/li"):
+        is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index
+        if is_element and _look_at(tokens, index, heading, whole):
+            index = tokens.closing[index]
+        if tokens.tags[index].name in _BREAKS:
             parts.append(" ")
         index += 1
     text = plain("".join(parts))
@@ -85,9 +86,11 @@ def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
 
 def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:
     """Whether a place is that of the heading around a link, and not one that the link leads to."""
-    near = range(max(0, index - _NEAR), index)
-    if any(tokens.tags[at].attributes.get("id") == target for at in near):
-        return True
+    for at in range(index - 1, max(-1, index - 1 - _NEAR), -1):
+        if tokens.texts[at + 1].strip():
+            break
+        if tokens.tags[at].attributes.get("id") == target:
+            return True
     return target not in tokens.ids
 
 
