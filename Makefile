@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -101,6 +101,13 @@ conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA
 format: $(READY) ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+schema-dump: $(READY) ## Write the schema that the migrations make to tests/db/schema.txt
+	@PYTHONPATH=tests/db $(BIN)/python -m schema_dump
+
+VERSIONS := src/forager/db/migrations/versions
+revision: $(READY) ## Start a migration (MESSAGE="add a column")
+	@$(BIN)/alembic revision --rev-id "$$(printf '%04d' $$(($$(ls $(VERSIONS)/*.py | wc -l) + 1)))" -m "$(MESSAGE)"
 
 lock: ## Compile requirements.lock anew from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv

@@ -20,11 +20,9 @@ from pydantic import SecretStr
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.analytics.answers import answer, list_queries
-from forager.analytics.engine import ask_chdb
+from forager.analytics.answers import answer, ask_chdb, list_queries, sources_of
 from forager.analytics.lake import lake_folder
 from forager.analytics.manifest import read_manifest
-from forager.analytics.sources import sources_of
 from forager.analytics.sync import sync
 from forager.db import schema
 from forager.db.database import Database

@@ -18,9 +18,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forager.archive.codec import Codec, compress
 from forager.archive.reader import SegmentScan, read_response
-from forager.archive.record import ResponseRecord, pack
+from forager.archive.record import Codec, ResponseRecord, compress, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
 from forager.archive.writer import ArchiveWriter

@@ -29,8 +29,6 @@ from pydantic import SecretStr
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.catalog.hints import tell
-from forager.catalog.store.scheduling import tell_workers
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
@@ -40,6 +38,8 @@ from forager.dispatch.relay import BATCH, Relay
 from forager.dispatch.topology import Band, Route, routes_of
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings
+from forager.tasks.hints import tell
+from forager.tasks.store.scheduling import tell_workers
 
 WORKERS = (1, 2, 4)
 DOMAINS = 50

@@ -26,8 +26,8 @@ import uvloop
 from benchmarks.bench_search import FOLDER, busy_seconds
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.crawl.extractor import Extractor
-from forager.crawl.reading import document_of, pack_document, unpack_document
+from forager.crawl.extraction.process import Extractor
+from forager.crawl.extraction.reading import document_of, pack_document, unpack_document
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server

@@ -27,11 +27,6 @@ from benchmarks.bench_search import busy_seconds
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.archive.segment import ArchiveRef
-from forager.catalog.export import Export, ExportFormat, export_products
-from forager.catalog.filters import Filters, Order
-from forager.catalog.products import list_products, product_stats, show_product
-from forager.catalog.search import search_products
-from forager.catalog.writer import ReadPage, write_pages
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
@@ -39,6 +34,11 @@ from forager.extract.keys import url_hash
 from forager.extract.product.fact import FieldName
 from forager.extract.product.record import Availability, Evidence, Product, ProductImage
 from forager.logs import configure_logs
+from forager.products.export import Export, ExportFormat, export_products
+from forager.products.filters import Filters, Order
+from forager.products.search import search_products
+from forager.products.service import list_products, product_stats, show_product
+from forager.products.writer import ReadPage, write_pages
 from forager.settings import Settings
 
 DOMAINS = 100

@@ -21,12 +21,12 @@ import uvloop
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.catalog.scheduler import QUEUE_AT_ONCE, WAKE_AT_ONCE, Scheduler, Tick
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.logs import configure_logs
 from forager.settings import Settings
+from forager.tasks.scheduler import QUEUE_AT_ONCE, WAKE_AT_ONCE, Scheduler, Tick
 
 FEWEST_TICKS = 7
 DOMAINS = """

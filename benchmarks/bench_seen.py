@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from forager.crawl.seen import SeenSet
+from forager.crawl.frontier.seen import SeenSet
 
 LINKS_PER_PAGE = 100
 

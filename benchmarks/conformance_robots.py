@@ -8,7 +8,7 @@ import sys
 import timeit
 from pathlib import Path
 
-from forager.fetch.robots import parse_robots
+from forager.fetch.robots.rules import parse_robots
 
 
 def main(folder: Path) -> int:

@@ -20,7 +20,7 @@ LOCK = HERE / "requirements.lock"
 
 ARCHIVE_ONLY = ("--no-documents",)
 # processes of a crawl by a word of their command lines
-PARTS = {"forager.jobs": "runner", "forager.crawl.extractor": "extraction"}
+PARTS = {"forager.jobs": "runner", "forager.crawl.extraction.process": "extraction"}
 # what a crawl is measured by: the rest is the command itself, however large the site
 OF_A_CRAWL = ("runner", "extraction", "PostgreSQL")
 

@@ -13,10 +13,6 @@ from uuid import UUID
 
 import uvloop
 
-from forager.catalog.attempt import HeldTask, Stage, StageOfWorker
-from forager.catalog.schedule import Completion, complete_tasks
-from forager.catalog.store import claims, stages
-from forager.catalog.task import CHANNEL
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.application import make_app
@@ -25,6 +21,10 @@ from forager.dispatch.receiving import CeleryThread
 from forager.jobs.registration import Registration
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings, load_settings
+from forager.tasks.schedule import Completion, complete_tasks
+from forager.tasks.stages.attempt import HeldTask, Stage, StageOfWorker
+from forager.tasks.store import claims, stages
+from forager.tasks.task import CHANNEL
 
 AT_ONCE = 20
 NO_LIMIT = 1_000_000

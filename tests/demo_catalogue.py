@@ -14,25 +14,25 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from forager.catalog.holds import Holds
-from forager.catalog.images.files import image_path, open_image_files
-from forager.catalog.rollouts import roll_out
-from forager.catalog.selection import Selection
-from forager.catalog.tasks import Tasks
-from forager.catalog.visit import ReadPage
-from forager.catalog.webhooks import NewWebhook, Webhooks
-from forager.catalog.writer import write_pages
 from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
 from forager.extract.product.record import Availability, Evidence, Product
-from forager.fetch.domains import DomainChanges, Domains
-from forager.fetch.proxies import Proxies, ProxyChanges, parse_address
-from forager.fetch.proxy_cost import parse_cost
-from forager.fetch.robots_cache import CachedRobots
-from forager.fetch.robots_store import upsert_robots
+from forager.fetch.domains.service import DomainChanges, Domains
+from forager.fetch.proxies.cost import parse_cost
+from forager.fetch.proxies.service import Proxies, ProxyChanges, parse_address
+from forager.fetch.robots.cache import CachedRobots
+from forager.fetch.robots.store import upsert_robots
+from forager.images.files import image_path, open_image_files
 from forager.parsers.registry import load_parsers
+from forager.parsers.rollouts import roll_out
+from forager.products.visit import ReadPage
+from forager.products.writer import write_pages
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.holds import Holds
+from forager.tasks.selection import Selection
+from forager.tasks.service import Tasks
+from forager.webhooks.service import NewWebhook, Webhooks
 
 LAMPS, CHAIRS, KIOSK = "lamps.example.org", "chairs.example.com", "kiosk.example"
 IN, OUT, FEW = Availability.IN_STOCK, Availability.OUT_OF_STOCK, Availability.LIMITED
@@ -359,7 +359,7 @@ async def _network(database: Database, settings: Settings) -> None:
     await domains.set(CHAIRS, DomainChanges(region="eu"))
     proxies = Proxies(database, Vault(settings))
     for number, price, region in ((1, "3.50/GB", "eu"), (2, "0.0004/request", None),
-                                  (3, "25/month", "us"), (4, None, None)):  # fmt: skip
+                                  (3, "25/GB", "us"), (4, None, None)):  # fmt: skip
         address = parse_address(f"http://forager:demo@proxy{number}.example.net:3128")
         cost = None if price is None else parse_cost(price)
         added = await proxies.add(address)

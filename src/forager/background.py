@@ -6,15 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from forager.analytics.upkeep import ArchivingUpkeep
 from forager.archive.upkeep import ArchiveUpkeep
-from forager.catalog.audit import AuditUpkeep
-from forager.catalog.delivery import Deliverer
-from forager.catalog.images.upkeep import ImageUpkeep
-from forager.catalog.outbox_upkeep import OutboxUpkeep
-from forager.catalog.recovery import TaskRecovery
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.upkeep import TaskUpkeep
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.upkeep import CrawlUpkeep
 from forager.db.database import Database
@@ -22,13 +14,21 @@ from forager.dispatch.services import Service, dispatch_services
 from forager.documents.refresher import Refresher
 from forager.documents.upkeep import DocumentUpkeep
 from forager.fetch.client import ClientOptions
-from forager.fetch.proxy_probe import ProxyProber
+from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.user_agent import agent_header
+from forager.images.upkeep import ImageUpkeep
 from forager.index.upkeep import IndexUpkeep
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
+from forager.products.archiving_upkeep import ArchivingUpkeep
+from forager.products.audit import AuditUpkeep
 from forager.secrets import Vault
 from forager.settings import Search, Settings
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.upkeep import TaskUpkeep
+from forager.tasks.workers.recovery import TaskRecovery
+from forager.webhooks.delivery import Deliverer
+from forager.webhooks.outbox_upkeep import OutboxUpkeep
 
 log = get_logger("background")
 
@@ -77,9 +77,9 @@ def _index_service(database: Database, settings: Settings) -> Service:
     """What feeds the search engine; without one, what tidies up after it."""
     if settings.search is not Search.OPENSEARCH:
         return IndexUpkeep(database)
-    from forager.catalog.indexing import INDEXED_PRODUCTS
     from forager.documents.search.indexing import INDEXED_SECTIONS
     from forager.index.feeder import Feeder
+    from forager.products.indexing import INDEXED_PRODUCTS
 
     return Feeder.of(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS))
 

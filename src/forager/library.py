@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from forager.crawl.explain import Explanation, explain
+from forager.crawl.explain.explanation import Explanation, explain
 from forager.crawl.foreground import Foreground
 from forager.crawl.options import crawl_options
 from forager.crawl.report import CrawlReport, crawl_report

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from forager.analytics.archiving import archive_products
 from forager.db.database import Database
+from forager.products.archiving import archive_products
 from forager.settings import Settings
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from forager.analytics import archiving
-from forager.analytics.upkeep import ArchivingUpkeep
 from forager.db.database import Database
+from forager.products import archiving
+from forager.products.archiving_upkeep import ArchivingUpkeep
 from forager.settings import Settings
 
 

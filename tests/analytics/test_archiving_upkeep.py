@@ -12,13 +12,14 @@ from analytics.archive_rows import add_unseen, count, everything
 from analytics.killing import kill_after
 from analytics.lake_rows import ids_in
 from catalog.rows import add_product
-from forager.analytics import archiving, upkeep
-from forager.analytics.archiving import archive_folder, restore_products
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
-from forager.analytics.upkeep import ArchivingUpkeep
 from forager.db.database import Database
 from forager.errors import InvalidInput
+from forager.products import archiving
+from forager.products import archiving_upkeep as upkeep
+from forager.products.archiving import archive_folder, restore_products
+from forager.products.archiving_upkeep import ArchivingUpkeep
 from forager.settings import Settings, load_settings
 from forager.settings.values import DAY
 

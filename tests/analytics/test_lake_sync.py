@@ -12,7 +12,8 @@ from psycopg import sql
 
 from analytics.killing import kill_after
 from analytics.lake_rows import add_prices, aged_product, ids_in, rows_in, stored_prices
-from forager.analytics import merging, store
+from forager.analytics import store
+from forager.analytics import sync as merging
 from forager.analytics.lake import lake_folder, sole_writer
 from forager.analytics.manifest import read_manifest
 from forager.analytics.sync import sync

@@ -11,13 +11,13 @@ from analytics.archive_rows import add_unseen, count, everything
 from analytics.killing import kill_after
 from analytics.lake_rows import ids_in
 from catalog.rows import add_product
-from forager.analytics import archiving
-from forager.analytics.archiving import archive_folder, archive_products, restore_products
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput
 from forager.parquet import load_pyarrow
+from forager.products import archiving
+from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.settings import Settings
 
 PROCESS = Path(__file__).with_name("archiving_process.py")

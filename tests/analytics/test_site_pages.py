@@ -11,7 +11,8 @@ import pytest
 from analytics.killing import kill_after
 from analytics.lake_rows import rows_in
 from analytics.site_rows import add_job, settle
-from forager.analytics import merging, store
+from forager.analytics import store
+from forager.analytics import sync as merging
 from forager.analytics.lake import lake_folder
 from forager.analytics.manifest import NAME, LakeFile, Manifest, read_manifest
 from forager.analytics.sync import sync

@@ -11,10 +11,10 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from analytics.archive_rows import add_unseen, count
-from forager.analytics import upkeep
 from forager.analytics.clickhouse import ClickHouseAway, connected
 from forager.analytics.sync import sync
 from forager.db.database import Database
+from forager.products import archiving_upkeep as upkeep
 from forager.settings import Settings
 
 # the first two are what the driver wants to know of a server

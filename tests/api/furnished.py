@@ -9,15 +9,15 @@ from built_site import SOURCE, Crawls, rows_of
 from catalog.product_shop import Shop, lamp
 from catalog.stored_image import store_image
 from forager.access.keys import create_key
-from forager.catalog.webhooks import NewWebhook, Webhooks
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.fetch.domains import Domains
-from forager.fetch.proxies import Proxies
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.domains.service import Domains
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.service import Proxies
 from forager.jobs.queue import Queue
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.webhooks.service import NewWebhook, Webhooks
 
 METHODS = ("get", "post", "put", "patch", "delete")
 

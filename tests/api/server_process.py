@@ -9,20 +9,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 FORAGER = Path(sys.executable).parent / "forager"
 PATIENCE = 60.0
 
 
-@contextmanager
-def api_process(folder: Path, *arguments: str, **environment: str) -> Iterator[str]:
+def api_process(folder: Path, *arguments: str, **environment: str) -> AbstractContextManager[str]:
     """The address of a server; it is told to stop at the end, and must do so well."""
+    return server_process([str(FORAGER), "api", "--port", "0", *arguments], folder, environment)
+
+
+@contextmanager
+def server_process(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[str]:
     log = folder / "api.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [FORAGER, "api", "--port", "0", *arguments],
+            command,
             env=os.environ | {"FORAGER_LOG_FORMAT": "json"} | environment,
             stdin=subprocess.DEVNULL,
             stderr=stderr,

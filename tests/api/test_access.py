@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import pytest
@@ -36,6 +37,45 @@ async def test_without_keys_this_machine_is_an_admin_until_the_first_key(
     assert refused.status == 401
     assert refused.is_problem
     assert refused.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"Forwarded": "for=192.0.2.1"},
+        {"Via": "1.1 proxy.example"},
+        {"X-Forwarded-Proto": "https"},
+        {"X-Forwarded-Host": "crawl.example.org"},
+        {"X-Real-IP": "192.0.2.1"},
+        {"CF-Connecting-IP": "192.0.2.1"},
+        {"CF-Ray": "8a1"},
+    ],
+    ids=lambda header: "".join(header),
+)
+async def test_without_keys_a_caller_behind_a_proxy_is_not_this_machine(
+    api: Api, header: dict[str, str]
+) -> None:
+    assert (await api.get("/api/me")).status == 200
+    assert (await api.get("/api/me", headers=header)).status == 401
+
+
+class TestAnAllowedName:
+    @pytest.fixture
+    def api_settings(self, settings: Settings) -> Settings:
+        names = {"api_port": 0, "api_allowed_hosts": ("crawl.example.org",)}
+        return settings.model_copy(update=names)
+
+    async def test_without_keys_a_name_of_the_outside_is_not_this_machine(self, api: Api) -> None:
+        for name, status in (("localhost", 200), ("[::1]:80", 200), ("crawl.example.org", 401)):
+            assert (await api.get("/api/me", headers={"Host": name})).status == status
+
+
+async def test_without_keys_http_1_0_is_not_this_machine(address: str) -> None:
+    parts = urlsplit(address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(b"GET /api/me HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    assert b" 401 " in await reader.readline()
+    writer.close()
 
 
 async def test_a_revoked_only_key_does_not_open_the_door_again(

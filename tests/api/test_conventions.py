@@ -185,9 +185,9 @@ async def test_health_and_readiness(api: Api, database: Database) -> None:
     assert (await api.get("/healthz")).json["status"] == "alive"
     ready = await api.get("/readyz")
     assert (ready.status, ready.json["ready"]) == (200, True)
-    await rows_of(database, "UPDATE alembic_version SET version_num = '0001' RETURNING 1")
+    await rows_of(database, "UPDATE alembic_version SET version_num = '0000' RETURNING 1")
     behind = await api.get("/readyz")
-    assert (behind.status, behind.json["schema_version"]) == (503, "0001")
+    assert (behind.status, behind.json["schema_version"]) == (503, "0000")
 
 
 # --- ETags --------------------------------------------------------------------------------------

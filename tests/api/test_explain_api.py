@@ -10,7 +10,7 @@ import pytest
 from api.client import Api
 from forager.cli.main import run
 from forager.cli.output import plain
-from forager.crawl.explain import explain
+from forager.crawl.explain.explanation import explain
 from forager.db.database import Database
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl

@@ -8,9 +8,9 @@ from typing import Any
 from api.client import Api
 from catalog.tasks_at_hand import make_domain, make_task, value
 from forager.access.scope import Scope
-from forager.catalog.scheduler import Scheduler
 from forager.db.database import Database
 from forager.settings import Settings
+from forager.tasks.scheduler import Scheduler
 
 Keyed = Callable[..., Awaitable[Api]]
 

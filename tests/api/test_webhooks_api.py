@@ -11,11 +11,11 @@ from api.client import Api
 from catalog.receiver import Receiver, answering
 from catalog.rows import add_product
 from forager.access.scope import Scope
-from forager.catalog.delivery import Deliverer
-from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.signing import verify
 from forager.db.database import Database
 from forager.settings import Settings
+from forager.webhooks.delivery import Deliverer
+from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.webhooks.signing import verify
 
 Keyed = Callable[..., Awaitable[Api]]
 

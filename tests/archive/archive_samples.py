@@ -8,10 +8,9 @@ from pathlib import Path
 
 from obstore.store import LocalStore
 
-from forager.archive.codec import Codec
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.record import ResponseRecord, pack
+from forager.archive.record import Codec, ResponseRecord, pack
 from forager.archive.storage import Storage
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from archive_samples import body_of, no_register, packed
 
-from forager.archive.codec import Codec
 from forager.archive.errors import StorageFull
 from forager.archive.export import export_warc
 from forager.archive.local import LocalStorage
+from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput

@@ -18,10 +18,10 @@ from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start
 from forager.archive import merge_store, merging, store
 from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import plan_prune, prune
+from forager.archive.inventory import find_orphans
 from forager.archive.merge_store import SmallSegment
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
-from forager.archive.orphans import find_orphans
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from archive_samples import WHEN, body_of, no_register, packed, page
 
-from forager.archive.codec import Codec, compress
 from forager.archive.errors import DamagedRecord
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_record, read_response, verify_segment
-from forager.archive.record import MetadataRecord, pack
+from forager.archive.record import Codec, MetadataRecord, compress, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 

@@ -10,9 +10,9 @@ from archive_samples import WHEN, body_of, page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forager.archive.codec import Codec, compress
 from forager.archive.reader import ArchivedResponse, parse_record, parse_response
 from forager.archive.record import (
+    Codec,
     InfoRecord,
     MetadataRecord,
     Record,
@@ -20,6 +20,7 @@ from forager.archive.record import (
     RevisitProfile,
     RevisitRecord,
     Truncation,
+    compress,
     digest_of,
 )
 from foreign_readers import by_fastwarc, by_warcio

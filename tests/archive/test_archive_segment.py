@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from forager.archive.codec import Codec
+from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, SegmentName, parse_segment_name, refs_of
 from forager.errors import InvalidInput
 

@@ -25,7 +25,6 @@ from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.archive.upkeep import ArchiveUpkeep
 from forager.db.database import Database
-from forager.db.tables import Base
 from forager.errors import DiskFull, InvalidInput, NotFound
 from forager.jobs.queue import Queue
 from forager.settings import Settings
@@ -121,12 +120,29 @@ async def test_a_segment_without_a_job_is_open_until_it_is_closed(database: Data
     assert not (await segment_row(database, LATE_NAME)).open
 
 
-def test_every_table_that_refers_to_segments_is_known_and_indexed() -> None:
-    referring = {n: t for n, t in Base.metadata.tables.items() if "segment" in t.columns}
-    assert set(store.REFERRING_TABLES) == set(referring)
-    for table in referring.values():
-        assert any(next(iter(index.columns)).name == "segment" for index in table.indexes)
-        assert {"segment_offset", "segment_length"} <= set(table.columns.keys())
+async def test_every_table_that_refers_to_segments_is_known_and_indexed(
+    database: Database,
+) -> None:
+    referring = await rows_of(
+        database,
+        """
+        SELECT c.relname,
+               array_agg(a.attname ORDER BY a.attname),
+               EXISTS (SELECT FROM pg_index i
+                        WHERE i.indrelid = c.oid
+                          AND pg_get_indexdef(i.indexrelid, 1, true) = 'segment')
+          FROM pg_class c
+          JOIN pg_attribute a
+            ON a.attrelid = c.oid
+           AND a.attname IN ('segment', 'segment_offset', 'segment_length')
+         WHERE c.relkind = 'r'
+         GROUP BY c.oid
+        """,
+    )
+    assert {table for table, *_ in referring} == set(store.REFERRING_TABLES)
+    for _, columns, indexed in referring:
+        assert columns == ["segment", "segment_length", "segment_offset"]
+        assert indexed
 
 
 def test_references_as_text() -> None:

@@ -17,15 +17,14 @@ import orjson
 import pytest
 
 from crawl.crawling import Crawls
-from forager.analytics.archiving import archive_folder
-from forager.backup.copying import restore, save
-from forager.backup.files import copy_tree
+from forager.backup.copying import copy_tree, restore, save
 from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.control import StopCause
 from forager.jobs.lifecycle import Status
+from forager.products.archiving import archive_folder
 from forager.secrets import Vault
 from forager.settings import Settings
 from servers.site import Page, Site, html

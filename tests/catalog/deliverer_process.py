@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from forager.catalog.delivery import Deliverer
 from forager.db.database import open_database
 from forager.settings import load_settings
+from forager.webhooks.delivery import Deliverer
 
 
 async def main() -> None:

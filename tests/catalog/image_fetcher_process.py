@@ -6,10 +6,10 @@ import asyncio
 import os
 import signal
 
-from forager.catalog.fetching import Fetching
-from forager.catalog.images.fetcher import ImageFetcher
-from forager.catalog.images.files import LocalImageFiles
 from forager.db.database import open_database
+from forager.fetch.polite import Fetching
+from forager.images.fetcher import ImageFetcher
+from forager.images.files import LocalImageFiles
 from forager.settings import load_settings
 
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from forager.archive.segment import ArchiveRef
-from forager.catalog.writer import ReadPage, Written, write_pages
 from forager.db.database import Database
 from forager.extract.keys import url_hash
 from forager.extract.product.record import Availability, Evidence, Product
+from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
 
 HOST = "shop.example"

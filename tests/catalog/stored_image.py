@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from forager.catalog.images.files import image_path, open_image_files
 from forager.db.database import Database
+from forager.images.files import image_path, open_image_files
 from forager.settings import Settings
 
 PIXEL = b"GIF89a" + bytes(30)

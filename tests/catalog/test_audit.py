@@ -9,15 +9,15 @@ import typer
 from typer.testing import CliRunner
 
 from catalog.rows import add_product, insert_domain
-from forager.catalog import audit as audit_module
-from forager.catalog.audit import Audit, AuditUpkeep, Concern, audit_catalog
-from forager.catalog.events import list_events
-from forager.catalog.images.files import image_path, open_image_files
-from forager.catalog.outbox_upkeep import OutboxUpkeep
-from forager.cli.audit import audit as audit_command
 from forager.cli.flags import Flags
+from forager.cli.products import audit as audit_command
 from forager.db.database import Database
+from forager.images.files import image_path, open_image_files
+from forager.products import audit as audit_module
+from forager.products.audit import Audit, AuditUpkeep, Concern, audit_catalog
 from forager.settings import Settings
+from forager.webhooks.events import list_events
+from forager.webhooks.outbox_upkeep import OutboxUpkeep
 
 
 @pytest.fixture

@@ -21,14 +21,14 @@ import pytest
 
 from catalog.receiver import Receiver
 from catalog.working import Tasks
-from forager.catalog import dead_letters
-from forager.catalog.webhooks import NewWebhook, Webhooks
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import ServerUse, join_server
 from forager.errors import DatabaseUnavailable
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks import dead_letters
+from forager.webhooks.service import NewWebhook, Webhooks
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
 
@@ -121,7 +121,7 @@ class World:
         assert self.up is not None
         for child in psutil.Process(self.up.pid).children():
             with suppress(psutil.Error):
-                if "forager.catalog" in child.cmdline():
+                if "forager.tasks" in child.cmdline():
                     child.kill()
 
     def restart_postgres(self) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from catalog.working import Tasks, at_work
-from forager.catalog.dead_letters import (
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+from forager.tasks.dead_letters import (
     count_letters,
     drop_letters,
     group_letters,
@@ -21,12 +20,16 @@ from forager.catalog.dead_letters import (
     list_letters,
     retry_letters,
 )
-from forager.catalog.errors import error_filter, get_error, group_errors, list_errors
-from forager.catalog.upkeep import TaskUpkeep
-from forager.db.database import Database
-from forager.errors import InvalidInput, NotFound
-from forager.settings import Settings
+from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.upkeep import TaskUpkeep
 from servers.shop import Shop
+from support.databases import (
+    Databases,
+    administration,
+    create_database,
+    drop_database,
+    with_database,
+)
 
 ALL = letter_filter()
 
@@ -37,28 +40,16 @@ def shop() -> Iterator[Shop]:
         yield shop
 
 
-@contextmanager
-def copied(server: str, template: str) -> Iterator[str]:
-    """The name of a copy of a database."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-        yield name
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-
-
-def url_of(server: str, name: str) -> str:
-    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-
-
 @pytest.fixture(scope="module")
 def failures(
-    server: str, template: str, shop: Shop, tmp_path_factory: pytest.TempPathFactory
+    postgres: str, template: str, shop: Shop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, list[int]]]:
     """A database in which three tasks have failed, two gone and one broken; tests get copies."""
     quick = Settings(home=tmp_path_factory.mktemp("home"), images=False, log_level="critical")
-    with copied(server, template) as name:
-        yield name, asyncio.run(_fail(url_of(server, name), quick, shop))
+    with administration(postgres) as server:
+        name = create_database(server, template)
+        yield name, asyncio.run(_fail(with_database(postgres, name), quick, shop))
+        drop_database(server, name)
 
 
 async def _fail(url: str, settings: Settings, shop: Shop) -> list[int]:
@@ -76,10 +67,11 @@ async def _fail(url: str, settings: Settings, shop: Shop) -> list[int]:
     return ids
 
 
-@pytest.fixture
-def database_url(server: str, failures: tuple[str, list[int]]) -> Iterator[str]:
-    with copied(server, failures[0]) as name:
-        yield url_of(server, name)
+@pytest.fixture(scope="module")
+def databases(postgres: str, failures: tuple[str, list[int]]) -> Iterator[Databases]:
+    made = Databases(postgres, failures[0])
+    yield made
+    made.close()
 
 
 @pytest.fixture

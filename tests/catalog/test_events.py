@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from catalog.rows import add_product, insert_domain
-from forager.catalog.events import EventKind, NewEvent, list_events, record_events
-from forager.catalog.store.events import delete_old_events
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
+from forager.webhooks.store.events import delete_old_events
 
 
 async def record(database: Database, *events: NewEvent) -> None:

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 
 from catalog.tasks_at_hand import execute, in_state, make_domain, make_task, statuses, value
-from forager.catalog.holds import Holds
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.selection import Selection
-from forager.catalog.task import Hold, TaskStatus
-from forager.catalog.tasks import Tasks
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
+from forager.tasks.holds import Holds
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.selection import Selection
+from forager.tasks.service import Tasks
+from forager.tasks.task import Hold, TaskStatus
 
 HOUR = timedelta(hours=1)
 STATES = [status.value for status in TaskStatus]

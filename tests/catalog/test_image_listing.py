@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.rows import add_product
-from forager.catalog.images import SeenImages, record_images
 from forager.db.database import Database
 from forager.extract.product.record import ImageRole, ProductImage
+from forager.images import SeenImages, record_images
 
 ONE = ProductImage("https://cdn.example/1.jpg", "One", ImageRole.PRIMARY)
 TWO = ProductImage("https://cdn.example/2.jpg")

@@ -9,15 +9,20 @@ import pytest
 
 from catalog.rows import add_product
 from forager.archive.errors import ArchiveError
-from forager.catalog.images import SeenImages, record_images
-from forager.catalog.images.files import ImageFiles, LocalImageFiles, image_path, open_image_files
-from forager.catalog.images.migration import ImageMove
-from forager.catalog.images.moving_files import MovingImageFiles
-from forager.catalog.store import images as store
-from forager.catalog.store.images import NewFile
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.record import ProductImage
+from forager.images import SeenImages, record_images
+from forager.images.files import (
+    ImageFiles,
+    LocalImageFiles,
+    MovingImageFiles,
+    image_path,
+    open_image_files,
+)
+from forager.images.migration import ImageMove
+from forager.images.store import images as store
+from forager.images.store.images import NewFile
 from forager.settings import Settings
 
 PLACE = "s3://bucket/folder"

@@ -19,20 +19,20 @@ import pytest
 from PIL import Image
 
 from catalog.rows import add_product, insert_domain
-from forager.catalog.fetching import Fetching
-from forager.catalog.images import SeenImages, fetcher, record_images
-from forager.catalog.images.fetcher import ImageFetcher
-from forager.catalog.images.files import LocalImageFiles, image_path, open_image_files
-from forager.catalog.images.inspection import Inspection
-from forager.catalog.images.inspector import Refused, inspect
-from forager.catalog.images.showing import find_image
-from forager.catalog.images.upkeep import ImageUpkeep
-from forager.catalog.products import show_product
-from forager.catalog.store import images as store
-from forager.catalog.writer import touch_unchanged
 from forager.db.database import Database
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
+from forager.fetch.polite import Fetching
+from forager.images import SeenImages, fetcher, record_images
+from forager.images.fetcher import ImageFetcher
+from forager.images.files import LocalImageFiles, image_path, open_image_files
+from forager.images.inspection import Inspection
+from forager.images.inspector import Refused, inspect
+from forager.images.store import images as store
+from forager.images.upkeep import ImageUpkeep
+from forager.products.service import show_product
+from forager.products.shown_image import find_image
+from forager.products.writer import touch_unchanged
 from forager.sandbox.process import SandboxLimits
 from forager.settings import Settings
 from servers.site import Page, Site, moved, text

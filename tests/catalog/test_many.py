@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from catalog.working import Tasks, process
-from forager.catalog.scheduler import Scheduler
 from forager.extract.keys import url_hash
-from forager.fetch.budget_store import PAIR_DELAY
-from forager.fetch.proxies import Proxies
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.budgets.store import PAIR_DELAY
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.service import Proxies
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.scheduler import Scheduler
 from servers.base import LoopbackServer
 from servers.proxies import Reader, Writer
 

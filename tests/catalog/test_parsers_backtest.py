@@ -8,11 +8,11 @@ import pytest
 
 from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
 from catalog.rows import insert_domain
-from forager.catalog.archived_page import archived_page
-from forager.catalog.backtest import Example, backtest
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.parsers.backtest import Example, backtest
 from forager.settings import Settings
+from forager.tasks.archived_page import archived_page
 
 
 @pytest.fixture(autouse=True)

@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 
 from catalog.rows import insert_domain
-from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.rates import (
-    ParseCount,
-    check_rates,
-    count_parses,
-    list_rates,
-    parser_rates,
-)
-from forager.catalog.store.rates import delete_old_rates
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
+from forager.parsers.rates import ParseCount, check_rates, count_parses, list_rates, parser_rates
+from forager.parsers.store.rates import delete_old_rates
+from forager.webhooks.events import EventKind, NewEvent, record_events
 
 
 async def add_pages(

@@ -17,8 +17,8 @@ from forager.extract.product.record import Availability
 from forager.parsers import generic
 from forager.parsers.parser import ABSENT, SiteParser
 from forager.parsers.pattern import UrlPattern
-from forager.parsers.printing import PrintsAside
 from forager.parsers.registry import (
+    PrintsAside,
     all_parsers,
     build_registry,
     chosen_parser,

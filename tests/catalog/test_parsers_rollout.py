@@ -8,11 +8,11 @@ import pytest
 
 from catalog.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
 from catalog.working import Tasks, at_work
-from forager.catalog.backtest import backtest
-from forager.catalog.parser_overview import overview
-from forager.catalog.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.parsers.backtest import backtest
+from forager.parsers.overview import overview
+from forager.parsers.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
 from forager.settings import Settings
 
 

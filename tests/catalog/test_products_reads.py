@@ -17,16 +17,16 @@ import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
 from catalog.product_shop import LAMP, Shop, lamp
-from forager.catalog import export
-from forager.catalog.export import Export, ExportFormat, amount_text, export_products, export_size
-from forager.catalog.filters import Filters, Order, Place, encode_place
-from forager.catalog.price_history import price_history
-from forager.catalog.products import list_products, product_stats, show_product
-from forager.catalog.search import search_products
-from forager.catalog.store.product_lists import ListedProduct
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import Availability, Product, ProductImage
+from forager.products import export
+from forager.products.export import Export, ExportFormat, amount_text, export_products, export_size
+from forager.products.filters import Filters, Order, Place, encode_place
+from forager.products.price_history import price_history
+from forager.products.search import search_products
+from forager.products.service import list_products, product_stats, show_product
+from forager.products.store.lists import ListedProduct
 from forager.settings import Settings
 
 

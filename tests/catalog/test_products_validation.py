@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.product_shop import LAMP
-from forager.catalog.plausibility import Judged, Offer, Past, Standing, judge
-from forager.catalog.validation import Held, Problem, check, is_turned_away
-from forager.catalog.visit import held_values, problems_json
 from forager.extract.product.record import Product, ProductImage
+from forager.products.plausibility import Judged, Offer, Past, Standing, judge
+from forager.products.validation import Held, Problem, check, is_turned_away
+from forager.products.visit import held_values, problems_json
 
 HUGE = Decimal("1e1000000")
 

@@ -14,9 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.product_shop import LAMP, Shop, lamp
-from forager.catalog.content import ProductContent
-from forager.catalog.products import show_product
-from forager.catalog.writer import ReadPage, touch_unchanged, write_pages
 from forager.db.database import Database
 from forager.extract.product.page import open_page
 from forager.extract.product.record import (
@@ -27,6 +24,9 @@ from forager.extract.product.record import (
     Variant,
 )
 from forager.parsers.registry import parse_product
+from forager.products.content import ProductContent
+from forager.products.service import show_product
+from forager.products.writer import ReadPage, touch_unchanged, write_pages
 from forager.settings import Settings
 
 HISTORY = """

@@ -9,13 +9,13 @@ import pytest
 
 from catalog.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
 from catalog.working import Tasks, at_work
-from forager.catalog.page_cache import Page
-from forager.catalog.reading import ReadingPool, tried_versions
-from forager.catalog.rollouts import roll_out
 from forager.db.database import Database
 from forager.logs import configure_logs
 from forager.parsers import registry
+from forager.parsers.page_cache import Page
 from forager.parsers.parser import FieldProblem
+from forager.parsers.reading import ReadingPool, tried_versions
+from forager.parsers.rollouts import roll_out
 from forager.settings import Settings
 
 URL = "http://kiosk.example/item/1"

@@ -13,11 +13,11 @@ import pytest
 from psycopg import AsyncCursor
 
 from catalog.tasks_at_hand import execute, in_state, make_domain, make_task, statuses, value
-from forager.catalog.allowance import DomainLoad, Pace, allowance
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.task import CHANNEL
 from forager.db.database import Database
 from forager.settings import Settings
+from forager.tasks.allowance import DomainLoad, Pace, allowance
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.task import CHANNEL
 
 PACE = Pace(window=3.0, proxies=4, task_proxies=False)
 
@@ -214,7 +214,7 @@ async def test_one_that_hangs_in_its_tick_stops_no_other(
     task = await make_task(database, await make_domain(database, "a.example"))
     script = """
 import sys, psycopg, time
-from forager.catalog.store import scheduling
+from forager.tasks.store import scheduling
 connection = psycopg.connect(sys.argv[1])
 connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (scheduling._LEADER,))
 connection.execute("UPDATE crawl_tasks SET status = 'queued'")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from forager.catalog.signing import InvalidSignature, new_secret, sign, verify
+from forager.webhooks.signing import InvalidSignature, new_secret, sign, verify
 
 SECRET = "a secret of a receiver"
 BODY = b'{"id": 1}'

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from catalog.working import LIMIT, Tasks, eventually, process
-from forager.catalog.keeper import TaskKeeper
-from forager.catalog.recovery import TaskRecovery
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import ServerUse, join_server
 from forager.settings import Settings
+from forager.tasks.workers.keeper import TaskKeeper
+from forager.tasks.workers.recovery import TaskRecovery
 from servers.shop import Item, Shop
 
 ONCE = [("download", "ok"), ("parse", "ok")]

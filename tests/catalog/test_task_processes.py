@@ -31,7 +31,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def task_worker(process: subprocess.Popen[bytes]) -> psutil.Process | None:
     for child in psutil.Process(process.pid).children():
-        if "forager.catalog" in child.cmdline():
+        if "forager.tasks" in child.cmdline():
             return child
     return None
 

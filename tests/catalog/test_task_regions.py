@@ -9,24 +9,24 @@ import pytest
 
 from catalog.rows import add_product
 from catalog.working import Tasks, at_work
-from forager.catalog.allowance import DomainLoad, Pace, allowance
-from forager.catalog.images import due as due_images
-from forager.catalog.images.due import DueImages
-from forager.catalog.store import images
-from forager.catalog.store.claims import claim_downloaded, claim_queued
-from forager.catalog.store.hints import select_queued
-from forager.catalog.store.images import claim_images
-from forager.catalog.store.scheduling import count_proxies
-from forager.catalog.tasks import Tasks as TaskService
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.hosts import host_of
-from forager.fetch.domains import DomainChanges, Domains
-from forager.fetch.proxies import Proxies, ProxyChanges
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.domains.service import DomainChanges, Domains
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.service import Proxies, ProxyChanges
+from forager.images import fetcher as due_images
+from forager.images.fetcher import DueImages
+from forager.images.store import images
+from forager.images.store.images import claim_images
 from forager.jobs.registration import Registration
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.allowance import DomainLoad, Pace, allowance
+from forager.tasks.service import Tasks as TaskService
+from forager.tasks.store.claims import claim_downloaded, claim_queued
+from forager.tasks.store.hints import select_queued
+from forager.tasks.store.scheduling import count_proxies
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Shop
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.tasks_at_hand import make_domain, make_task, value
-from forager.catalog.intervals import parse_every
-from forager.catalog.schedule import Completion, DomainSchedule, complete_tasks, next_interval
-from forager.catalog.task import MOVES, RECRAWLABLE, WITHDRAWN_TO, TaskStatus, may_follow
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.settings import Settings
+from forager.tasks.intervals import parse_every
+from forager.tasks.schedule import Completion, DomainSchedule, complete_tasks, next_interval
+from forager.tasks.task import MOVES, RECRAWLABLE, WITHDRAWN_TO, TaskStatus, may_follow
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

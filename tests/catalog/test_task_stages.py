@@ -7,12 +7,12 @@ from decimal import Decimal
 import pytest
 
 from catalog.working import Tasks, at_work, eventually
-from forager.analytics.upkeep import ArchivingUpkeep
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
-from forager.fetch.proxies import Proxies
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.service import Proxies
+from forager.products.archiving_upkeep import ArchivingUpkeep
 from forager.secrets import Vault
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop

@@ -8,14 +8,14 @@ import orjson
 import pytest
 
 from catalog.tasks_at_hand import execute, make_domain, value
-from forager.catalog.imports import MAX_LINE, read_wishes
-from forager.catalog.store.tracking import allow_private
-from forager.catalog.tasks import Tasks
-from forager.catalog.tracking import FoundProduct, Tracked, track_found
-from forager.catalog.wish import BadLine, Terms, Wish
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.settings import Settings
+from forager.tasks.imports import MAX_LINE, read_wishes
+from forager.tasks.service import Tasks
+from forager.tasks.store.tracking import allow_private
+from forager.tasks.tracking import FoundProduct, Tracked, track_found
+from forager.tasks.tracking_request import BadLine, Terms, Wish
 
 HOUR = timedelta(hours=1)
 

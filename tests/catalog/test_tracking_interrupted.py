@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from catalog.tasks_at_hand import value
-from forager.catalog.imports import read_wishes
-from forager.catalog.tasks import Tasks
-from forager.catalog.tracking import CHUNK
-from forager.catalog.wish import Terms
 from forager.db.database import Database
 from forager.settings import Settings
+from forager.tasks.imports import read_wishes
+from forager.tasks.service import Tasks
+from forager.tasks.tracking import CHUNK
+from forager.tasks.tracking_request import Terms
 
 FORAGER = Path(sys.executable).with_name("forager")
 
@@ -53,7 +53,7 @@ async def begin(database: Database, settings: Settings, file: SlowFile) -> async
 async def test_a_file_stays_open_while_it_is_read(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.catalog.tracking.CLOSING", 60)
+    monkeypatch.setattr("forager.tasks.tracking.CLOSING", 60)
     file = SlowFile()
     tracking = await begin(database, settings, file)
     tracking.cancel()
@@ -69,7 +69,7 @@ async def test_a_file_stays_open_while_it_is_read(
 async def test_nobody_waits_for_lines_that_do_not_come(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.catalog.tracking.CLOSING", 0)
+    monkeypatch.setattr("forager.tasks.tracking.CLOSING", 0)
     file = SlowFile()
     tracking = await begin(database, settings, file)
     tracking.cancel()

@@ -8,13 +8,13 @@ import pytest
 
 from catalog.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
 from catalog.working import Tasks, at_work
-from forager.catalog.events import EventKind, list_events
-from forager.catalog.page_cache import Page
-from forager.catalog.reading import ReadingPool
-from forager.catalog.rollouts import load_plan, roll_out
-from forager.catalog.trials import MOST_BREAKS, PER_PROCESS, Trials, suspend
 from forager.db.database import Database
+from forager.parsers.page_cache import Page
+from forager.parsers.reading import ReadingPool
+from forager.parsers.rollouts import load_plan, roll_out
+from forager.parsers.trials import MOST_BREAKS, PER_PROCESS, Trials, suspend
 from forager.settings import Settings
+from forager.webhooks.events import EventKind, list_events
 
 PAGES = 12
 

@@ -14,26 +14,20 @@ import pytest
 
 from catalog.receiver import Receiver, answering
 from catalog.rows import add_product
-from forager.catalog import delivery, outbox, posting
-from forager.catalog.delivery import Deliverer, send_test
-from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.outbox import tidy
-from forager.catalog.posting import Poster
-from forager.catalog.signing import verify
-from forager.catalog.store import outbox as outbox_store
-from forager.catalog.store.events import WEBHOOKS
-from forager.catalog.webhooks import (
-    DeliveryState,
-    Issued,
-    NewWebhook,
-    WebhookChanges,
-    Webhooks,
-)
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.fetch.limits import Limits
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.webhooks import delivery, outbox, posting
+from forager.webhooks.delivery import Deliverer, send_test
+from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.webhooks.outbox import tidy
+from forager.webhooks.posting import Poster
+from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges, Webhooks
+from forager.webhooks.signing import verify
+from forager.webhooks.store import outbox as outbox_store
+from forager.webhooks.store.events import WEBHOOKS
 
 
 @pytest.fixture

@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from forager.catalog.control import Instructions
-from forager.catalog.keeper import WorkerProcess
-from forager.catalog.recovery import TaskRecovery
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.worker import TaskWorker
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import DatabaseUnavailable
 from forager.extract.hosts import host_of
 from forager.extract.keys import url_hash
 from forager.settings import Settings
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.workers.control import Instructions
+from forager.tasks.workers.keeper import WorkerProcess
+from forager.tasks.workers.recovery import TaskRecovery
+from forager.tasks.workers.worker import TaskWorker
 
 LIMIT = 30.0
 

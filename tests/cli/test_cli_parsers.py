@@ -13,13 +13,13 @@ import typer
 from typer.testing import CliRunner
 
 from catalog.archived_kiosk import MODULE, Kiosk, item
-from forager.catalog.rates import ParseCount, count_parses
 from forager.cli import parsers
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.parsers import registry
+from forager.parsers.rates import ParseCount, count_parses
 from forager.settings import Settings
 
 root = typer.Typer()

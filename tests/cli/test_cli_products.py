@@ -19,15 +19,15 @@ import typer
 from typer.testing import CliRunner
 
 from catalog.product_shop import LAMP, Shop, lamp
-from forager.catalog.price_history import PriceEntry
 from forager.cli import products
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
-from forager.cli.price_chart import HEIGHT, WIDTH, chart
 from forager.cli.product_filters import moment
+from forager.cli.product_views import HEIGHT, WIDTH, chart
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.extract.product.record import Product, ProductImage
+from forager.products.price_history import PriceEntry
 from forager.settings import Settings
 
 root = typer.Typer()

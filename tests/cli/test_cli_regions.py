@@ -12,7 +12,7 @@ import pytest
 from cli_command import FORAGER, forager
 
 from forager.db.database import Database
-from forager.fetch.domains import DomainChanges, Domains
+from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.report import list_workers

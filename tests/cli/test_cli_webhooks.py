@@ -16,15 +16,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from forager.catalog.delivery import Deliverer
-from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.store.events import EventRow
 from forager.cli import events, webhooks
 from forager.cli.event_words import words_of
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.db.database import Database
 from forager.settings import load_settings
+from forager.webhooks.delivery import Deliverer
+from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.webhooks.store.events import EventRow
 
 root = typer.Typer()
 root.add_typer(webhooks.app, name="webhooks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forager.crawl import extractor
+from forager.crawl.extraction import process as extractor
 from forager.extract.document import Reading, extract_reading
 
 VERSION = 1_000_000

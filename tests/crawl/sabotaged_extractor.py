@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from forager.crawl import extractor
+from forager.crawl.extraction import process as extractor
 from forager.extract.document import Reading, extract_reading
 
 

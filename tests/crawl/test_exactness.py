@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import discovery, job
-from forager.crawl.window import CAPACITY, Window
+from forager.crawl import job
+from forager.crawl.frontier import discovery
+from forager.crawl.frontier.window import CAPACITY, Window
 from servers.site import Page, Site, html, moved, text
 
 TREE = 200

@@ -18,16 +18,17 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
-from forager.archive.codec import Codec
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments
 from forager.archive.reader import read_response
+from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.archive.wholefile import whole_file
-from forager.crawl import export, export_store
-from forager.crawl.export import Export, Exported, export_job, export_size
-from forager.crawl.export_format import ExportFormat
+from forager.crawl.export import export
+from forager.crawl.export import store as export_store
+from forager.crawl.export.export import Export, Exported, export_job, export_size
+from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound

@@ -6,7 +6,7 @@ import asyncio
 
 import psutil
 
-from forager.crawl.extraction import ExtractionPool
+from forager.crawl.extraction.pool import ExtractionPool
 from forager.fetch.response import Response, Timing, headers_from
 from forager.sandbox.process import SandboxLimits
 

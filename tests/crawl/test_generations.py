@@ -14,8 +14,8 @@ import pytest
 
 from crawl.crawling import Crawled, Crawls, eventually
 from crawl.test_kills import Disturbance, Worker, recover, working
-from forager.crawl import extraction
 from forager.crawl import job as crawl_job
+from forager.crawl.extraction import pool as extraction
 from forager.db.database import Database
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import extraction, job
+from forager.crawl import job
+from forager.crawl.extraction import pool as extraction
 from forager.fetch.client import ClientOptions
 from forager.fetch.limits import Limits
 from forager.settings import Settings

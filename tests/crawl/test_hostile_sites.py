@@ -9,10 +9,10 @@ import pytest
 
 from crawl.crawling import Crawls
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.entry import Entry, Via
+from forager.crawl.frontier.entry import Entry, Via
+from forager.crawl.frontier.scope import Scope
 from forager.crawl.judge import Judge
 from forager.crawl.options import crawl_options
-from forager.crawl.scope import Scope
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.errors import ErrorKind, Retry, SlowDown
 from forager.extract.keys import url_key
@@ -37,7 +37,7 @@ async def test_sitemap_lines_that_are_no_urls_harm_nobody(crawls: Crawls, site: 
 async def test_sitemaps_without_end_are_not_kept_without_end(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.crawl.seeding.MAX_SITEMAPS", 5)
+    monkeypatch.setattr("forager.crawl.frontier.seeding.MAX_SITEMAPS", 5)
     kept: list[int] = []
     write = Committer.write
 
@@ -176,9 +176,9 @@ async def test_pages_that_are_large_are_committed_by_the_few(
 async def test_traps_come_to_an_end(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.crawl.discovery.CALENDAR_LIMIT", 20)
-    monkeypatch.setattr("forager.crawl.discovery.ONE_PARAMETER_LIMIT", 20)
-    monkeypatch.setattr("forager.crawl.discovery.NUMBERS_LIMIT", 20)
+    monkeypatch.setattr("forager.crawl.frontier.discovery.CALENDAR_LIMIT", 20)
+    monkeypatch.setattr("forager.crawl.frontier.discovery.ONE_PARAMETER_LIMIT", 20)
+    monkeypatch.setattr("forager.crawl.frontier.discovery.NUMBERS_LIMIT", 20)
     site.pages = _Maze()
     crawled = await crawls.run(f"{site.url}/", max_time=60.0)
     assert crawled.job.stop_reason == "finished", crawled.ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.loops import CANONICAL, REDIRECT, Pointer, Verdict, resolve
+from forager.crawl.frontier.loops import CANONICAL, REDIRECT, Pointer, Verdict, resolve
 
 
 def pointer(key: str, reason: str, target: str, outcome: str | None = "duplicate") -> Pointer:

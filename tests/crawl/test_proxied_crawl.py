@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from crawl.crawling import Crawls
 from forager.db.database import Database
-from forager.fetch.proxies import Proxies
-from forager.fetch.proxy import ProxySpec
-from forager.fetch.proxy_record import ProxyRecord
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxyRecord
+from forager.fetch.proxies.service import Proxies
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault
 from forager.settings import Settings

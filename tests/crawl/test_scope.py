@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
+from forager.crawl.frontier.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
 from forager.errors import InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
@@ -148,10 +148,27 @@ def test_the_start_is_always_wanted() -> None:
     assert scope(include="/blog/*", exclude="*").verdict(url(START)) == ScopeVerdict(in_scope=True)
 
 
-@pytest.mark.parametrize("pattern", ["blog", "re:(", "re:a{99999999999999999999}", "x" * 3000])
+@pytest.mark.parametrize("pattern", ["blog", "re:(", "re:a{99999}", "x" * 3000])
 def test_a_pattern_that_cannot_work_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput):
         scope(exclude=pattern)
+
+
+@pytest.mark.parametrize("expression", [r"(?=x)", r"(?<!x)y", r"(x)\1", r"(?>x)", "x++"])
+def test_syntax_that_needs_backtracking_is_refused_by_name(expression: str) -> None:
+    with pytest.raises(InvalidInput, match="no look-around and no backreferences"):
+        scope(exclude=f"re:{expression}")
+
+
+def test_an_expression_too_large_for_its_memory_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="too large"):
+        scope(exclude="re:" + "(a{99}b{99}){9}" * 100)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("expression", ["/(a+)+$", "/(a|a)*$", "/(.*a){25}$", "(a*)*b$"])
+def test_no_expression_takes_exponential_time(expression: str) -> None:
+    assert judge(scope(exclude=f"re:{expression}"), "/" + "a" * 1500 + "!") is None
 
 
 def test_an_empty_pattern_and_no_start_are_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.seen import SeenSet
+from forager.crawl.frontier.seen import SeenSet
 
 # few values, so that repeats and zero come up; and values of one shard, so that it has to grow
 hashes = st.one_of(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.sitemap_readers import SitemapKind
-from forager.crawl.sitemaps import SitemapEntry, SitemapParser, parse_date
+from forager.crawl.sitemaps.formats import SitemapKind
+from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser, parse_date
 
 BASE = "https://shop.example/sitemap.xml"
 

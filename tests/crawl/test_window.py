@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from forager.crawl import store
-from forager.crawl.entry import Entry, Via
+from forager.crawl.frontier.entry import Entry, Via
+from forager.crawl.frontier.window import Window
 from forager.crawl.settlement import Postponed
-from forager.crawl.window import Window
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.keys import url_key

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from forager.catalog.control import Instructions
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.services import dispatch_services
@@ -18,6 +17,7 @@ from forager.doctor.check import Level
 from forager.errors import InvalidInput
 from forager.jobs.supervisor import _told_settings
 from forager.settings import Dispatch, Settings, load_settings
+from forager.tasks.workers.control import Instructions
 
 URL = "amqp://user:s3cret@127.0.0.1:1//"
 
@@ -70,7 +70,7 @@ async def test_the_doctor_misses_the_broker(database: Database, settings: Settin
 def test_with_postgresql_alone_no_celery_is_imported() -> None:
     code = """
 import sys
-import forager.background, forager.catalog.process, forager.cli.worker, forager.cli.up
+import forager.background, forager.tasks.workers.process, forager.cli.worker, forager.cli.up
 import forager.doctor.examination, forager.dispatch.services
 assert not {"celery", "kombu", "amqp"} & set(sys.modules), sys.modules
 """

@@ -10,14 +10,14 @@ import pytest
 from pydantic import SecretStr
 
 from catalog.working import LIMIT, Tasks
-from forager.catalog.attempt import Stage
-from forager.catalog.hints import Hints
-from forager.catalog.holds import Holds
-from forager.catalog.selection import Selection
-from forager.catalog.worker import TaskWorker
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.settings import Dispatch, Settings
+from forager.tasks.hints import Hints
+from forager.tasks.holds import Holds
+from forager.tasks.selection import Selection
+from forager.tasks.stages.attempt import Stage
+from forager.tasks.workers.worker import TaskWorker
 from servers.shop import Shop
 
 

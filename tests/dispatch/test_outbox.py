@@ -8,15 +8,15 @@ import pytest
 from pydantic import SecretStr
 
 from catalog.tasks_at_hand import execute, make_domain, make_task, value
-from forager.catalog.hints import tell
-from forager.catalog.recovery import TaskRecovery
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.store.hints import HINT_SIZE
 from forager.db.database import Database
 from forager.dispatch import store
 from forager.dispatch.topology import Band, Route
 from forager.dispatch.upkeep import HintUpkeep
 from forager.settings import Dispatch, Settings
+from forager.tasks.hints import tell
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.store.hints import HINT_SIZE
+from forager.tasks.workers.recovery import TaskRecovery
 
 
 @pytest.fixture

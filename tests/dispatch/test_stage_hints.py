@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from forager.catalog import hints as hints_module
-from forager.catalog.attempt import Stage
-from forager.catalog.hints import MOST, Hints, HintsClosed, StageHints
+from forager.tasks import hints as hints_module
+from forager.tasks.hints import MOST, Hints, HintsClosed, StageHints
+from forager.tasks.stages.attempt import Stage
 
 
 @pytest.fixture

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from catalog.working import Tasks
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.webhooks import NewWebhook, Webhooks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
 from forager.doctor.storage import check_storage
-from forager.fetch.proxies import Proxies, parse_address
+from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.registration import Registration
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.scheduler import Scheduler
+from forager.webhooks.service import NewWebhook, Webhooks
 
 LATE = "UPDATE crawl_tasks SET scheduled_at = now() - interval '1 hour'"
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.fetch.budgets import Budgets
+from forager.fetch.budgets.budget import Budgets
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forager.db.database import Database
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import ProxyPool
+from forager.fetch.proxies.service import ProxyPool
 from forager.secrets import Vault
 from forager.settings import Settings
 

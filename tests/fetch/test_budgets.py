@@ -13,17 +13,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import parent_domains
-from forager.fetch import budget_store as store
-from forager.fetch.accounts import FRESH_FOR
-from forager.fetch.budgets import Budgets, is_loopback
-from forager.fetch.lanes import Lane, Window
-from forager.fetch.server_clock import ServerClock
-from forager.fetch.slots import DomainInactive, HostResting
+from forager.fetch.budgets import store
+from forager.fetch.budgets.accounts import FRESH_FOR
+from forager.fetch.budgets.budget import Budgets, is_loopback
+from forager.fetch.budgets.lanes import Lane, Window
+from forager.fetch.budgets.server_clock import ServerClock
+from forager.fetch.budgets.slots import DomainInactive, HostResting
 
 USER = Path(__file__).with_name("budget_user.py")
 HOST = "shop.example"

@@ -9,7 +9,7 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.limits import Limits
-from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
 from forager.fetch.response import Request
 from servers.certificates import Authority
 from servers.hostile import PAGE, HostileServer, SilentServer

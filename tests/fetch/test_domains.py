@@ -4,11 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.fetch.budgets import Budgets
-from forager.fetch.domains import DomainChanges, Domains, domain_name
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.domains.service import DomainChanges, Domains, domain_name
 
 
 @pytest.fixture

@@ -36,6 +36,11 @@ REFUSED = [
     ("::ffff:169.254.169.254", "metadata"),
     ("64:ff9b::10.0.0.1", "private"),
     ("64:ff9b:1::1", "private"),
+    ("64:ff9b:1::1.1.1.1", "private"),
+    ("64:ff9b:1::169.254.169.254", "metadata"),
+    ("64:ff9b:1:a9fe:a9:fe00::", "metadata"),
+    ("64:ff9b:1:a9:fe:a9fe::", "metadata"),
+    ("64:ff9b:1:0:a9:fea9:fe00::", "metadata"),
     ("2002:7f00:1::1", "loopback"),
     ("2002:a9fe:a9fe::1", "metadata"),
     ("::10.0.0.1", "reserved"),
@@ -68,6 +73,7 @@ def test_allow_private_does_not_open_metadata() -> None:
     assert policy.refusal("127.0.0.1") is None
     assert policy.refusal("169.254.169.254") == "metadata"
     assert policy.refusal("::ffff:169.254.169.254") == "metadata"
+    assert policy.refusal("64:ff9b:1::169.254.169.254") == "metadata"
 
 
 def test_a_network_can_be_allowed() -> None:

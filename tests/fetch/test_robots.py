@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.wildcard import Wildcard
-from forager.fetch.robots import (
+from forager.fetch.robots.rules import (
     MAX_CRAWL_DELAY,
     SIZE_LIMIT,
     Robots,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forager.fetch.robots_cache import (
+from forager.fetch.robots.cache import (
     LIFETIME,
     MIN_LIFETIME,
     NO_ANSWER,

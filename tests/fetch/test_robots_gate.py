@@ -6,15 +6,14 @@ from uuid import uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp
-from forager.fetch import robots_gate
-from forager.fetch.budgets import Budgets
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.slots import DomainInactive
 from forager.fetch.client import Client, ClientOptions
-from forager.fetch.robots_gate import RobotsGate, host_of, origin_of
-from forager.fetch.slots import DomainInactive
+from forager.fetch.robots import gate as robots_gate
+from forager.fetch.robots.gate import RobotsGate, host_of, origin_of
 from servers.base import LoopbackServer
 
 AGENT = "ForagerTest/1.0 (+https://forager.example)"

@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
-from forager.fetch.robots_cache import CachedRobots
-from forager.fetch.robots_report import MAX_SHOWN, RobotsReport, robots_report
-from forager.fetch.robots_store import upsert_robots
+from forager.fetch.robots.cache import CachedRobots
+from forager.fetch.robots.report import MAX_SHOWN, RobotsReport, robots_report
+from forager.fetch.robots.store import upsert_robots
 
 ORIGIN = "https://shop.example"
 

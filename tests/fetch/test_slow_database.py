@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.chaos.line import Line
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.fetch.accounts import FRESH_FOR, DomainAccount
-from forager.fetch.budgets import Budgets
-from forager.fetch.server_clock import ServerClock
+from forager.fetch.budgets.accounts import FRESH_FOR, DomainAccount
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.server_clock import ServerClock
 
 HOST = "slow-database.example"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import date
 
-from forager.crawl.scope import Scope, ScopeMode
+from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.keys import key_fingerprint, url_fingerprint, url_key
@@ -18,7 +18,7 @@ from forager.extract.urls import (
     explain_normalisation,
     normalise,
 )
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import join_location
 from fuzz.target import Target, assert_storable, split_line, text_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forager.crawl.reading import document_of, pack_document, unpack_document
+from forager.crawl.extraction.reading import document_of, pack_document, unpack_document
 from forager.extract.document import Reading, extract_reading
 from forager.extract.sections import MAX_SECTION_BYTES, Section
 from forager.extract.urls import normalise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.fetch.robots import MAX_CRAWL_DELAY, Robots, parse_robots, product_token
+from forager.fetch.robots.rules import MAX_CRAWL_DELAY, Robots, parse_robots, product_token
 from fuzz.target import Target, assert_storable, text_of
 
 _AGENTS = ("Forager/1.0 (+https://example.org)", "*", "Mozilla/5.0 (compatible; Bot42; x)", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 
-from forager.crawl.sitemaps import SitemapEntry, SitemapParser
+from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser
 from forager.extract.urls import normalise
 from fuzz.target import Target, assert_storable
 

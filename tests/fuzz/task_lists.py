@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from io import BytesIO
 
-from forager.catalog.imports import MAX_LINE, SHOWN_LENGTH, read_wishes
-from forager.catalog.wish import BadLine, Wish
 from forager.errors import InvalidInput
+from forager.tasks.imports import MAX_LINE, SHOWN_LENGTH, read_wishes
+from forager.tasks.tracking_request import BadLine, Wish
 from fuzz.target import Target, assert_storable
 
 _NAMES = ("", "a.csv", "a.tsv", "a.jsonl", "a.txt")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from forager.archive.codec import Codec, compress, decompress, frame_decoder
 from forager.archive.errors import DamagedRecord
 from forager.archive.reader import parse_record, parse_response
-from forager.archive.record import ResponseRecord
+from forager.archive.record import Codec, ResponseRecord, compress, decompress, frame_decoder
 from forager.archive.segment import parse_ref, parse_segment_name
 from forager.errors import InvalidInput
 from fuzz.target import Target, split_line, text_of

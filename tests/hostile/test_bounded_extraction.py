@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from forager.crawl.extraction import Extracted, ExtractionPool
+from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch.response import Response, Timing, headers_from
 from forager.sandbox.process import SandboxLimits

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.index import client as clients
@@ -19,6 +18,7 @@ from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of,
 from forager.index.client import EngineClient
 from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, REFUSED, Engine, Inquiry, note_of
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.products.indexing import INDEXED_PRODUCTS
 
 Answer = Callable[[str], Awaitable[bytes]]
 

@@ -13,11 +13,6 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from catalog.product_shop import Shop, lamp
-from forager.catalog.attempt import Attempt, HeldTask, Outcome
-from forager.catalog.control import Instructions, receive_instructions
-from forager.catalog.indexing import INDEXED_PRODUCTS
-from forager.catalog.search import search_products
-from forager.catalog.withdrawal import withdraw_gone
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.search import SearchRequest, search
@@ -34,7 +29,12 @@ from forager.index.mapping import LAYOUT
 from forager.index.store import indexes, messages
 from forager.index.upkeep import IndexUpkeep
 from forager.jobs.supervisor import _told_settings
+from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.search import search_products
 from forager.settings import Search, Settings
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
+from forager.tasks.withdrawal import withdraw_gone
+from forager.tasks.workers.control import Instructions, receive_instructions
 from search_corpus import Corpus
 
 PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}
@@ -262,8 +262,8 @@ def test_processes_that_are_started_get_the_url_whole(settings: Settings) -> Non
 def test_nothing_that_talks_to_an_engine_is_imported_without_one() -> None:
     code = """
 import sys
-import forager.background, forager.cli.search, forager.documents.search, forager.catalog.search
-import forager.documents.writer, forager.catalog.writer
+import forager.background, forager.cli.search, forager.documents.search, forager.products.search
+import forager.documents.writer, forager.products.writer
 print(sorted(name for name in sys.modules if name.startswith("forager.index")))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

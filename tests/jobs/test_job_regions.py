@@ -12,8 +12,8 @@ import pytest
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.fetch import domain_store
-from forager.fetch.domains import DomainChanges, Domains
+from forager.fetch.domains import store as domain_store
+from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue

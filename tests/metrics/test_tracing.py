@@ -84,7 +84,7 @@ async def test_a_url_is_followed_from_the_request_to_its_publication(
 
 def test_nothing_is_imported_unless_it_is_asked_for() -> None:
     code = (
-        "import sys, forager.jobs.__main__, forager.crawl.job, forager.catalog.__main__\n"
+        "import sys, forager.jobs.__main__, forager.crawl.job, forager.tasks.__main__\n"
         "import forager.tracing\n"
         "from forager.settings import Settings\n"
         "with forager.tracing.tracing(Settings(), 'test'), forager.tracing.span('x') as span:\n"

@@ -16,10 +16,6 @@ import amqp
 from kombu import Connection
 
 from catalog.working import Tasks
-from forager.catalog.control import Instructions
-from forager.catalog.keeper import WorkerProcess
-from forager.catalog.recovery import TaskRecovery
-from forager.catalog.scheduler import Scheduler
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
@@ -29,6 +25,10 @@ from forager.dispatch.services import Service
 from forager.dispatch.sweeper import Sweeper
 from forager.dispatch.topology import DEAD, EXCHANGE, Route, routes_of
 from forager.settings import Dispatch, Settings
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.workers.control import Instructions
+from forager.tasks.workers.keeper import WorkerProcess
+from forager.tasks.workers.recovery import TaskRecovery
 from services.servers.rabbitmq import RabbitMQ
 
 LIMIT = 60.0
@@ -138,9 +138,7 @@ class Worker:
         settings = self._settings
         instructions = Instructions(new_id(), self._database.url, settings)
         is_told = settings.dispatch is Dispatch.CELERY
-        return WorkerProcess.start(
-            instructions, "forager.dispatch" if is_told else "forager.catalog"
-        )
+        return WorkerProcess.start(instructions, "forager.dispatch" if is_told else "forager.tasks")
 
     async def stop(self) -> int | None:
         os.kill(self.started.pid, signal.SIGTERM)

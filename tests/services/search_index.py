@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.db.database import Database
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index import client, engine
@@ -20,6 +19,7 @@ from forager.index.engine import Engine
 from forager.index.feeder import Feeder
 from forager.index.kind import Kind
 from forager.index.reindex import Reindexed, Reindexer
+from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Search, Settings
 from services.servers.opensearch import OpenSearch
 

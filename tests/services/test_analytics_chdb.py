@@ -8,12 +8,10 @@ import pytest
 
 from analytics.lake_rows import add_prices, aged_product
 from analytics.site_rows import add_job, settle
-from forager.analytics.answers import answer
+from forager.analytics.answers import answer, ask_chdb, sources_of
 from forager.analytics.dataset import DATASETS
-from forager.analytics.engine import ask_chdb
 from forager.analytics.lake import lake_folder
 from forager.analytics.manifest import read_manifest
-from forager.analytics.sources import sources_of
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, NotAllowed

@@ -11,9 +11,6 @@ from typing import Any, cast
 import pytest
 
 from catalog.working import Tasks
-from forager.catalog.attempt import Stage
-from forager.catalog.holds import Holds
-from forager.catalog.selection import Selection
 from forager.db.database import Database
 from forager.dispatch.application import make_app
 from forager.dispatch.inbox import STAGE_OF, Inbox
@@ -24,6 +21,9 @@ from forager.dispatch.topology import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
 from forager.settings import Settings
+from forager.tasks.holds import Holds
+from forager.tasks.selection import Selection
+from forager.tasks.stages.attempt import Stage
 from servers.shop import Shop
 from services.dispatching import (
     LIMIT,

@@ -16,10 +16,10 @@ import pytest
 
 from catalog.working import Tasks
 from forager.archive.storage import open_storage
-from forager.catalog.indexing import INDEXED_PRODUCTS
 from forager.chaos.promises import broken_refs
 from forager.chaos.store.looks import select_archive_refs
 from forager.db.database import Database
+from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Settings
 from servers.shop import Shop
 from services.buckets import new_bucket

@@ -19,14 +19,12 @@ import pytest
 from pydantic import SecretStr
 
 from catalog.product_shop import Shop, lamp
-from forager.catalog.filters import Filters
-from forager.catalog.indexing import INDEXED_PRODUCTS
-from forager.catalog.search import search_products
 from forager.db.database import Database
 from forager.doctor.check import Level
 from forager.doctor.search import check_search
 from forager.documents import publication
-from forager.documents.search import SearchPage, SearchRequest, candidates, search
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.upkeep import DocumentUpkeep
 from forager.index import choice, engine, feeder, reindex
@@ -40,6 +38,9 @@ from forager.index.store import indexes
 from forager.index.upkeep import IndexUpkeep
 from forager.index.writing import IndexWriter
 from forager.logs import configure_logs
+from forager.products.filters import Filters
+from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.search import search_products
 from forager.settings import Settings
 from search_corpus import Corpus, Page
 from services.search_index import KINDS, Searched, patience, searched

@@ -23,11 +23,11 @@ from catalog.test_products_reads import (
     test_search_ranks_names_over_descriptions,
 )
 from documents.test_search import *  # noqa: F403
-from forager.catalog.indexing import INDEXED_PRODUCTS
-from forager.catalog.search import search_products
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.search import search_products
 from services.search_index import Searched, patience, searched
 from services.servers.opensearch import OpenSearch
 

@@ -12,10 +12,10 @@ from forager.archive.copying import put_checked
 from forager.archive.errors import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
 from forager.archive.segment import ArchiveRef
-from forager.catalog.images.files import image_path, open_image_files
 from forager.doctor import Level
 from forager.doctor.storage import check_storage
 from forager.errors import NotFound
+from forager.images.files import image_path, open_image_files
 from forager.settings import Settings
 from services.buckets import IMPATIENT, new_bucket
 from services.servers.minio import MinIO

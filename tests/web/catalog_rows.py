@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from catalog.rows import add_product, insert_domain
 from catalog.stored_image import store_image
-from forager.catalog.webhooks import NewWebhook, Webhooks
 from forager.db.database import Database
-from forager.fetch.proxies import Proxies, parse_address
+from forager.fetch.proxies.service import Proxies, parse_address
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.webhooks.service import NewWebhook, Webhooks
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 

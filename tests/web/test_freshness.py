@@ -6,11 +6,11 @@ import pytest
 
 from catalog.tasks_at_hand import make_domain, make_task
 from forager.api import remembered
-from forager.catalog.dead_letters import drop_letters, letter_filter
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
+from forager.tasks.dead_letters import drop_letters, letter_filter
 from web.visitor import Visitor
 
 

@@ -12,23 +12,23 @@ from catalog.rows import add_product, insert_domain
 from catalog.tasks_at_hand import make_domain, make_task
 from forager.access.keys import create_key
 from forager.access.scope import Scope
-from forager.catalog.audit import audit_catalog
-from forager.catalog.events import EventKind, NewEvent, record_events
-from forager.catalog.store.events import EventRow
+from forager.crawl.explain.outlook import Answer, outlook
 from forager.crawl.options import CrawlOptions
-from forager.crawl.outlook import Answer, outlook
 from forager.db.database import Database
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.robots_cache import CachedRobots
-from forager.fetch.robots_store import upsert_robots
-from forager.jobs import timeline
+from forager.fetch.robots.cache import CachedRobots
+from forager.fetch.robots.store import upsert_robots
+from forager.jobs import history as timeline
+from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.jobs.store.timeline import TimelineRow
-from forager.jobs.timeline import list_moves
+from forager.jobs.store.history import TimelineRow
+from forager.products.audit import audit_catalog
 from forager.settings import Settings
-from forager.web.event_view import told_by
 from forager.web.formats import actor, event_kind, sentence
+from forager.web.routes.events import told_by
+from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.webhooks.store.events import EventRow
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script>'

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from forager.catalog.price_history import PriceEntry
+from forager.products.price_history import PriceEntry
 from forager.web.formats import interval, money
 from forager.web.price_chart import price_chart
 

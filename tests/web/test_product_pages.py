@@ -12,13 +12,13 @@ from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
 from catalog.working import Tasks, at_work
 from forager.access.keys import create_key
 from forager.access.scope import Scope
-from forager.catalog.dead_letters import count_letters, letter_filter
-from forager.catalog.scheduler import Scheduler
-from forager.catalog.task import Hold, TaskStatus
 from forager.db.database import Database
-from forager.fetch.domains import Domains
-from forager.fetch.proxy_usage import UsageLog
+from forager.fetch.domains.service import Domains
+from forager.fetch.proxies.usage import UsageLog
 from forager.settings import Settings
+from forager.tasks.dead_letters import count_letters, letter_filter
+from forager.tasks.scheduler import Scheduler
+from forager.tasks.task import Hold, TaskStatus
 from servers.shop import Item, Shop
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
 from web.catalog_rows import HOSTILE, Catalogue, fill

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import orjson
+
 from forager.analytics.clickhouse import connected
-from forager.analytics.engine import ask_chdb
+from forager.analytics.dataset import DATASETS, Dataset, column_types
 from forager.analytics.lake import lake_folder
 from forager.analytics.loading import complete_until
-from forager.analytics.manifest import read_manifest
+from forager.analytics.manifest import Manifest, read_manifest
 from forager.analytics.queries import QUERIES, Query, query_named
-from forager.analytics.sources import sources_of
 from forager.analytics.tables import tables
-from forager.errors import InvalidInput
+from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.settings import Settings
 
 DEFAULT_DAYS = 30
@@ -93,3 +98,70 @@ def _number(column: dict[str, str], value: Any) -> Any:
 def _check(name: str, value: int, most: int) -> None:
     if not 1 <= value <= most:
         raise InvalidInput(f"{name} must be between 1 and {most:,}")
+
+
+LONGEST = 60.0
+LIMITS = "max_memory_usage = 2000000000, max_threads = 2, glob_expansion_max_elements = 100000"
+
+
+async def ask_chdb(sql: str, folder: Path, *, longest: float = LONGEST) -> dict[str, Any]:
+    """The answer as ClickHouse's JSONCompact: `meta` and `data`."""
+    if find_spec("chdb") is None:
+        raise InvalidInput(
+            "analytics needs chdb, which is not installed",
+            hint="Install it with: pip install 'forager-crawler[analytics]'",
+        )
+    output = await _run(f"{sql}\nSETTINGS {LIMITS}", folder, longest)
+    answer: dict[str, Any] = orjson.loads(output)
+    return answer
+
+
+async def _run(sql: str, folder: Path, longest: float) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "forager.analytics.chdb_process",
+        cwd=folder,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(longest):
+            output, errors = await process.communicate(sql.encode())
+    except TimeoutError:
+        raise NotAllowed(
+            f"the answer took longer than {longest:g} s", hint="Ask for fewer days."
+        ) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise ForagerError(f"the lake cannot be read: {errors.decode(errors='replace').strip()}")
+    return output
+
+
+def sources_of(manifest: Manifest) -> dict[str, str]:
+    """Of each dataset, what stands behind FROM; only files that the manifest names are read."""
+    return {each.name: _source(each, manifest) for each in DATASETS}
+
+
+def _source(dataset: Dataset, manifest: Manifest) -> str:
+    rows = _files(dataset, [file.path for file in manifest.of(dataset.name)])
+    if not dataset.has_versions:
+        return rows
+    return f"(SELECT * FROM {rows} ORDER BY at DESC LIMIT 1 BY id)"
+
+
+def _files(dataset: Dataset, paths: list[str]) -> str:
+    structure = _quoted(", ".join(f"{name} {kind}" for name, kind in column_types(dataset).items()))
+    if not paths:
+        return f"null({structure})"
+    # names of our own making, below the folder that the engine works in: nothing to escape
+    names = paths[0] if len(paths) == 1 else "{" + ",".join(paths) + "}"
+    return f"file('{names}', Parquet, {structure})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "\\'") + "'"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from forager.analytics import store
 from forager.analytics.dataset import DATASETS, Dataset
-from forager.analytics.files import by_month, last_position, read_rows, write_file
+from forager.analytics.files import by_month, last_position, read_file, read_rows, write_file
 from forager.analytics.lake import lake_folder, remove_strays, sole_writer
 from forager.analytics.loading import load
-from forager.analytics.manifest import Manifest, read_manifest, write_manifest
-from forager.analytics.merging import crowded, forgotten, merged
+from forager.analytics.manifest import LakeFile, Manifest, read_manifest, write_manifest
 from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
@@ -162,3 +162,57 @@ def _rows_of(manifest: Manifest) -> dict[str, int]:
     return {
         dataset.name: sum(file.rows for file in manifest.of(dataset.name)) for dataset in DATASETS
     }
+
+
+# of one month; with more, all of them are merged that are not large already
+MOST_FILES = 24
+LARGE_ROWS = 1_000_000
+# longer than any question may take
+KEPT = timedelta(hours=1)
+
+
+def crowded(manifest: Manifest) -> Iterator[tuple[LakeFile, ...]]:
+    """Files that should become one."""
+
+    def month_of(file: LakeFile) -> tuple[str, str]:
+        return file.dataset, file.month
+
+    for _, group in groupby(sorted(manifest.files, key=month_of), month_of):
+        small = [file for file in group if file.rows < LARGE_ROWS]
+        if len(small) > MOST_FILES:
+            yield from _runs(small)
+
+
+def _runs(small: list[LakeFile]) -> Iterator[tuple[LakeFile, ...]]:
+    """One after the other, as they came, until they are a large one together."""
+    run: list[LakeFile] = []
+    for file in small:
+        run.append(file)
+        if sum(each.rows for each in run) >= LARGE_ROWS:
+            yield tuple(run)
+            run = []
+    if len(run) > 1:
+        yield tuple(run)
+
+
+def merged(
+    folder: Path, manifest: Manifest, files: tuple[LakeFile, ...], now: datetime
+) -> Manifest:
+    """The manifest with one file in place of several; those stay until nobody reads them."""
+    dataset = next(each for each in DATASETS if each.name == files[0].dataset)
+    tables = (table for file in files for table in read_file(dataset, folder / file.path))
+    whole = write_file(folder, dataset, files[0].month, manifest.next_file, tables)
+    whole = replace(whole, parts=tuple(file.path for file in files))
+    rest = tuple(file for file in manifest.files if file not in files)
+    return replace(
+        manifest,
+        files=(*rest, whole),
+        next_file=manifest.next_file + 1,
+        superseded=manifest.superseded | {file.path: now for file in files},
+    )
+
+
+def forgotten(manifest: Manifest, now: datetime) -> Manifest:
+    """The manifest without files that were merged long ago, which are strays from then on."""
+    kept = {path: since for path, since in manifest.superseded.items() if since > now - KEPT}
+    return replace(manifest, superseded=kept)

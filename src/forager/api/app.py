@@ -12,7 +12,7 @@ from forager.access.permits import Permits
 from forager.api import health, metrics, reference
 from forager.api.authentication import Authentication
 from forager.api.conditional import Conditional
-from forager.api.limits import BodyLimit
+from forager.api.limits import BodyLimit, RequestLimit
 from forager.api.observation import Observation
 from forager.api.openapi import describe
 from forager.api.origins import Origins, names_of
@@ -94,6 +94,7 @@ def _middleware(settings: Settings, database: Database) -> list[Middleware]:
     return [
         Middleware(Observation),
         Middleware(RequestIds),
+        Middleware(RequestLimit, max_requests=settings.api_max_requests),
         Middleware(Origins, names=names_of(settings)),
         Middleware(
             Authentication,

@@ -9,14 +9,28 @@ from forager.access.caller import LOCAL, Caller
 from forager.access.errors import Unauthorised
 from forager.access.keys import any_key, authenticate
 from forager.access.permits import Permits
-from forager.api.origins import is_loopback
+from forager.api.origins import is_loopback, name_of
 from forager.db.database import Database
 
 PROTECTED = "/api/"
 # how to call the API is no secret
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
 METRICS = "/metrics"
-FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+# headers that a proxy adds; one that does not is known by the name it passes on, or by its version
+PROXY_HEADERS = frozenset(
+    {
+        "cdn-loop",
+        "client-ip",
+        "fastly-client-ip",
+        "forwarded",
+        "true-client-ip",
+        "via",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-real-ip",
+    }
+)
+PROXY_PREFIXES = ("cf-", "x-forwarded", "x-original-", "x-envoy-", "x-amzn-")
 
 
 class Authentication:
@@ -67,6 +81,10 @@ def _key_of(headers: Headers) -> str | None:
 def is_local(scope: Scope) -> bool:
     """Whether it comes from this machine, and not through a proxy that stands on it."""
     client, headers = scope.get("client"), Headers(scope=scope)
-    if any(name in headers for name in FORWARDED):
+    if client is None or not is_loopback(client[0]):
         return False
-    return client is not None and is_loopback(client[0])
+    return not (
+        scope.get("http_version") == "1.0"
+        or not is_loopback(name_of(headers.get("host", "")))
+        or any(name in PROXY_HEADERS or name.startswith(PROXY_PREFIXES) for name in headers)
+    )

@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from forager.api.slots import Slots
-from forager.catalog.export import ExportFormat
+from forager.products.export import ExportFormat
 
 # of files of products
 MEDIA_TYPES = {

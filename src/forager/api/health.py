@@ -24,8 +24,8 @@ class Ready(BaseModel):
 
     ready: bool
     database: bool
-    schema_version: str | None = Field(examples=["0006"])
-    expected_schema_version: str = Field(examples=["0006"])
+    schema_version: str | None = Field(examples=["0001"])
+    expected_schema_version: str = Field(examples=["0001"])
 
 
 @router.get("/healthz")

@@ -1,4 +1,4 @@
-"""Limits on what comes in: the size of a body, and the length of a list."""
+"""Limits on what comes in: requests at a time, the size of a body, and the length of a list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,42 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_LIST = 1000
 MAX_BULK = 1000
+
+
+# answered at any load: they tell whether the server is alive
+ALWAYS_ANSWERED = frozenset({"/healthz", "/readyz"})
+
+
+class RequestLimit:
+    """Refuses requests while too many wait for their answer to begin.
+
+    Streams and downloads count only until they begin: they have limits of their own.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_requests: int) -> None:
+        self._app = app
+        self._max_requests = max_requests
+        self._unanswered = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in ALWAYS_ANSWERED:
+            await self._app(scope, receive, send)
+            return
+        if self._unanswered >= self._max_requests:
+            raise HTTPException(503, f"{self._max_requests} requests are being answered already")
+        counted = 1
+        self._unanswered += counted
+
+        async def send_counted(message: Message) -> None:
+            nonlocal counted
+            self._unanswered -= counted
+            counted = 0
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_counted)
+        finally:
+            self._unanswered -= counted
 
 
 class BodyLimit:

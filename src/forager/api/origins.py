@@ -37,7 +37,7 @@ class Origins:
         await self._app(scope, receive, send)
 
     def _check_name(self, headers: Headers) -> None:
-        name = _name_of(headers.get("host", ""))
+        name = name_of(headers.get("host", ""))
         if ANY not in self._names and name not in self._names:
             raise Misdirected(
                 f"this server does not go by the name {name[:200]!r}",
@@ -75,7 +75,8 @@ def _check_origin(headers: Headers) -> None:
         )
 
 
-def _name_of(host: str) -> str:
+def name_of(host: str) -> str:
+    """The name in a Host header, without its port."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()

@@ -135,6 +135,7 @@ HTTP_WORDS = {
           "The header Allow names the methods that are."),
     413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
+    503: ("The server is busy", "", "Try again later, or raise FORAGER_API_MAX_REQUESTS."),
 }  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
@@ -14,7 +14,9 @@ from fastapi import FastAPI
 from forager.access.keys import any_key
 from forager.access.upkeep import AccessUpkeep
 from forager.api.app import create_app
+from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of
 from forager.api.origins import is_loopback
+from forager.api.server_log import server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.index.engine import open_engine
@@ -27,21 +29,8 @@ log = get_logger("api")
 
 BACKLOG = 2048
 # room for a cursor and a URL with every character escaped
-MAX_HEAD_BYTES = 512 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 GRACE = 10
-
-
-class _Told(logging.Handler):
-    """What the server says, among our own log lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        log.log(record.levelno, record.getMessage())
-
-
-def _hear_server() -> None:
-    said = logging.getLogger("uvicorn.error")
-    said.handlers, said.propagate = [_Told()], False
-    said.setLevel(logging.WARNING)
 
 
 class _Server(uvicorn.Server):
@@ -70,20 +59,20 @@ async def serve(
     log.info("api listens", address=_address(line), keys=has_keys)
     async with open_engine(settings) as engine:
         app = create_app(settings, database, engine)
-        with line, extend(app), tracing(settings, "api"):
+        server = _Server(_config(app, limits_of(settings)))
+        with line, server_log(), extend(app), tracing(settings, "api"):
             async with recording(database, settings):
-                await _run(app, database, line, stopping, started)
+                await _run(server, app, database, line, stopping, started)
 
 
 async def _run(
+    server: uvicorn.Server,
     app: FastAPI,
     database: Database,
     line: socket.socket,
     stopping: asyncio.Event,
     started: Callable[[str], None] | None,
 ) -> None:
-    server = _Server(_config(app))
-    _hear_server()
     upkeep = asyncio.create_task(AccessUpkeep(database).run(), name="access upkeep")
     serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
     told = asyncio.create_task(stopping.wait())
@@ -130,9 +119,10 @@ def bind(settings: Settings) -> socket.socket:
     return line
 
 
-def _config(app: object) -> uvicorn.Config:
+def _config(app: FastAPI, limits: ConnectionLimits) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
+        http=partial(LimitedConnection, limits),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         server_header=False,

@@ -13,12 +13,6 @@ from forager.access.caller import Caller
 from forager.access.scope import Scope
 from forager.api.remembered import Remembered
 from forager.api.slots import Slots
-from forager.catalog.audit import Audit, audit_catalog
-from forager.catalog.backtest import Backtest, backtest
-from forager.catalog.holds import Holds
-from forager.catalog.products import Stats, product_stats
-from forager.catalog.tasks import Tasks, TaskStats
-from forager.catalog.webhooks import Webhooks
 from forager.crawl.admission import move_job
 from forager.db.database import Connection, Database
 from forager.db.within import Within
@@ -26,14 +20,20 @@ from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.sources import get_source
 from forager.errors import NotAllowed, NotFound
-from forager.fetch.domains import Domains
-from forager.fetch.proxies import Proxies
+from forager.fetch.domains.service import Domains
+from forager.fetch.proxies.service import Proxies
 from forager.index.engine import Engine
 from forager.jobs.bulk import Move
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
+from forager.parsers.backtest import Backtest, backtest
+from forager.products.audit import Audit, audit_catalog
+from forager.products.service import Stats, product_stats
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.holds import Holds
+from forager.tasks.service import Tasks, TaskStats
+from forager.webhooks.service import Webhooks
 
 BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0

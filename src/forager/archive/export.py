@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from forager.archive.codec import Codec, compress, decompress
 from forager.archive.errors import DamagedRecord
-from forager.archive.record import InfoRecord
+from forager.archive.record import Codec, InfoRecord, compress, decompress
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 from forager.archive.wholefile import whole_file

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from forager.archive.codec import (
+from forager.archive.errors import DamagedRecord
+from forager.archive.record import (
     FRAME_ERRORS,
     MAX_RECORD_BYTES,
     FrameDecoder,
     decompress,
+    digest_of,
     frame_decoder,
 )
-from forager.archive.errors import DamagedRecord
-from forager.archive.record import digest_of
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 

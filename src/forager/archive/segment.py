@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 
-from forager.archive.codec import Codec
+from forager.archive.record import Codec
 from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from forager.archive.codec import MAGIC, Codec
-from forager.archive.record import InfoRecord, pack
+from forager.archive.record import MAGIC, Codec, InfoRecord, pack
 from forager.archive.segment import ArchiveRef, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
 from forager.errors import InvalidInput

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from forager.analytics import archiving
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
-from forager.backup import store
-from forager.backup.files import PART, copy_file, copy_tree, put_in_place
-from forager.backup.tools import run_tool
 from forager.db.database import reach_server, translated_errors
+from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import current_version
-from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.products import archiving
 from forager.secrets import KEY_FILE
 from forager.settings import Settings
 
@@ -128,7 +132,7 @@ def _dump(settings: Settings, target: Path) -> str:
 
 def _require_archive(folder: Path | None, url: str) -> None:
     """A copy of nothing would look like a backup until the day it is needed."""
-    if folder is None or folder.is_dir() or not store.has_archived_records(url):
+    if folder is None or folder.is_dir() or not has_archived_records(url):
         return
     raise NotFound(
         f"rows refer to an archive, but there is no folder {folder}",
@@ -142,3 +146,113 @@ def _copy_key(source: Path, target: Path) -> bool:
         return False
     copy_file(source / KEY_FILE, target / KEY_FILE, mode=0o600)
     return True
+
+
+PART = ".part"
+
+
+def copy_tree(
+    source: Path, target: Path, *, on_copy: Callable[[int], None] = lambda _: None
+) -> int:
+    """Copy what is new; how many files that was. Nothing is deleted at the target.
+
+    A segment is never written again where it was written, so one of the same size is the same; an
+    image's name is its hash. A file that vanishes while it is copied was not wanted any more.
+    `on_copy` hears how many there are so far.
+    """
+    copied = 0
+    for folder, _, names in os.walk(source):
+        for name in names:
+            path = Path(folder) / name
+            if _copy_new(path, target / path.relative_to(source)):
+                copied += 1
+                on_copy(copied)
+    return copied
+
+
+def copy_file(source: Path, target: Path, *, mode: int | None = None) -> None:
+    """Whole or not at all, and on the disk when it is there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + PART)
+    shutil.copyfile(source, part)
+    if mode is not None:
+        part.chmod(mode)
+    put_in_place(part, target)
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(target)
+
+
+def _copy_new(source: Path, target: Path) -> bool:
+    try:
+        if target.exists() and target.stat().st_size == source.stat().st_size:
+            return False
+        copy_file(source, target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def has_archived_records(url: str) -> bool:
+    """Whether there is a segment that responses were written to."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        cursor = connection.execute(
+            "SELECT FROM archive_segments WHERE records > 0 AND going_at IS NULL LIMIT 1"
+        )
+        return cursor.fetchone() is not None
+
+
+# as many hours as a dump of a very large database may take
+LIMIT = 12 * 3600.0
+VARIABLES = {
+    "host": "PGHOST",
+    "hostaddr": "PGHOSTADDR",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "password": "PGPASSWORD",
+    "dbname": "PGDATABASE",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+}
+
+
+class DumpFailed(ForagerError):
+    """A dump was not made, or not read back."""
+
+
+def run_tool(settings: Settings, url: str, name: str, *arguments: str) -> None:
+    """Run `pg_dump` or `pg_restore`. No password is among its arguments, which others can see."""
+    command = [str(_find(settings, name)), "--no-password", *arguments]
+    try:
+        subprocess.run(
+            command, env=_environment(url), check=True, capture_output=True, timeout=LIMIT
+        )
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode("utf-8", "replace").strip()[-2000:]
+        raise DumpFailed(f"{name} failed: {words}") from None
+    except subprocess.TimeoutExpired:
+        raise DumpFailed(f"{name} took more than {LIMIT / 3600:g} hours") from None
+
+
+def _find(settings: Settings, name: str) -> Path:
+    """Those of the embedded server; for a server of one's own, those that came with it."""
+    if settings.database_url is None:
+        return find_binaries().postgres.with_name(name)
+    found = shutil.which(name)
+    if found is None:
+        raise InvalidInput(
+            f"{name} is not installed",
+            hint="Install the client programs of your PostgreSQL, of its version or newer.",
+        )
+    return Path(found)
+
+
+def _environment(url: str) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    told = conninfo_to_dict(url)
+    return clean | {VARIABLES[key]: str(value) for key, value in told.items() if key in VARIABLES}

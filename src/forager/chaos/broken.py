@@ -125,11 +125,11 @@ _SWITCHES: dict[Switch, dict[str, Patch]] = {
     Switch.NO_LEASE_CHECK: {
         "forager.jobs.store.leases": _hold_nothing,
         "forager.jobs.guardian": _no_deadline("Guardian"),
-        "forager.catalog.store.stages": _keep_all,
-        "forager.catalog.lifeline": _no_deadline("Lifeline"),
+        "forager.tasks.store.stages": _keep_all,
+        "forager.tasks.workers.lifeline": _no_deadline("Lifeline"),
     },
     Switch.CHECKPOINT_OUTSIDE: {"forager.crawl.batch": _write_state_later},
-    Switch.NO_OUTBOX: {"forager.catalog.store.events": _events_alone},
+    Switch.NO_OUTBOX: {"forager.webhooks.store.events": _events_alone},
     Switch.DOUBLE_COUNT: {"forager.crawl.store.state": _count_twice},
-    Switch.NO_BUDGET: {"forager.fetch.accounts": _no_limits},
+    Switch.NO_BUDGET: {"forager.fetch.budgets.accounts": _no_limits},
 }

@@ -13,8 +13,8 @@ from forager.chaos.control import Control
 # who asks for the time of day where it may reach the database, the archive or another host
 ASKED_IN = (
     "forager.archive.writer",
-    "forager.catalog.deposit",
-    "forager.crawl.discovery",
+    "forager.tasks.stages.deposit",
+    "forager.crawl.frontier.discovery",
     "forager.fetch.response",
 )
 

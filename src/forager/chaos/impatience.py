@@ -16,12 +16,12 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "forager.db.database": {"SILENCE_LIMIT": 4.0},
     "forager.jobs.supervisor": {"ANSWER_LIMIT": 5.0},
     "forager.jobs.runner": {"DISK_FULL_DELAY": 2.0},
-    "forager.fetch.budgets": {"PERMITS_LAST": 4.0},
-    "forager.catalog.keeper": {"LONGEST_DELAY": 2.0},
-    "forager.catalog.worker": {"ANSWER_LIMIT": 5.0},
-    "forager.catalog.settling": {"PAUSE_WHEN_FULL": 1.0},
-    "forager.catalog.delivery": {"LEASE": 8.0, "FIRST_REST": 0.2, "LONGEST_REST": 2.0},
-    "forager.catalog.outbox": {"FIRST_WAIT": 0.5, "LONGEST_WAIT": 2.0, "MAX_ATTEMPTS": 1000},
+    "forager.fetch.budgets.budget": {"PERMITS_LAST": 4.0},
+    "forager.tasks.workers.keeper": {"LONGEST_DELAY": 2.0},
+    "forager.tasks.workers.worker": {"ANSWER_LIMIT": 5.0},
+    "forager.tasks.stages.settle": {"PAUSE_WHEN_FULL": 1.0},
+    "forager.webhooks.delivery": {"LEASE": 8.0, "FIRST_REST": 0.2, "LONGEST_REST": 2.0},
+    "forager.webhooks.outbox": {"FIRST_WAIT": 0.5, "LONGEST_WAIT": 2.0, "MAX_ATTEMPTS": 1000},
 }
 SETTINGS = {
     "worker_capacity": 2,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from forager.catalog.signing import HEADER, InvalidSignature, verify
 from forager.chaos.chance import seeded
+from forager.webhooks.signing import HEADER, InvalidSignature, verify
 
 REFUSED = 0.04
 

@@ -189,7 +189,7 @@ def prune(
     never deleted.
     """
     from forager.archive import deletion
-    from forager.archive.orphans import find_orphans
+    from forager.archive.inventory import find_orphans
 
     policy = _policy(context, older_than, max_size, keep_referenced=keep_referenced)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from forager.archive.migration import Moved
-    from forager.catalog.images.migration import MovedImages
+    from forager.images.migration import MovedImages
     from forager.settings import Settings
 
 SHOWN = 20
@@ -119,9 +119,9 @@ async def _migrate(
 ) -> Migration:
     from forager.archive.migration import Move
     from forager.archive.storage import open_storage
-    from forager.catalog.images.files import image_files_at
-    from forager.catalog.images.migration import ImageMove
     from forager.db.database import open_database
+    from forager.images.files import image_files_at
+    from forager.images.migration import ImageMove
 
     source, target = open_storage(route.source), open_storage(route.target)
     old_images, new_images = image_files_at(route.source), image_files_at(route.target)

@@ -17,6 +17,12 @@ from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.backup.copying import Copied
+import sys
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
 
 app = typer.Typer(
     help="Look at and move the database's schema; back everything up, and restore it.",
@@ -85,7 +91,6 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
     Into the same folder again, only what is new is copied. The folder holds secrets.
     """
     from forager.backup.copying import save
-    from forager.cli.backup_progress import BackupProgress
 
     with BackupProgress() as progress:
         copied = save(flags_of(context).load(), folder, told=progress.show)
@@ -99,7 +104,6 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
     What is there already is not overwritten.
     """
     from forager.backup.copying import restore
-    from forager.cli.backup_progress import BackupProgress
 
     with BackupProgress() as progress:
         copied = restore(flags_of(context).load(), folder, told=progress.show)
@@ -119,3 +123,32 @@ def _show(copied: Copied, folder: Path, done: str, as_json: bool) -> None:
 
 def _archive(files: int) -> str:
     return f"{counted(files, 'new file')} of the archive"
+
+
+class BackupProgress:
+    """To be told each step, and how many files it has copied."""
+
+    def __init__(self) -> None:
+        self._console = output.console(sys.stderr)
+        self._status: Status | None = None
+        self._step = ""
+
+    def show(self, step: str, files: int) -> None:
+        if self._console.is_terminal:
+            self._move(f"{step}, {counted(files, 'file')}" if files else step)
+        elif step != self._step:
+            output.note(f"{step} ...")
+        self._step = step
+
+    def _move(self, words: str) -> None:
+        if self._status is None:
+            self._status = self._console.status(words)
+            self._status.start()
+        self._status.update(words)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()

@@ -15,10 +15,10 @@ from forager.cli.words import counted, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.catalog.dead_letters import DeadLetter, LetterFilter, LetterGroup
     from forager.db.cursor import Page
     from forager.db.database import Database
     from forager.settings import Settings
+    from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
 app = typer.Typer(
     name="dead-letters",
@@ -56,7 +56,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List dead letters by cause, and the newest one by one."""
-    from forager.catalog import dead_letters as letters
+    from forager.tasks import dead_letters as letters
 
     wanted = letters.letter_filter(cause=cause, domain=domain)
 
@@ -89,7 +89,7 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Let tasks be tried again now, with all their retries."""
-    from forager.catalog.dead_letters import retry_letters, unknown_letters
+    from forager.tasks.dead_letters import retry_letters, unknown_letters
 
     wanted = _chosen(ids, cause, domain, everything)
 
@@ -116,7 +116,7 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Let dead letters go; their tasks stay failed."""
-    from forager.catalog.dead_letters import count_letters, drop_letters, unknown_letters
+    from forager.tasks.dead_letters import count_letters, drop_letters, unknown_letters
 
     wanted = _chosen(ids, cause, domain, everything)
 
@@ -138,7 +138,7 @@ def drop(
 def _chosen(
     ids: list[int] | None, cause: str | None, domain: str | None, everything: bool
 ) -> LetterFilter:
-    from forager.catalog.dead_letters import letter_filter
+    from forager.tasks.dead_letters import letter_filter
 
     if not (ids or cause or domain or everything):
         raise InvalidInput("no dead letter was named", hint="Give ids, --cause, --domain or --all.")

@@ -17,8 +17,8 @@ from forager.errors import InvalidInput
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from forager.fetch.domain_store import Domain
-    from forager.fetch.domains import DomainChanges, Domains
+    from forager.fetch.domains.service import DomainChanges, Domains
+    from forager.fetch.domains.store import Domain
 
 Answer = TypeVar("Answer")
 
@@ -248,7 +248,7 @@ def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None
 def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answer]]) -> Answer:
     """The answer to one question about domains."""
     from forager.db.database import open_database
-    from forager.fetch.domains import Domains
+    from forager.fetch.domains.service import Domains
 
     settings = flags_of(context).load()
 
@@ -260,7 +260,7 @@ def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answ
 
 
 def _switch(context: typer.Context, host: str, *, active: bool, as_json: bool) -> None:
-    from forager.fetch.domains import DomainChanges
+    from forager.fetch.domains.service import DomainChanges
 
     changes = DomainChanges(active=active)
     _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
@@ -268,7 +268,7 @@ def _switch(context: typer.Context, host: str, *, active: bool, as_json: bool) -
 
 def _changes(**given: Any) -> DomainChanges:
     """What was given: None is what was not, and a `default` that was asked for becomes None."""
-    from forager.fetch.domains import DomainChanges
+    from forager.fetch.domains.service import DomainChanges
 
     changes: dict[str, Any] = {}
     for name, value in given.items():
@@ -288,7 +288,7 @@ def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
 
 
 def _interval(text: str) -> timedelta:
-    from forager.catalog.intervals import parse_every
+    from forager.tasks.intervals import parse_every
 
     return parse_every(text)
 

@@ -13,7 +13,7 @@ from forager.cli.sources import with_database
 from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
-    from forager.catalog.errors import ErrorFilter, ErrorGroup, ErrorRow
+    from forager.tasks.errors import ErrorFilter, ErrorGroup, ErrorRow
 
 app = typer.Typer(
     name="errors",
@@ -53,7 +53,7 @@ def errors(
     """Group errors by domain, type and message: how often, since when, and one example."""
     if context.invoked_subcommand is not None:
         return None
-    from forager.catalog.errors import group_errors
+    from forager.tasks.errors import group_errors
 
     wanted = _filter(domain, type_, since)
     page = with_database(
@@ -86,7 +86,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """List single errors, newest first; with an ID, show that one with its stack trace."""
-    from forager.catalog.errors import get_error, list_errors
+    from forager.tasks.errors import get_error, list_errors
 
     if error_id is not None:
         found = with_database(context, lambda db, _: get_error(db, error_id))
@@ -108,7 +108,7 @@ def _filter(
     message: str | None = None,
     task: int | None = None,
 ) -> ErrorFilter:
-    from forager.catalog.errors import error_filter
+    from forager.tasks.errors import error_filter
 
     return error_filter(
         domain=domain,

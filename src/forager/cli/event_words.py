@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forager.cli.words import counted, on_one_line
 
 if TYPE_CHECKING:
-    from forager.catalog.store.events import EventRow
+    from forager.webhooks.store.events import EventRow
 
 Payload = Mapping[str, Any]
 

@@ -51,9 +51,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List events, newest first."""
-    from forager.catalog.events import list_events
     from forager.cli.product_filters import moment
     from forager.cli.webhook_views import show_events
+    from forager.webhooks.events import list_events
 
     page = with_database(
         context,

@@ -13,10 +13,10 @@ from forager.cli.output import say, show_json
 from forager.cli.words import short_time
 
 if TYPE_CHECKING:
-    from forager.crawl.explain import Explanation
-    from forager.crawl.explain_task import TrackedAs
-    from forager.crawl.outlook import Outlook
-    from forager.crawl.url_history import PastFate
+    from forager.crawl.explain.explanation import Explanation
+    from forager.crawl.explain.history import PastFate
+    from forager.crawl.explain.outlook import Outlook
+    from forager.crawl.explain.task import TrackedAs
     from forager.settings import Settings
 
 
@@ -38,7 +38,7 @@ def explain(
 
 
 async def _explain(settings: Settings, url: str, job: str | None) -> Explanation:
-    from forager.crawl.explain import explain
+    from forager.crawl.explain.explanation import explain
     from forager.db.database import open_database
     from forager.jobs.queue import Queue
 

@@ -15,7 +15,7 @@ from forager.cli.flags import flags_of
 from forager.cli.output import console, note, silence_stdout
 from forager.cli.running import run
 from forager.cli.words import counted
-from forager.crawl.export_format import ExportFormat
+from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
-    from forager.archive.codec import Codec
-    from forager.crawl.export import Export, Exported, Progress
+    from forager.archive.record import Codec
+    from forager.crawl.export.export import Export, Exported, Progress
     from forager.settings import Settings
 
 STDOUT = "-"
@@ -51,7 +51,7 @@ def export(
 
     A file appears only when it is complete.
     """
-    from forager.crawl.export import Export
+    from forager.crawl.export.export import Export
 
     settings = flags_of(context).load()
     if body and format_ is ExportFormat.WARC:
@@ -70,7 +70,7 @@ async def _export(
     settings: Settings, job: str, wanted: Export, output: str, *, force: bool
 ) -> Exported:
     from forager.archive.options import archive_options
-    from forager.crawl.export import export_job, export_size
+    from forager.crawl.export.export import export_job, export_size
     from forager.db.database import open_database
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
@@ -109,8 +109,8 @@ def _progress(total: int) -> Iterator[Progress]:
 
 
 def _codec(format_: ExportFormat, output: str) -> Codec | None:
-    from forager.archive.codec import Codec
     from forager.archive.export import warc_codec
+    from forager.archive.record import Codec
 
     if format_ is not ExportFormat.WARC or output == STDOUT:
         return Codec.GZIP

@@ -13,8 +13,8 @@ from forager.cli.options import AsJson
 from forager.cli.output import say, show_json, write
 
 if TYPE_CHECKING:
+    from forager.crawl.explain.probe import Probe
     from forager.crawl.options import CrawlOptions
-    from forager.crawl.probe import Probe
     from forager.settings import Settings
 
 
@@ -59,7 +59,7 @@ def fetch(
 
 
 async def _fetch(settings: Settings, options: CrawlOptions) -> Probe:
-    from forager.crawl.probe import probe
+    from forager.crawl.explain.probe import probe
     from forager.db.database import open_database
 
     async with open_database(settings, name="forager fetch") as database:

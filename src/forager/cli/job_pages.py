@@ -13,7 +13,7 @@ from forager.cli.words import on_one_line, short_time
 from forager.crawl.settlement import Outcome
 
 if TYPE_CHECKING:
-    from forager.crawl.export_store import SettledUrl
+    from forager.crawl.export.store import SettledUrl
     from forager.db.cursor import Page
     from forager.db.database import Database
     from forager.settings import Settings
@@ -38,7 +38,7 @@ def pages(
     as_json: AsJson = False,
 ) -> None:
     """List what became of a job's URLs, in no particular order."""
-    from forager.crawl.export import row_of
+    from forager.crawl.export.export import row_of
     from forager.crawl.settled import list_settled
     from forager.jobs.queue import Queue
 

@@ -112,7 +112,7 @@ def _from_file(name: str, url: str | None) -> _Page:
 
 
 async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
-    from forager.crawl.probe import probe
+    from forager.crawl.explain.probe import probe
     from forager.db.database import open_database
 
     async with open_database(settings, name="forager parse") as database:
@@ -128,7 +128,7 @@ async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
 
 
 def _read(page: _Page) -> Document:
-    from forager.crawl.reading import document_of
+    from forager.crawl.extraction.reading import document_of
     from forager.extract.document import extract_reading
 
     _refuse_other(page)

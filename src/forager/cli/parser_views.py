@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Self
 
-from forager.catalog.backtest import Backtest, VersionReport
-from forager.catalog.parser_overview import ParserLine
-from forager.catalog.rates import VersionRate, share
-from forager.catalog.rollouts import Rollout
 from forager.cli import output
 from forager.cli.output import note, say, show_table
 from forager.cli.words import counted, on_one_line
+from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.fixtures import Difference, Fixture
+from forager.parsers.overview import ParserLine
+from forager.parsers.rates import VersionRate, share
+from forager.parsers.rollouts import Rollout
 from forager.parsers.scaffold import Scaffold
 
 RIGHT = {"justify": "right"}

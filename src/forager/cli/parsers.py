@@ -16,8 +16,8 @@ from forager.cli.sources import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from forager.catalog.backtest import Backtest
     from forager.db.database import Database
+    from forager.parsers.backtest import Backtest
     from forager.parsers.scaffold import SavedPage
     from forager.settings import Settings
 
@@ -39,8 +39,8 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
     """List parsers: versions, patterns, what counts, what is tried, and how well they read."""
-    from forager.catalog.parser_overview import Overview, overview
     from forager.cli import parser_views as views
+    from forager.parsers.overview import Overview, overview
 
     def ask(database: Database, settings: Settings) -> Any:
         return overview(database, settings)
@@ -64,8 +64,8 @@ def rates(
     as_json: AsJson = False,
 ) -> None:
     """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
-    from forager.catalog.rates import list_rates
     from forager.cli import parser_views as views
+    from forager.parsers.rates import list_rates
 
     page = with_database(
         context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
@@ -92,9 +92,9 @@ def rollout(
     as_json: AsJson = False,
 ) -> None:
     """Let a version count from now on; with --canary, try it on some tasks first."""
-    from forager.catalog.rollouts import roll_out
     from forager.cli import parser_views as views
     from forager.parsers.registry import load_parsers
+    from forager.parsers.rollouts import roll_out
 
     share = None if canary is None else parse_share(canary)
 
@@ -109,9 +109,9 @@ def rollout(
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Undo the last step: end a trial, or else return to the version before."""
-    from forager.catalog.rollouts import roll_back
     from forager.cli import parser_views as views
     from forager.parsers.registry import load_parsers
+    from forager.parsers.rollouts import roll_back
 
     def ask(database: Database, settings: Settings) -> Any:
         load_parsers(settings.parser_modules)
@@ -139,8 +139,8 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Read archived pages with two versions and show what differs; nothing is fetched or stored."""
-    from forager.catalog.backtest import backtest as run_backtest
     from forager.cli import parser_views as views
+    from forager.parsers.backtest import backtest as run_backtest
 
     with views.PageCount() as shown:
 
@@ -264,8 +264,8 @@ def _from_file(path: Path, url: str) -> SavedPage:
 
 
 async def _archived_or_fetched(settings: Settings, url: str, allow_private: bool) -> SavedPage:
-    from forager.catalog.archived_page import archived_page
     from forager.db.database import open_database
+    from forager.tasks.archived_page import archived_page
 
     async with open_database(settings, name="forager parsers") as database:
         saved = await archived_page(database, settings, url)
@@ -275,8 +275,8 @@ async def _archived_or_fetched(settings: Settings, url: str, allow_private: bool
 async def _fetched(
     database: Database, settings: Settings, url: str, allow_private: bool
 ) -> SavedPage:
+    from forager.crawl.explain.probe import probe
     from forager.crawl.options import crawl_options
-    from forager.crawl.probe import probe
     from forager.parsers.scaffold import SavedPage
 
     options = crawl_options({"urls": [url], "strategy": "single", "allow_private": allow_private})

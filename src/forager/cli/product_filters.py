@@ -12,7 +12,7 @@ from forager.cli.amounts import parse_age
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.catalog.filters import Filters
+    from forager.products.filters import Filters
 
 MinPrice = Annotated[
     str | None, typer.Option(metavar="AMOUNT", help="At least this price.", show_default=False)
@@ -74,7 +74,7 @@ def filters_of(
     gtin: str | None,
 ) -> Filters:
     """The filters that these options ask for."""
-    from forager.catalog.filters import Filters
+    from forager.products.filters import Filters
 
     return Filters(
         min_price=_amount(min_price),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from forager.catalog.export import amount_text
-from forager.catalog.price_history import PriceEntry
-from forager.catalog.products import ProductDetails, Stats
-from forager.catalog.store.product_lists import ListedProduct
-from forager.catalog.store.product_records import ProductRecord
 from forager.cli.output import note, say, show_table
-from forager.cli.price_chart import chart
 from forager.cli.words import duration, long_time, on_one_line, short_time
+from forager.products.export import amount_text
+from forager.products.price_history import PriceEntry
+from forager.products.service import ProductDetails, Stats
+from forager.products.store.lists import ListedProduct
+from forager.products.store.records import ProductRecord
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
@@ -276,3 +276,50 @@ def _show_counts(title: str, counts: Sequence[tuple[str | None, int]]) -> None:
     if counts:
         say(f"\n{title}", "bold")
         show_table({"": {}, " ": RIGHT}, [(name or "not said", number) for name, number in counts])
+
+
+WIDTH = 60
+HEIGHT = 6
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_STEPS = len(_BLOCKS) - 1
+
+
+def chart(entries: Sequence[PriceEntry], *, now: datetime | None = None) -> list[str]:
+    """The prices in the newest currency, from the oldest entry until now; nothing for one price."""
+    known = [entry for entry in entries if entry.price is not None]
+    shown = [entry for entry in known if entry.currency == known[-1].currency] if known else []
+    amounts = [entry.price for entry in shown if entry.price is not None]
+    if len(set(amounts)) < 2:
+        return []
+    end = max(now or datetime.now(UTC), shown[-1].recorded_at)
+    levels = [_level(price, min(amounts), max(amounts)) for price in _sampled(shown, end)]
+    return [*_lines(levels, min(amounts), max(amounts)), _axis(shown[0].recorded_at, end)]
+
+
+def _sampled(entries: Sequence[PriceEntry], end: datetime) -> Iterator[Decimal]:
+    """The price at evenly spaced moments; at each, the last one that was known."""
+    times = [entry.recorded_at for entry in entries]
+    span = (end - times[0]) / (WIDTH - 1)
+    for column in range(WIDTH):
+        place = max(bisect_right(times, times[0] + span * column), 1)
+        price = entries[place - 1].price
+        assert price is not None
+        yield price
+
+
+def _level(price: Decimal, low: Decimal, high: Decimal) -> int:
+    """How many eighths of a line high the column is; the lowest price is one."""
+    return 1 + round((price - low) / (high - low) * (HEIGHT * _STEPS - 1))
+
+
+def _lines(levels: Sequence[int], low: Decimal, high: Decimal) -> Iterator[str]:
+    labels = {HEIGHT - 1: amount_text(high), 0: amount_text(low)}
+    width = max(map(len, labels.values()))
+    for line in reversed(range(HEIGHT)):
+        blocks = (_BLOCKS[min(max(level - line * _STEPS, 0), _STEPS)] for level in levels)
+        yield f"{labels.get(line, ''):>{width}} {''.join(blocks)}".rstrip()
+
+
+def _axis(start: datetime, end: datetime) -> str:
+    first, last = (f"{at.astimezone():%Y-%m-%d}" for at in (start, end))
+    return f"{first} to {last}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli import product_filters as options
-from forager.cli.audit import audit
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import console, note, show_json, show_page, silence_stdout
 from forager.cli.product_filters import filters_of, moment
@@ -26,10 +25,55 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
-    from forager.catalog.export import Export, Progress
-    from forager.catalog.search import SearchPage
     from forager.db.database import Database
+    from forager.products.export import Export, Progress
+    from forager.products.search import SearchPage
     from forager.settings import Settings
+from typing import TYPE_CHECKING, Any
+
+from forager.cli.output import show_table
+
+if TYPE_CHECKING:
+    from forager.products.audit import Audit
+
+
+def audit(
+    context: typer.Context,
+    last: Annotated[
+        bool, typer.Option("--last", help="Show what the last one found instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look now for what contradicts itself or grows old; workers do so every day."""
+    from forager.products.audit import audit_catalog, last_audit
+
+    if last:
+        found = with_database(context, lambda db, _: last_audit(db))
+    else:
+        found = with_database(context, audit_catalog)
+    return show_json(found) if as_json else _show(found)
+
+
+def _show(found: Audit) -> None:
+    if found.findings:
+        columns: dict[str, dict[str, Any]] = {
+            "CONCERN": {},
+            "COUNT": {"justify": "right"},
+            "WHAT": {},
+            "EXAMPLES": {"cut": True},
+        }
+        show_table(
+            columns,
+            [
+                (each.concern.value, each.count, each.meaning, ", ".join(map(str, each.examples)))
+                for each in found.findings
+            ],
+        )
+    note(
+        f"{counted(found.checks, 'check')} in {found.seconds:.1f} s:"
+        f" {counted(len(found.findings), 'finding')}"
+    )
+
 
 STDOUT = "-"
 
@@ -84,8 +128,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List products, the newest first; products without a price come last in orders by price."""
-    from forager.catalog import filters, products
     from forager.cli import product_views as views
+    from forager.products import filters
+    from forager.products import service as products
 
     wanted = filters_of(
         min_price=min_price,
@@ -118,8 +163,8 @@ def list_(
 @app.command()
 def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
     """Show everything that is known of one product, and how sure it is."""
-    from forager.catalog.products import show_product
     from forager.cli import product_views as views
+    from forager.products.service import show_product
 
     found = with_database(context, lambda db, _: show_product(db, product))
     return show_json(views.plain(found)) if as_json else views.show_details(found)
@@ -138,8 +183,8 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show how the price of a product went, the newest change first, with a small chart."""
-    from forager.catalog.price_history import price_history
     from forager.cli import product_views as views
+    from forager.products.price_history import price_history
 
     page = with_database(
         context,
@@ -174,9 +219,9 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search names, brands, categories and descriptions. Words with a - go behind a --."""
-    from forager.catalog.search import search_products
     from forager.cli import product_views as views
     from forager.index.engine import open_engine
+    from forager.products.search import search_products
 
     wanted = filters_of(
         min_price=min_price,
@@ -242,7 +287,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
-    from forager.catalog.export import Export, ExportFormat
+    from forager.products.export import Export, ExportFormat
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
@@ -276,7 +321,7 @@ def export(
 
 
 async def _export(database: Database, wanted: Export, output: str, *, force: bool) -> int:
-    from forager.catalog.export import export_products, export_size
+    from forager.products.export import export_products, export_size
 
     total = await export_size(database, wanted)
     with _output(output, force=force) as file, _progress(total) as progress:
@@ -294,7 +339,7 @@ def image(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write the stored file of one of a product's images."""
-    from forager.catalog.images.showing import image_of
+    from forager.products.shown_image import image_of
 
     if output == STDOUT and sys.stdout.isatty():
         raise InvalidInput("an image is nothing for a terminal", hint="Give --output FILE.")
@@ -306,8 +351,8 @@ def image(
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Show numbers about all products."""
-    from forager.catalog.products import product_stats
     from forager.cli import product_views as views
+    from forager.products.service import product_stats
 
     found = with_database(context, lambda db, _: product_stats(db))
     return show_json(views.plain(found)) if as_json else views.show_stats(found)

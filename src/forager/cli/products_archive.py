@@ -21,7 +21,7 @@ def archive(
     as_json: AsJson = False,
 ) -> None:
     """Move products that were not seen for long to Parquet files, with their prices."""
-    from forager.analytics.archiving import archive_products
+    from forager.products.archiving import archive_products
 
     confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
     done = with_database(context, lambda db, settings: archive_products(db, settings, days=days))
@@ -40,7 +40,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Put archived products back. Those that are there again stay as they are."""
-    from forager.analytics.archiving import restore_products
+    from forager.products.archiving import restore_products
 
     done = [
         with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]

@@ -19,9 +19,9 @@ from forager.cli.words import counted, on_one_line
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.catalog.tracking import Tracked
-    from forager.catalog.wish import BadLine, Terms
     from forager.settings import Settings
+    from forager.tasks.tracking import Tracked
+    from forager.tasks.tracking_request import BadLine, Terms
 
 STDIN = "-"
 
@@ -68,8 +68,8 @@ def track(
     as_json: AsJson = False,
 ) -> None:
     """Keep product pages fresh. Those tracked already take over what is given."""
-    from forager.catalog.intervals import parse_every
-    from forager.catalog.wish import Terms
+    from forager.tasks.intervals import parse_every
+    from forager.tasks.tracking_request import Terms
 
     if bool(urls) == (file is not None):
         raise InvalidInput(
@@ -89,10 +89,10 @@ async def _track(
     terms: Terms,
     allow_private: bool,
 ) -> Tracked:
-    from forager.catalog.imports import read_wishes
-    from forager.catalog.tasks import Tasks
-    from forager.catalog.wish import Wish
     from forager.db.database import open_database
+    from forager.tasks.imports import read_wishes
+    from forager.tasks.service import Tasks
+    from forager.tasks.tracking_request import Wish
 
     with ExitStack() as files:
         wishes = (

@@ -21,10 +21,10 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from forager.fetch.client import ClientOptions
-    from forager.fetch.proxies import Proxies
-    from forager.fetch.proxy import ProxySpec
-    from forager.fetch.proxy_probe import ProbeResult
-    from forager.fetch.proxy_record import PickedProxy, ProxyRecord
+    from forager.fetch.proxies.probe import ProbeResult
+    from forager.fetch.proxies.proxy import ProxySpec
+    from forager.fetch.proxies.record import PickedProxy, ProxyRecord
+    from forager.fetch.proxies.service import Proxies
 
 Answer = TypeVar("Answer")
 
@@ -185,7 +185,7 @@ def remove(context: typer.Context, ids: ProxyIds) -> None:
 def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
     """The answer to one question about proxies."""
     from forager.db.database import open_database
-    from forager.fetch.proxies import Proxies
+    from forager.fetch.proxies.service import Proxies
     from forager.secrets import Vault
 
     settings = flags_of(context).load()
@@ -243,7 +243,7 @@ async def _add(
 
 
 async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -> dict[str, Any]:
-    from forager.fetch.proxies import parse_address
+    from forager.fetch.proxies.service import parse_address
 
     if address is None:
         raise InvalidInput("the proxy address is not text in UTF-8")
@@ -264,7 +264,7 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
 ) -> list[tuple[PickedProxy, ProbeResult]]:
-    from forager.fetch.proxy_trial import try_proxies
+    from forager.fetch.proxies.trial import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
     trials = await try_proxies(proxies, ids, options, url)
@@ -295,7 +295,7 @@ def _each(
 
 
 def _record_url(record: ProxyRecord) -> str:
-    from forager.fetch.proxy_record import shown_address
+    from forager.fetch.proxies.record import shown_address
 
     return shown_address(
         record.scheme, record.host, record.port, record.username, record.has_password
@@ -303,7 +303,7 @@ def _record_url(record: ProxyRecord) -> str:
 
 
 def _spec_url(spec: ProxySpec) -> str:
-    from forager.fetch.proxy_record import shown_address
+    from forager.fetch.proxies.record import shown_address
 
     return shown_address(
         spec.scheme, spec.host, spec.port, spec.username, spec.password is not None

@@ -16,9 +16,9 @@ from forager.cli.stopping import run_until_stopped
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
-    from forager.catalog.scheduler import Tick
     from forager.dispatch.services import Service
     from forager.settings import Settings
+    from forager.tasks.scheduler import Tick
 
 
 def scheduler(
@@ -41,18 +41,18 @@ def scheduler(
 
 
 async def _look_now(settings: Settings) -> Tick:
-    from forager.catalog.scheduler import Scheduler
     from forager.db.database import open_database
+    from forager.tasks.scheduler import Scheduler
 
     async with open_database(settings, name="forager scheduler") as database:
         return await Scheduler(database, settings).run_once()
 
 
 async def _keep_scheduling(settings: Settings) -> None:
-    from forager.catalog.scheduler import Scheduler
     from forager.db.database import open_database
     from forager.dispatch.services import dispatch_services
     from forager.logs import get_logger
+    from forager.tasks.scheduler import Scheduler
 
     async with open_database(settings, name="forager scheduler") as database:
         services = (Scheduler(database, settings), *dispatch_services(database, settings))

@@ -48,11 +48,11 @@ def reindex(
 
 
 async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
-    from forager.catalog.indexing import INDEXED_PRODUCTS
     from forager.db.database import open_database
     from forager.documents.search.indexing import INDEXED_SECTIONS
     from forager.index.client import EngineClient
     from forager.index.reindex import Reindexer
+    from forager.products.indexing import INDEXED_PRODUCTS
     from forager.settings import Search
 
     if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:

@@ -10,9 +10,9 @@ from forager.cli.output import note, plain, say, show_table
 from forager.cli.words import counted, duration, long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
-    from forager.catalog.store.tasks import Attempt
-    from forager.catalog.task import Task
-    from forager.catalog.tasks import TaskReport, TaskStats
+    from forager.tasks.service import TaskReport, TaskStats
+    from forager.tasks.store.reads import Attempt
+    from forager.tasks.task import Task
 
 DOMAINS_NAMED = 5
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.catalog.task import TaskStatus
 from forager.cli.asking import confirm
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
@@ -16,11 +15,12 @@ from forager.cli.running import run
 from forager.cli.unknown import leave_if_unknown
 from forager.cli.words import counted
 from forager.errors import InvalidInput
+from forager.tasks.task import TaskStatus
 
 if TYPE_CHECKING:
-    from forager.catalog.holds import Held, Holds
-    from forager.catalog.selection import Selection
-    from forager.catalog.tasks import Recrawled, Tasks
+    from forager.tasks.holds import Held, Holds
+    from forager.tasks.selection import Selection
+    from forager.tasks.service import Recrawled, Tasks
 
 Answer = TypeVar("Answer")
 
@@ -71,8 +71,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    from forager.catalog.selection import Selection
     from forager.cli import task_views as views
+    from forager.tasks.selection import Selection
 
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
     page = with_tasks(context, lambda tasks: tasks.list_tasks(chosen, cursor=cursor, limit=limit))
@@ -224,7 +224,7 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change the priority or the interval of tasks."""
-    from forager.catalog.intervals import parse_every
+    from forager.tasks.intervals import parse_every
 
     chosen = _chosen(ids, status, domain, url, everything)
     if priority is None and every is None:
@@ -241,8 +241,8 @@ def set_(
 
 def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]) -> Answer:
     """The answer to one question about tasks."""
-    from forager.catalog.tasks import Tasks
     from forager.db.database import open_database
+    from forager.tasks.service import Tasks
 
     settings = flags_of(context).load()
 
@@ -272,7 +272,7 @@ def _hold(
     done: str,
     as_json: bool,
 ) -> None:
-    from forager.catalog.holds import Holds
+    from forager.tasks.holds import Holds
 
     def ask(tasks: Tasks) -> Awaitable[Held]:
         return move(Holds(tasks.database))
@@ -314,7 +314,7 @@ def _chosen(
     everything: bool,
 ) -> Selection:
     """Which tasks are meant. All of them only if that was said."""
-    from forager.catalog.selection import Selection
+    from forager.tasks.selection import Selection
 
     chosen = Selection(tuple(ids or ()), tuple(status or ()), domain, url)
     if chosen.is_everything != everything:

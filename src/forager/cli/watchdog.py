@@ -14,9 +14,9 @@ from forager.cli.running import run
 from forager.cli.stopping import run_until_stopped
 
 if TYPE_CHECKING:
-    from forager.catalog.store.recovery import RecoveredTask
     from forager.jobs.job import Recovered
     from forager.settings import Settings
+    from forager.tasks.store.recovery import RecoveredTask
 
 
 def watchdog(
@@ -46,9 +46,9 @@ def watchdog(
 
 
 async def _look_now(settings: Settings) -> tuple[list[Recovered], list[RecoveredTask]]:
-    from forager.catalog.recovery import TaskRecovery
     from forager.db.database import open_database
     from forager.jobs.watchdog import Watchdog
+    from forager.tasks.workers.recovery import TaskRecovery
 
     async with open_database(settings, name="forager watchdog") as database:
         return await asyncio.gather(
@@ -58,10 +58,10 @@ async def _look_now(settings: Settings) -> tuple[list[Recovered], list[Recovered
 
 
 async def _keep_watch(settings: Settings) -> None:
-    from forager.catalog.recovery import TaskRecovery
     from forager.db.database import open_database
     from forager.jobs.watchdog import Watchdog
     from forager.logs import get_logger
+    from forager.tasks.workers.recovery import TaskRecovery
 
     async with open_database(settings, name="forager watchdog") as database:
 

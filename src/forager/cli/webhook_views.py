@@ -10,8 +10,8 @@ from forager.cli.output import show_table
 from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
-    from forager.catalog.store.events import EventRow
-    from forager.catalog.store.webhooks import Delivery, Webhook
+    from forager.webhooks.store.events import EventRow
+    from forager.webhooks.store.webhooks import Delivery, Webhook
 
 RIGHT: dict[str, Any] = {"justify": "right"}
 

@@ -19,8 +19,8 @@ from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.catalog.store.webhooks import Webhook
-    from forager.catalog.webhooks import Changed, Issued, Webhooks
+    from forager.webhooks.service import Changed, Issued, Webhooks
+    from forager.webhooks.store.webhooks import Webhook
 
 Answer = TypeVar("Answer")
 
@@ -66,7 +66,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Tell an address of events from now on. Its secret is shown once, and stored encrypted."""
-    from forager.catalog.webhooks import NewWebhook
+    from forager.webhooks.service import NewWebhook
 
     new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private)
     issued = with_webhooks(context, lambda webhooks: webhooks.add(new))
@@ -137,7 +137,7 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change a webhook. What is not named stays; messages that wait go to the new address."""
-    from forager.catalog.webhooks import WebhookChanges
+    from forager.webhooks.service import WebhookChanges
 
     given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
     named = {name: value for name, value in given.items() if value is not None}
@@ -203,7 +203,7 @@ def rotate_secret(
 @app.command("test")
 def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
     """Send a test message now, and say what was answered."""
-    from forager.catalog.delivery import send_test
+    from forager.webhooks.delivery import send_test
 
     posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
     if as_json:
@@ -227,8 +227,8 @@ def deliveries(
     as_json: AsJson = False,
 ) -> None:
     """List messages to a webhook, newest first: sent, waiting or failed."""
-    from forager.catalog.webhooks import DeliveryState
     from forager.cli import webhook_views as views
+    from forager.webhooks.service import DeliveryState
 
     wanted = None if state is None else DeliveryState(state.value)
     page = with_webhooks(
@@ -262,8 +262,8 @@ def retry(
 
 def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[Answer]]) -> Answer:
     """The answer to one question about webhooks."""
-    from forager.catalog.webhooks import Webhooks
     from forager.secrets import Vault
+    from forager.webhooks.service import Webhooks
 
     return with_database(
         context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
@@ -290,8 +290,8 @@ def _secret(file: Path | None) -> str | None:
 
 
 def _show_changed(changed: Changed, as_json: bool) -> None:
-    from forager.catalog.webhooks import Issued
     from forager.cli import webhook_views as views
+    from forager.webhooks.service import Issued
 
     if changed.secret is not None:
         return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)

@@ -96,8 +96,8 @@ async def run_worker(
 
 
 def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
-    from forager.catalog.keeper import TaskKeeper
     from forager.jobs.supervisor import Supervisor
+    from forager.tasks.workers.keeper import TaskKeeper
 
     parts: list[Part] = []
     if jobs:
@@ -115,7 +115,7 @@ def _program(settings: Settings) -> str:
     """What the process of a worker for tasks runs."""
     from forager.settings import Dispatch
 
-    return "forager.dispatch" if settings.dispatch is Dispatch.CELERY else "forager.catalog"
+    return "forager.dispatch" if settings.dispatch is Dispatch.CELERY else "forager.tasks"
 
 
 async def _run_together(parts: Sequence[Part]) -> None:

@@ -32,7 +32,7 @@ from forager.documents.sources import enqueue_refresh
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.jobs.bulk import Move
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import ACTIVE, Status

@@ -11,9 +11,8 @@ from forager.archive import store as archive_store
 from forager.archive.inventory import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
-from forager.catalog.tracking import FoundProduct, track_found
 from forager.crawl import store
-from forager.crawl.discovery import Discovered, Discovery
+from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.judge import failed
 from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
@@ -26,6 +25,7 @@ from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
+from forager.tasks.tracking import FoundProduct, track_found
 from forager.tracing import span
 
 log = get_logger("crawl")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from forager.crawl import store
 from forager.crawl.batch import Committer
+from forager.crawl.extraction.rereading import Rereading
+from forager.crawl.frontier.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
 from forager.crawl.ledger import REMARKS, SITEMAPS
-from forager.crawl.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
 from forager.crawl.options import CrawlOptions
-from forager.crawl.rereading import Rereading
 from forager.crawl.settlement import Outcome
 from forager.crawl.state import CrawlState
 from forager.errors import GiveUp

@@ -10,14 +10,14 @@ from collections import Counter
 from forager.crawl import store
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
-from forager.crawl.entry import Entry
+from forager.crawl.frontier.entry import Entry
+from forager.crawl.frontier.rests import Rests
+from forager.crawl.frontier.scope import ScopeMode
+from forager.crawl.frontier.window import Window
 from forager.crawl.options import CrawlOptions
-from forager.crawl.rests import Rests
-from forager.crawl.scope import ScopeMode
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
-from forager.crawl.window import Window
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 

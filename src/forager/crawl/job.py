@@ -17,35 +17,35 @@ from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.batch import Committer
-from forager.crawl.discovery import Discovery
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
-from forager.crawl.extraction import ExtractionPool
+from forager.crawl.extraction.pool import ExtractionPool
+from forager.crawl.extraction.rereading import Rereading
+from forager.crawl.frontier.discovery import Discovery
+from forager.crawl.frontier.scope import Scope, ScopeMode
+from forager.crawl.frontier.seeding import Seeding, first_urls
+from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
-from forager.crawl.rereading import Rereading
-from forager.crawl.scope import Scope, ScopeMode
 from forager.crawl.sealing import open_options
-from forager.crawl.seeding import Seeding, first_urls
 from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
-from forager.crawl.window import START, Window
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.writer import GenerationWriter
 from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.budgets import Budgets
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies import ProxyPool, proxy_guard
-from forager.fetch.proxy import ProxySpec
-from forager.fetch.robots import product_token
-from forager.fetch.robots_gate import RobotsGate
-from forager.fetch.rotation import PooledClient
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.rotation import PooledClient
+from forager.fetch.proxies.service import ProxyPool, proxy_guard
+from forager.fetch.robots.gate import RobotsGate
+from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from forager.crawl.entry import Entry, Found, Via
-from forager.crawl.extraction import Extracted
+from forager.crawl.extraction.pool import Extracted
+from forager.crawl.frontier.entry import Entry, Found, Via
+from forager.crawl.frontier.scope import Scope
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.scope import Scope
 from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
 from forager.errors import ErrorKind, Retry, SlowDown, WorkFailed
 from forager.extract.keys import url_key

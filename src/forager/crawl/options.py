@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from forager.crawl.scope import Pattern, ScopeMode
+from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.headers import header_refusal
+from forager.fetch.proxies.proxy import ProxySpec
 
 MAX_SEEDS = 10_000
 # instead of the URL of one proxy: those of the installation, in turn
@@ -93,8 +94,8 @@ class CrawlOptions(BaseModel):
     @classmethod
     def _headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            if not name or any(c in "\r\n\0" for c in name + value) or ":" in name:
-                raise ValueError(f"{name!r} is not a header that can be sent")
+            if (refusal := header_refusal(name, value)) is not None:
+                raise ValueError(refusal)
         return headers
 
     @property
@@ -140,3 +141,9 @@ def _start_url(text: str) -> str:
 def _explain(problem: Any) -> str:
     name = ".".join(str(part) for part in problem["loc"])
     return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+class ExportFormat(StrEnum):
+    WARC = "warc"
+    JSONL = "jsonl"
+    PARQUET = "parquet"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import zstandard
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.links import NO_LINKS, PageLinks, links_from_text
-from forager.crawl.scope import Scope
+from forager.crawl.frontier.links import NO_LINKS, PageLinks, links_from_text
+from forager.crawl.frontier.scope import Scope
 from forager.crawl.settlement import Outcome, Settlement
 from forager.crawl.shared_query import SharedQuery
 from forager.db.database import Connection

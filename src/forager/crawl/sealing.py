@@ -10,7 +10,7 @@ import orjson
 from forager.crawl.options import POOL, CrawlOptions
 from forager.errors import GiveUp
 from forager.fetch.headers import is_public_header
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.secrets import SecretsUnavailable, Vault
 
 STARS = "***"

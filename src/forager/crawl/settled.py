@@ -6,8 +6,8 @@ import base64
 from collections.abc import Sequence
 from uuid import UUID
 
-from forager.crawl import export_store as store
-from forager.crawl.export_store import SettledUrl
+from forager.crawl.export import store
+from forager.crawl.export.store import SettledUrl
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page
 from forager.db.database import Database

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from forager.crawl.entry import Entry, Found
-from forager.crawl.links import NO_LINKS, PageLinks
-from forager.crawl.reading import ReadDocument
+from forager.crawl.extraction.reading import ReadDocument
+from forager.crawl.frontier.entry import Entry, Found
+from forager.crawl.frontier.links import NO_LINKS, PageLinks
 from forager.documents.page import PreviousPage
 from forager.extract.urls import NormalisedUrl
 

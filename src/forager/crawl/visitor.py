@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from forager.crawl import store
-from forager.crawl.contents import ContentFilter
-from forager.crawl.entry import Entry
-from forager.crawl.extraction import Extracted, ExtractionPool
+from forager.crawl.extraction.pool import Extracted, ExtractionPool
+from forager.crawl.frontier.contents import ContentFilter
+from forager.crawl.frontier.entry import Entry
+from forager.crawl.frontier.loops import CONTENT
 from forager.crawl.judge import (
     LEAST_CONTENT,
     Judge,
@@ -16,16 +17,15 @@ from forager.crawl.judge import (
     excluded,
     with_canonical,
 )
-from forager.crawl.loops import CONTENT
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
 from forager.errors import WorkFailed
 from forager.extract.keys import url_key
+from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.response import Request, Response
-from forager.fetch.robots_gate import RobotsGate
+from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.sender import Sender
-from forager.fetch.slots import DomainInactive, HostResting
 from forager.jobs.context import JobContext
 from forager.tracing import span
 

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 log = get_logger("db")
 
-# a constant, so that a start need not import Alembic to learn that there is nothing to do
-SCHEMA_VERSION = "0007"
+MIGRATIONS = files("forager.db") / "migrations"
+
+# from the file names, because importing Alembic would slow down every start
+SCHEMA_VERSION = max(
+    script.name[:4] for script in (MIGRATIONS / "versions").iterdir() if script.name[0].isdigit()
+)
 
 # one number for all of Forager: whoever holds this advisory lock changes the schema
 SCHEMA_LOCK = 0x464F5241
@@ -85,5 +89,5 @@ def _alembic_config() -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(files("forager.db") / "migrations"))
+    config.set_main_option("script_location", str(MIGRATIONS))
     return config

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forager.catalog.process import main
 from forager.dispatch.receiving import receiving
+from forager.tasks.workers.process import main
 
 if __name__ == "__main__":
     main(receiving)

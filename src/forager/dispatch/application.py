@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forager.catalog.hints import HintsClosed
 from forager.dispatch.errors import CeleryMissing
 from forager.dispatch.inbox import Inbox
 from forager.dispatch.message import checked_ids
 from forager.dispatch.topology import STAGES, routes_of
 from forager.settings import Settings
+from forager.tasks.hints import HintsClosed
 
 try:
     from celery import Celery

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as TookTooLong
 
-from forager.catalog.attempt import Stage
-from forager.catalog.hints import PATIENCE, Hints, HintsClosed
+from forager.tasks.hints import PATIENCE, Hints, HintsClosed
+from forager.tasks.stages.attempt import Stage
 
 STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE}
 # the loop is asked to answer within its own patience, twice; one that does not is frozen

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 from celery import Celery
 from celery.worker import WorkController, state
 
-from forager.catalog.hints import Hints
 from forager.dispatch.application import make_app
 from forager.dispatch.inbox import Inbox
 from forager.dispatch.words import listen_to_celery
 from forager.logs import get_logger
 from forager.settings import Settings
+from forager.tasks.hints import Hints
 
 log = get_logger("dispatch")
 

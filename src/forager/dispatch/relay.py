@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from typing import TypeVar
 
-from forager.catalog.task import CHANNEL
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience
 from forager.dispatch import store
@@ -22,6 +21,7 @@ from forager.dispatch.topology import Band, Route
 from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
 from forager.settings import Settings
+from forager.tasks.task import CHANNEL
 
 log = get_logger("dispatch")
 

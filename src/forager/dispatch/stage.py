@@ -12,9 +12,6 @@ from contextlib import suppress
 
 import uvloop
 
-from forager.catalog.hints import Hints, HintsClosed
-from forager.catalog.process import CONNECTIONS
-from forager.catalog.worker import TaskWorker
 from forager.clock import local_time
 from forager.db.database import RUNNER_LIMITS, open_database
 from forager.db.ids import new_id
@@ -23,6 +20,9 @@ from forager.dispatch.inbox import Inbox
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.settings import Settings
+from forager.tasks.hints import Hints, HintsClosed
+from forager.tasks.workers.process import CONNECTIONS
+from forager.tasks.workers.worker import TaskWorker
 
 log = get_logger("dispatch")
 

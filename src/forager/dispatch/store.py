@@ -8,9 +8,9 @@ from typing import LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
-from forager.catalog.store.hints import HIGH, NORMAL
 from forager.db.database import Connection
 from forager.dispatch.topology import Route
+from forager.tasks.store.hints import HIGH, NORMAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ was set up for PostgreSQL alone, or before a hold was lifted. The database knows
 
 from __future__ import annotations
 
-from forager.catalog.hints import tell
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_up
 from forager.dispatch import store
@@ -15,6 +14,7 @@ from forager.dispatch.relay import BrokerThread
 from forager.dispatch.topology import Route, routes_of
 from forager.logs import get_logger
 from forager.settings import Settings
+from forager.tasks.hints import tell
 
 log = get_logger("dispatch")
 

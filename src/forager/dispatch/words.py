@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
-from forager.catalog.causes import one_line
 from forager.logs import get_logger
+from forager.tasks.causes import one_line
 
 log = get_logger("dispatch")
 

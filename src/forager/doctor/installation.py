@@ -11,7 +11,7 @@ from forager.access.keys import list_keys
 from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
-from forager.fetch.budgets import is_loopback
+from forager.fetch.budgets.budget import is_loopback
 from forager.jobs import workers
 from forager.settings import Settings
 

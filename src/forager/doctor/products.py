@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from forager.catalog.dead_letters import LetterFilter, group_letters
-from forager.catalog.parser_overview import overview
-from forager.catalog.webhooks import Webhooks
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
-from forager.fetch.proxies import Proxies
-from forager.fetch.proxy_record import ProxyState
+from forager.fetch.proxies.record import ProxyState
+from forager.fetch.proxies.service import Proxies
+from forager.parsers.overview import overview
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.dead_letters import LetterFilter, group_letters
+from forager.webhooks.service import Webhooks
 
 # of lists that may be long: what is wrong with a thousand is wrong with the rest
 LOOKED_AT = 1000

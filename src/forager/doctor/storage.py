@@ -7,12 +7,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from forager.analytics.clickhouse import connected
+from forager.analytics.loading import complete_until
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
-from forager.catalog.images.files import FOLDER, ImageFiles, image_path, open_image_files
-from forager.doctor.check import Check, fail, failed_with, ok
+from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.doctor.machine import nearest_folder
 from forager.errors import ForagerError
+from forager.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.settings import Settings
 
 BUCKET_LIMIT = 20.0
@@ -56,3 +58,15 @@ async def _check_bucket(name: str, files: ImageFiles) -> Check:
     except TimeoutError:
         return fail("storage", f"{name} does not answer within {BUCKET_LIMIT:g} s", OTHER_PLACE)
     return ok("storage", f"pages and images can be written to {name}")
+
+
+async def check_clickhouse(settings: Settings) -> Check:
+    assert settings.clickhouse_url is not None
+    try:
+        async with connected(settings.clickhouse_url) as server:
+            until = await complete_until(server)
+    except ForagerError as error:
+        return failed_with("clickhouse", error)
+    if until is None:
+        return warn("clickhouse", "nothing was loaded yet", "Run forager analytics sync.")
+    return ok("clickhouse", f"loaded, with everything before {until:%Y-%m-%d %H:%M} UTC")

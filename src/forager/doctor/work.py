@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from forager.catalog.store.audit import TASKS_OVERDUE, find
-from forager.catalog.store.task_counts import select_ticked_at
-from forager.catalog.waiting import SILENT_AFTER
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
+from forager.products.store.audit import TASKS_OVERDUE, find
 from forager.settings import Settings
+from forager.tasks.store.counts import select_ticked_at
+from forager.tasks.waiting import SILENT_AFTER
 
 LONG_WAIT = 3600.0
 JOBS, TASKS = "jobs", "tasks"

@@ -29,7 +29,7 @@ from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.headers import is_public_header
 from forager.fetch.limits import Limits
-from forager.fetch.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
 from forager.fetch.resolver import GuardedResolver, Resolver, SystemResolver
 from forager.fetch.response import Request, Response, Timing
 

@@ -32,7 +32,7 @@ from python_socks.async_.asyncio import Proxy
 from forager.errors import GiveUp
 from forager.fetch.failure import proxy_failure, socks_failure
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.resolver import GuardedResolver, unresolved
 
 

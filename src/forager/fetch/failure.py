@@ -20,7 +20,7 @@ from forager.errors import (
     WorkFailed,
 )
 from forager.fetch.limits import Limits
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.response import parse_retry_after
 
 _PATIENCE = frozenset({429, 503})

@@ -40,7 +40,7 @@ _REFUSED_V4 = {
 _REFUSED_V6 = {
     "unspecified": ["::/128"],
     "loopback": ["::1/128"],
-    "private": ["fc00::/7", "fec0::/10", "64:ff9b:1::/48"],
+    "private": ["fc00::/7", "fec0::/10"],
     "link-local": ["fe80::/10"],
     "multicast": ["ff00::/8"],
     # Teredo (2001::/32) lies in the first of these
@@ -67,6 +67,7 @@ _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa")
 
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 
 
@@ -157,10 +158,25 @@ def _classify(address: Address) -> tuple[str | None, Address]:
     inner = _embedded(address)
     if address in _METADATA or inner in _METADATA:
         return "metadata", inner
+    if address in _LOCAL_NAT64:
+        translated = _locally_translated(int(address))
+        is_metadata = any(each in _METADATA for each in translated)
+        return "metadata" if is_metadata else "private", inner
     if inner.version == 4:
         return _lookup(inner, _TABLE_V4), inner
     label = _lookup(inner, _TABLE_V6)
     return label or (None if inner in _GLOBAL_V6 else "reserved"), inner
+
+
+def _locally_translated(address: int) -> list[IPv4Address]:
+    """What an address may mean: each network chooses the length of its prefix (RFC 6052)."""
+    meanings = (
+        address >> 64 << 16 & 0xFFFF_0000 | address >> 40 & 0xFFFF,  # 48 bits
+        address >> 64 << 24 & 0xFF00_0000 | address >> 32 & 0xFF_FFFF,  # 56
+        address >> 24 & 0xFFFF_FFFF,  # 64
+        address & 0xFFFF_FFFF,  # 96
+    )
+    return [IPv4Address(meaning) for meaning in meanings]
 
 
 def _lookup(address: Address, table: list[tuple[Network, str]]) -> str | None:

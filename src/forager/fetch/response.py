@@ -14,7 +14,7 @@ from ada_url import join_url
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from forager.fetch.limits import Limits
-from forager.fetch.proxy import ProxySpec
+from forager.fetch.proxies.proxy import ProxySpec
 
 Headers: TypeAlias = CIMultiDictProxy[str]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from forager.errors import SlowDown, WorkFailed
 from forager.extract.hosts import host_of
-from forager.fetch.budgets import Budgets
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
-from forager.fetch.proxies import ProxyPool
-from forager.fetch.proxy_record import PickedProxy
+from forager.fetch.proxies.record import PickedProxy
+from forager.fetch.proxies.rotation import counted, through_pool
+from forager.fetch.proxies.service import ProxyPool
 from forager.fetch.response import Request, Response
-from forager.fetch.robots_gate import RobotsGate
-from forager.fetch.rotation import counted, through_pool
+from forager.fetch.robots.gate import RobotsGate
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
 PATIENCE = frozenset({429, 503})

@@ -8,7 +8,7 @@ from uuid import UUID
 from forager.db.database import Database
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
-from forager.jobs.store import finding as store
+from forager.jobs.store import reads as store
 
 # how many of the newest jobs are looked through
 AMONG = 20_000

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import TracebackType
+from typing import TextIO
 
 from forager.errors import NotFound
 from forager.extract.product.extract import extract_product
@@ -14,7 +18,6 @@ from forager.extract.product.record import Product
 from forager.parsers import generic
 from forager.parsers.parser import FieldProblem, SiteParser
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
-from forager.parsers.printing import prints_aside
 from forager.parsers.version import version_key
 
 
@@ -191,3 +194,32 @@ def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
     empty = Product()
     gone = {field.value: getattr(empty, field.value) for field in absent}
     return replace(product, evidence=evidence, **gone)
+
+
+class PrintsAside:
+    """While anybody is inside, prints go to standard error; threads may come and go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._stdout: TextIO | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._stdout, sys.stdout = sys.stdout, sys.stderr
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._stdout is not None:
+                sys.stdout, self._stdout = self._stdout, None
+
+
+prints_aside = PrintsAside()

@@ -14,8 +14,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from forager.settings.archive import ArchiveSettings
-from forager.settings.crawling import CrawlSettings
+from forager.settings.crawling import ArchiveSettings, CrawlSettings
 from forager.settings.engines import EngineSettings
 from forager.settings.ground import GroundSettings
 from forager.settings.products import ProductSettings

@@ -28,6 +28,19 @@ class ServingSettings(BaseModel):
         description="Requests of one owner that all API processes together answer in a minute,"
         " unless the owner's quota says otherwise.",
     )
+    api_max_connections: int = Field(
+        default=2000,
+        ge=10,
+        le=60_000,
+        description="Client connections one API process keeps open. At the limit, the one that has"
+        " waited longest without sending a request is closed.",
+    )
+    api_max_requests: int = Field(
+        default=500,
+        ge=10,
+        le=60_000,
+        description="Requests one API process works on at a time; more are answered with 503.",
+    )
     api_connections: int = Field(
         default=16, ge=2, le=1000, description="Database connections one API process may open."
     )

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.export_store import SettledUrl
+from forager.crawl.export.store import SettledUrl
 from forager.crawl.pace import Pace, pace_of
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.settled import list_settled

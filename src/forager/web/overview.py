@@ -9,8 +9,6 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.access.scope import Scope
-from forager.catalog.activity import TaskActivity, TasksNow, task_activity, tasks_now
-from forager.catalog.dead_letters import count_letters, letter_filter
 from forager.crawl.pace import Pace, failures_of, pace_of
 from forager.crawl.report import CrawlReport, crawl_reports
 from forager.documents.sources import list_refused, list_sources
@@ -18,6 +16,8 @@ from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.report import list_workers
+from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
+from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.web.formats import counted
 from forager.web.visit import Visit
 from forager.web.worker_state import is_stale

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
@@ -21,7 +22,6 @@ from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form
 from forager.web.live import stream
 from forager.web.notices import Notice, write_notice
-from forager.web.questions import unasked
 from forager.web.rendering import full_page
 from forager.web.visit import Visit
 
@@ -139,3 +139,29 @@ def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
+
+
+LONGEST = 1000
+
+
+def unasked(request: Request, form: Form) -> dict[str, object] | None:
+    """What the page with the question shows; None if nothing is left to ask."""
+    question = form.text("ask") or request.query_params.get("ask", "")
+    if not question or form.checked("sure") or wants_fragment(request):
+        return None
+    kept = {name: values for name, values in form.fields.items() if name not in ("ask", "csrf")}
+    return {
+        "question": question[:LONGEST],
+        "fields": [(name, value) for name, values in kept.items() for value in values],
+        "back": _back(request),
+    }
+
+
+def _back(request: Request) -> str:
+    """The page that the form was on, if it was one of ours."""
+    came_from = urlsplit(request.headers.get("referer", ""))
+    if came_from.netloc != request.url.netloc or not came_from.path.startswith("/"):
+        return "/"
+    # two slashes at the beginning would name another host
+    path = "/" + came_from.path.lstrip("/")
+    return f"{path}?{came_from.query}" if came_from.query else path

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from forager.catalog.price_history import PriceEntry
+from forager.products.price_history import PriceEntry
 from forager.web.formats import moment, money, words
 
 WIDTH, HEIGHT = 600, 150

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from forager.catalog.price_history import PriceEntry, price_history
-from forager.catalog.products import ProductDetails, show_product
-from forager.catalog.store.product_records import ProductRecord
 from forager.extract.product.fact import FieldName
+from forager.products.price_history import PriceEntry, price_history
+from forager.products.service import ProductDetails, show_product
+from forager.products.store.records import ProductRecord
 from forager.web.formats import money, number, words
 from forager.web.price_chart import price_chart
 from forager.web.visit import Visit

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from forager.api.models.jobs import ShownStatus
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, View, example
+from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import MAX_SEEDS, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
-from forager.crawl.scope import ScopeMode
 from forager.jobs.queue import Enqueued
 
 MAX_PATTERNS = 1000

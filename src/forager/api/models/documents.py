@@ -8,8 +8,8 @@ from pydantic import Field
 
 from forager.api.commands import in_calls
 from forager.api.models.values import Time, View
-from forager.crawl import explain
-from forager.crawl.outlook import Answer
+from forager.crawl.explain import explanation as explain
+from forager.crawl.explain.outlook import Answer
 from forager.documents.reader import ReadPage, as_markdown
 from forager.documents.reading import DocumentRow, SectionRow
 

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from forager.api.limits import MAX_BULK
 from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
-from forager.catalog import dead_letters as letters
-from forager.catalog import errors as values
-from forager.catalog.dead_letters import LetterFilter, letter_filter
 from forager.errors import ErrorKind, InvalidInput
+from forager.tasks import dead_letters as letters
+from forager.tasks import errors as values
+from forager.tasks.dead_letters import LetterFilter, letter_filter
 
 Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 

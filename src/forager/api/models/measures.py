@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from forager.api.models.values import PlainText
-from forager.catalog.export import amount_text
-from forager.catalog.intervals import parse_every
 from forager.errors import InvalidInput
+from forager.products.export import amount_text
+from forager.tasks.intervals import parse_every
 
 
 def _amount(value: Any) -> Any:

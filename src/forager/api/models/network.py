@@ -10,13 +10,13 @@ from pydantic import Field
 
 from forager.api.models.measures import Amount, Every, interval_of
 from forager.api.models.values import Order, PlainText, Reason, Time, View, example
-from forager.fetch import proxy_costs as costs
-from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.proxies import ProxyChanges
-from forager.fetch.proxy import ProxySpec
-from forager.fetch.proxy_cost import DEFAULT_CURRENCY, CostUnit, ProxyCost
-from forager.fetch.proxy_record import ProxyRecord, ProxyState, shown_address
-from forager.fetch.proxy_trial import Trial
+from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.proxies import costs
+from forager.fetch.proxies.cost import DEFAULT_CURRENCY, CostUnit, ProxyCost
+from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxyRecord, ProxyState, shown_address
+from forager.fetch.proxies.service import ProxyChanges
+from forager.fetch.proxies.trial import Trial
 
 MAX_ADDRESSES = 1000
 Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
@@ -146,7 +146,7 @@ class Proxy(View):
 
 
 class Cost(View):
-    """So much money for each request, each GB (10^9 bytes), or each month."""
+    """An amount of money per request or per GB (10^9 bytes)."""
 
     amount: Amount
     unit: CostUnit
@@ -185,26 +185,26 @@ class ProxySettings(Order):
 
 
 class CostLine(View):
-    """What one domain sent through one proxy, and its share of the cost."""
+    """The traffic of one domain through one proxy, and its cost."""
 
-    domain: str | None = Field(description="Null: the price of a month in which nobody used it.")
+    domain: str
     proxy_id: int
     proxy: str
     requests: int
     bytes: int = Field(description="Of bodies, as they came over the wire.")
     price: str | None = Field(examples=["0.002 USD/request"])
-    cost: Amount | None = Field(description="Null where no cost of the proxy is known.")
+    cost: Amount | None = Field(description="Null if the price of the proxy is not known.")
     currency: str | None
 
 
 class CostReport(View):
-    """The dearest lines, and what all of them come to."""
+    """The most expensive lines, and totals over all lines."""
 
     first: date
     last: date
     lines: list[CostLine]
-    count: int = Field(description="How many lines there are in all.")
-    is_cut: bool = Field(description="Whether only the dearest of them are here.")
+    count: int = Field(description="Number of lines in all.")
+    is_cut: bool = Field(description="True if `lines` holds only the most expensive ones.")
     requests: int
     bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from forager.api.models.values import Order, PlainText, Time, View, example
-from forager.catalog import backtest as tests
-from forager.catalog import parser_overview, rates
-from forager.catalog import rollouts as values
-from forager.catalog.rates import share
+from forager.parsers import backtest as tests
+from forager.parsers import overview as parser_overview
+from forager.parsers import rates
+from forager.parsers import rollouts as values
+from forager.parsers.rates import share
 
 MAX_PAGES = 500
 Version = Annotated[PlainText, Field(min_length=1, max_length=100)]

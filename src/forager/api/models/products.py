@@ -8,13 +8,13 @@ from pydantic import Field
 
 from forager.api.models.measures import Amount, Seconds
 from forager.api.models.values import Time, View
-from forager.catalog import audit as audits
-from forager.catalog import products as values
-from forager.catalog.audit import Concern
-from forager.catalog.price_history import PriceEntry
-from forager.catalog.store.product_lists import ListedProduct
-from forager.catalog.store.product_records import ImageRecord
-from forager.catalog.validation import Severity
+from forager.products import audit as audits
+from forager.products import service as values
+from forager.products.audit import Concern
+from forager.products.price_history import PriceEntry
+from forager.products.store.lists import ListedProduct
+from forager.products.store.records import ImageRecord
+from forager.products.validation import Severity
 
 STORED = "stored"
 

@@ -12,13 +12,14 @@ from forager.api.commands import in_calls
 from forager.api.limits import MAX_BULK
 from forager.api.models.measures import Every, Seconds, interval_of
 from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
-from forager.catalog import holds, task, tasks
-from forager.catalog.imports import wish_of
-from forager.catalog.selection import Selection
-from forager.catalog.task import Hold, TaskStatus
-from forager.catalog.wish import BadLine, Terms, Wish
 from forager.errors import InvalidInput
 from forager.extract.text import storable
+from forager.tasks import holds, task
+from forager.tasks import service as tasks
+from forager.tasks.imports import wish_of
+from forager.tasks.selection import Selection
+from forager.tasks.task import Hold, TaskStatus
+from forager.tasks.tracking_request import BadLine, Terms, Wish
 
 MAX_TRACKED = 10_000
 

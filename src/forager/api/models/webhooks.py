@@ -16,19 +16,19 @@ from forager.api.models.values import (
     View,
     example,
 )
-from forager.catalog import webhooks as values
-from forager.catalog.events import EventKind
-from forager.catalog.posting import Posted
-from forager.catalog.store import webhooks as rows
-from forager.catalog.store.events import EventRow
-from forager.catalog.webhooks import (
+from forager.errors import InvalidInput
+from forager.webhooks import service as values
+from forager.webhooks.events import EventKind
+from forager.webhooks.posting import Posted
+from forager.webhooks.service import (
     LONGEST_SECRET,
     MAX_URL,
     SHORTEST_SECRET,
     NewWebhook,
     WebhookChanges,
 )
-from forager.errors import InvalidInput
+from forager.webhooks.store import webhooks as rows
+from forager.webhooks.store.events import EventRow
 
 Secret = Annotated[
     PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")

@@ -18,7 +18,7 @@ from forager.api.models.documents import (
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
-from forager.crawl.explain import explain as explain_url
+from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.reader import list_documents, read_page, read_path, section_of
 from forager.documents.search import SearchRequest
 from forager.documents.search import search as search_sections

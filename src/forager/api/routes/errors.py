@@ -19,10 +19,10 @@ from forager.api.models.errors import (
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Here, Operator, Reader
-from forager.catalog import dead_letters as letters
-from forager.catalog import errors
-from forager.catalog.causes import ErrorType
 from forager.errors import ErrorKind, NotFound
+from forager.tasks import dead_letters as letters
+from forager.tasks import errors
+from forager.tasks.causes import ErrorType
 
 router = APIRouter()
 

@@ -30,8 +30,8 @@ from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import told_to_programs
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.archive.options import archive_options
-from forager.crawl.export import Export, export_stream
-from forager.crawl.export_format import ExportFormat
+from forager.crawl.export.export import Export, export_stream
+from forager.crawl.options import ExportFormat
 from forager.crawl.settled import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page

@@ -17,10 +17,10 @@ from forager.api.models.parsers import (
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Reader
-from forager.catalog.parser_overview import overview
-from forager.catalog.rates import list_rates
-from forager.catalog.rollouts import roll_back, roll_out
+from forager.parsers.overview import overview
+from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
+from forager.parsers.rollouts import roll_back, roll_out
 
 router = APIRouter(prefix="/parsers", tags=["parsers"])
 

@@ -22,14 +22,14 @@ from forager.api.models.products import (
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
-from forager.catalog import products
-from forager.catalog.audit import last_audit
-from forager.catalog.export import Export, ExportFormat, export_stream
-from forager.catalog.filters import Filters, Order
-from forager.catalog.price_history import price_history
-from forager.catalog.search import MAX_CHARACTERS, search_products
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
+from forager.products import service as products
+from forager.products.audit import last_audit
+from forager.products.export import Export, ExportFormat, export_stream
+from forager.products.filters import Filters, Order
+from forager.products.price_history import price_history
+from forager.products.search import MAX_CHARACTERS, search_products
 
 router = APIRouter(prefix="/products", tags=["products"])
 

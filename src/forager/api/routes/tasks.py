@@ -31,10 +31,10 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
-from forager.catalog.selection import Selection
-from forager.catalog.task import TaskStatus
-from forager.catalog.wish import BadLine, Wish
 from forager.errors import InvalidInput
+from forager.tasks.selection import Selection
+from forager.tasks.task import TaskStatus
+from forager.tasks.tracking_request import BadLine, Wish
 
 router = APIRouter(tags=["tasks"])
 

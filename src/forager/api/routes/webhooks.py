@@ -27,9 +27,9 @@ from forager.api.models.webhooks import (
 )
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
-from forager.catalog.delivery import send_test
-from forager.catalog.events import EventKind, list_events
-from forager.catalog.webhooks import DeliveryState
+from forager.webhooks.delivery import send_test
+from forager.webhooks.events import EventKind, list_events
+from forager.webhooks.service import DeliveryState
 
 router = APIRouter()
 

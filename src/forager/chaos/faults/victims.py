@@ -12,8 +12,8 @@ from forager.chaos.cluster import Cluster
 from forager.jobs.family import RUN_MARK
 
 RUNNER = "forager.jobs"
-TASK_WORKER = "forager.catalog"
-READER = "forager.crawl.extractor"
+TASK_WORKER = "forager.tasks"
+READER = "forager.crawl.extraction.process"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.loops import Pointer
+from forager.crawl.frontier.loops import Pointer
 from forager.db.database import Connection
 from forager.extract.keys import KEY_LENGTH
 

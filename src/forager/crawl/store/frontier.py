@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from forager.crawl.entry import Entry, Via
+from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.settlement import Postponed
 from forager.db.database import Connection
 from forager.extract.urls import NormalisedUrl

@@ -1,15 +1,8 @@
-"""Alembic's entry: runs the migrations on the connection that `forager.db.schema` hands over."""
+"""Alembic's entry: runs the migrations on the connection that `forager.db.schema` passes in."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from forager.db.tables import Base
-
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=Base.metadata,
-    compare_type=True,
-    compare_server_default=True,
-)
+context.configure(connection=context.config.attributes["connection"])
 context.run_migrations()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
 
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
+revision = "${up_revision}"
+down_revision = "${down_revision}"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    ${upgrades if upgrades else "pass"}
+    op.execute("")
 
 
 def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}
+    op.execute("")

@@ -16,6 +16,8 @@ from forager.jobs.store.leases import (
 )
 from forager.jobs.store.moves import apply_move, claim_jobs, delete_finished, insert_jobs
 from forager.jobs.store.reads import (
+    CHANNEL,
+    COLUMNS,
     count_jobs,
     select_active_job_of_source,
     select_events,
@@ -28,7 +30,6 @@ from forager.jobs.store.reads import (
     select_trace,
     sum_pending_work,
 )
-from forager.jobs.store.rows import CHANNEL, COLUMNS
 
 __all__ = [
     "CHANNEL",

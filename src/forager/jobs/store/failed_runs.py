@@ -10,7 +10,7 @@ from uuid import UUID
 from forager.db.database import Connection
 from forager.jobs.job import Job, Recovered
 from forager.jobs.lifecycle import Status
-from forager.jobs.store.rows import CHANNEL, COLUMNS, job_cursor
+from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor
 
 # The one predicate for retries, for a worker's own errors and for the watchdog alike.
 MAY_RETRY: LiteralString = "(j.retry_count < j.max_retries AND NOT %(permanent)s)"

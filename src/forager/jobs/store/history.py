@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 
@@ -52,3 +56,61 @@ async def select_recent(
         {"minutes": minutes, "limit": limit, "user_id": user_id},
     )
     return [row[0] for row in await cursor.fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One move, and what the job is called."""
+
+    id: int
+    job_id: UUID
+    kind: str
+    source_id: str | None
+    at: datetime
+    move: str
+    from_status: str | None
+    to_status: str
+    actor: str
+    reason: str | None
+
+
+async def select_moves(
+    connection: Connection,
+    *,
+    move: str | None,
+    user_id: UUID | None,
+    before: int | None,
+    among: int,
+    limit: int,
+) -> list[TimelineRow]:
+    """Moves of one kind and owner among the newest so many, newest first."""
+    earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
+    of_move: LiteralString = "AND e.move = %(move)s" if move is not None else ""
+    of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id is not None else ""
+    cursor = connection.cursor(row_factory=class_row(TimelineRow))
+    await cursor.execute(
+        f"""
+        SELECT e.id, e.job_id, j.kind, j.source_id, e.at, e.move, e.from_status::text,
+               e.to_status::text, e.actor, e.reason
+          FROM (
+            SELECT * FROM job_events {earlier} ORDER BY id DESC LIMIT %(among)s
+          ) AS e
+          JOIN crawl_jobs j ON j.id = e.job_id
+         WHERE true {of_move} {of_user}
+         ORDER BY e.id DESC
+         LIMIT %(limit)s
+        """,
+        {"move": move, "user_id": user_id, "before": before, "among": among, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_reach(connection: Connection, *, before: int | None, among: int) -> int | None:
+    """The last of the newest so many moves; None if there are fewer."""
+    earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"SELECT id FROM job_events {earlier} ORDER BY id DESC OFFSET %(skipped)s LIMIT 1",
+        {"before": before, "skipped": among - 1},
+    )
+    return await cursor.fetchone()

@@ -13,7 +13,7 @@ from forager.db.database import Connection
 from forager.db.locks import REGION_LOCK
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
-from forager.jobs.store.rows import CHANNEL, COLUMNS, job_cursor
+from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor
 
 
 async def insert_jobs(

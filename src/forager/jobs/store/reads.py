@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg import AsyncCursor
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.jobs.job import Job, JobEvent, StateCount
 from forager.jobs.lifecycle import Status
-from forager.jobs.store.rows import COLUMNS, job_cursor
 
 
 async def select_job(connection: Connection, job_id: UUID) -> Job | None:
@@ -168,3 +168,53 @@ async def sum_pending_work(connection: Connection, user_id: UUID | None = None) 
         {"user_id": user_id},
     )
     return [StateCount(Status(row[0]), *row[1:]) for row in await cursor.fetchall()]
+
+
+async def select_jobs_with(
+    connection: Connection,
+    text: str,
+    *,
+    statuses: Sequence[Status] | None,
+    user_id: UUID | None,
+    among: int,
+    limit: int,
+) -> list[Job]:
+    """Of the newest jobs those with the text in their id, source or first URL; newest first."""
+    of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
+    of_status: LiteralString = "AND status = ANY(%(statuses)s::job_status[])" if statuses else ""
+    cursor = job_cursor(connection)
+    await cursor.execute(
+        f"""
+        SELECT {COLUMNS}
+          FROM (
+            SELECT * FROM crawl_jobs {of_user} ORDER BY created_at DESC, id DESC LIMIT %(among)s
+          ) AS newest
+         WHERE (strpos(lower(source_id), lower(%(text)s)) > 0
+                OR strpos(id::text, lower(%(text)s)) > 0
+                OR strpos(lower(payload -> 'urls' ->> 0), lower(%(text)s)) > 0)
+               {of_status}
+         ORDER BY created_at DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "text": text,
+            "statuses": list(statuses or ()),
+            "user_id": user_id,
+            "among": among,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+CHANNEL = "forager_jobs"
+
+COLUMNS: LiteralString = """
+    id, kind, payload, priority, status, worker_id, lease, progress_percentage, created_at,
+    run_after, started_at, completed_at, last_heartbeat, retry_count, max_retries, error_message,
+    stop_reason, source_id, user_id, region
+"""
+
+
+def job_cursor(connection: Connection) -> AsyncCursor[Job]:
+    return connection.cursor(row_factory=class_row(Job))

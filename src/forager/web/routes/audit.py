@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forager.catalog.audit import Audit, last_audit
 from forager.errors import NotFound
+from forager.products.audit import Audit, last_audit
 from forager.web.formats import counted
 from forager.web.forms import Submitted
 from forager.web.page import Done, Page, action, new_router, page

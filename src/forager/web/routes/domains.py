@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 from fastapi import Path
 
-from forager.catalog.intervals import parse_every
-from forager.catalog.selection import Selection
 from forager.errors import InvalidInput
-from forager.fetch.domain_store import Domain
-from forager.fetch.domains import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.proxy_costs import report_costs
-from forager.fetch.robots_report import robots_report
+from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.domains.store import Domain
+from forager.fetch.proxies.costs import report_costs
+from forager.fetch.robots.report import robots_report
 from forager.fetch.user_agent import agent_header
+from forager.tasks.intervals import parse_every
+from forager.tasks.selection import Selection
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page

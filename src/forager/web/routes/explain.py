@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from forager.crawl.explain import explain as explain_url
+from forager.crawl.explain.explanation import explain as explain_url
 from forager.errors import InvalidInput, NotFound
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads, Visit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.catalog.activity import MOST_ERRORS, MOST_WAITING
+from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.overview import MINUTES, Overview, load_overview
 from forager.web.page import Page, new_router, page

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Path
 
 from forager.api.services import BACKTEST_SECONDS
-from forager.catalog.backtest import Backtest
-from forager.catalog.parser_overview import overview
-from forager.catalog.rates import list_rates, share
-from forager.catalog.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.catalog.store.rates import VersionRate
 from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput, NotFound
+from forager.parsers.backtest import Backtest
+from forager.parsers.overview import overview
+from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
+from forager.parsers.rollouts import RolloutPlan, load_plan, roll_back, roll_out
+from forager.parsers.store.rates import VersionRate
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page

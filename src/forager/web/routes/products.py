@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from forager.api.downloads import MEDIA_TYPES, download
 from forager.api.images import image_answer
-from forager.catalog import products
-from forager.catalog.export import Export, ExportFormat, export_stream
-from forager.catalog.filters import Filters, Order
-from forager.catalog.price_history import price_history
-from forager.catalog.search import SearchPage, search_products
-from forager.catalog.selection import Selection
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.extract.product.record import Availability
+from forager.products import service as products
+from forager.products.export import Export, ExportFormat, export_stream
+from forager.products.filters import Filters, Order
+from forager.products.price_history import price_history
+from forager.products.search import SearchPage, search_products
+from forager.tasks.selection import Selection
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page

@@ -7,20 +7,19 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forager.catalog.holds import Held
-from forager.catalog.intervals import parse_every
-from forager.catalog.lookup import find_product
-from forager.catalog.selection import Selection
-from forager.catalog.task import PRIORITIES, Task, TaskStatus
-from forager.catalog.tasks import Recrawled, TaskStats
-from forager.catalog.waiting import SILENT_AFTER
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
+from forager.products.lookup import find_product
+from forager.tasks.holds import Held
+from forager.tasks.intervals import parse_every
+from forager.tasks.selection import Selection
+from forager.tasks.service import Recrawled, TaskStats
+from forager.tasks.task import PRIORITIES, Task, TaskStatus
+from forager.tasks.waiting import SILENT_AFTER
 from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
-from forager.web.task_choice import chosen_by, only
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -181,3 +180,18 @@ async def _product_of(visit: Visit, url: str) -> int | None:
             return await find_product(connection, url)
     except NotFound:
         return None
+
+
+def chosen_by(form: Form) -> Selection:
+    """What the filters of the list say; without any, all tasks."""
+    return Selection(
+        statuses=tuple(status for status in TaskStatus if status in form.texts("status")),
+        domain=form.text("domain") or None,
+        url=form.text("url") or None,
+        due=form.checked("due"),
+        held=True if form.checked("held") else None,
+    )
+
+
+def only(task_id: int) -> Selection:
+    return Selection(ids=(task_id,))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from forager.access.scope import Scope
-from forager.catalog.intervals import parse_every
-from forager.catalog.task import DEFAULT_PRIORITY, PRIORITIES
-from forager.catalog.tracking import Tracked
 from forager.errors import InvalidInput
+from forager.tasks.intervals import parse_every
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES
+from forager.tasks.tracking import Tracked
 from forager.web.asking import asked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forager.catalog.delivery import send_test
-from forager.catalog.events import EventKind
-from forager.catalog.webhooks import DeliveryState, Issued, NewWebhook, WebhookChanges
 from forager.errors import InvalidInput
 from forager.web.asking import asked, following
 from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates
+from forager.webhooks.delivery import send_test
+from forager.webhooks.events import EventKind
+from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
 
 router = new_router()
 

@@ -1,0 +1,156 @@
+"""Limits on connections: how many may be open, and how long each may keep the server waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from dataclasses import dataclass, field
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from forager.api.server_log import Throttle
+from forager.logs import get_logger
+from forager.settings import Settings
+
+log = get_logger("api")
+
+# for the database, log, archive and jobs of the same process
+RESERVED_FILES = 128
+WANTED_FILES = 65_536
+
+
+# seconds a client may take to send the head of a request, and a small body
+HEAD_SECONDS = 10.0
+BODY_SECONDS = 60.0
+# without reading anything of an answer: an export may be piped into something slow
+STALLED_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds that a client may take for each part of an exchange."""
+
+    head: float
+    body: float
+    stalled: float
+
+
+@dataclass(slots=True)
+class ConnectionLimits:
+    """The open connections of one server. At the limit, the longest waiting one makes room."""
+
+    max_open: int
+    deadlines: Deadlines
+    _open: set[LimitedConnection] = field(default_factory=set)
+    # those that have not sent the head of a request, oldest first
+    _waiting: dict[LimitedConnection, None] = field(default_factory=dict)
+    _warnings: Throttle = field(default_factory=Throttle)
+
+    def admit(self, connection: LimitedConnection) -> bool:
+        if len(self._open) >= self.max_open and not self._close_longest_waiting():
+            return False
+        self._open.add(connection)
+        return True
+
+    def release(self, connection: LimitedConnection) -> None:
+        self._open.discard(connection)
+        self._waiting.pop(connection, None)
+
+    def mark(self, connection: LimitedConnection, *, waiting: bool) -> None:
+        if not waiting:
+            self._waiting.pop(connection, None)
+        elif connection in self._open:
+            self._waiting[connection] = None
+
+    def _close_longest_waiting(self) -> bool:
+        if (repeated := self._warnings.passes("full")) is not None:
+            log.warning("too many connections", limit=self.max_open, repeated=repeated)
+        oldest = next(iter(self._waiting), None)
+        if oldest is None:
+            return False
+        self.release(oldest)
+        oldest.transport.abort()
+        return True
+
+
+class LimitedConnection(H11Protocol):
+    """A connection that is closed when a part of the exchange takes too long."""
+
+    def __init__(self, limits: ConnectionLimits, **uvicorn_arguments: Any) -> None:
+        super().__init__(**uvicorn_arguments)
+        self._limits = limits
+        self._receiving: object = None
+        self._receive_timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._limits.admit(self):
+            self._follow_request()
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._follow_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._follow_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limits.release(self)
+        _cancel(self._receive_timer)
+        _cancel(self._send_timer)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._send_timer = self._abort_after(self._limits.deadlines.stalled)
+
+    def resume_writing(self) -> None:
+        _cancel(self._send_timer)
+        super().resume_writing()
+
+    def _follow_request(self) -> None:
+        """Set the deadline for the part that the client sends now, once for each part."""
+        state: object = self.conn.their_state
+        if state is self._receiving:
+            return
+        self._receiving = state
+        self._limits.mark(self, waiting=state is h11.IDLE)
+        _cancel(self._receive_timer)
+        if state is h11.IDLE:
+            self._receive_timer = self._abort_after(self._limits.deadlines.head)
+        elif state is h11.SEND_BODY:
+            self._receive_timer = self._abort_after(self._limits.deadlines.body)
+
+    def _abort_after(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self.transport.abort)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+def raise_file_limit() -> int:
+    """Raise this process's soft limit of open files as far as useful, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return WANTED_FILES
+    allowed = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
+    if allowed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(soft, allowed)
+
+
+def limits_of(settings: Settings) -> ConnectionLimits:
+    """As many connections as the settings and the open files of this process allow."""
+    room = max(1, raise_file_limit() - RESERVED_FILES)
+    # a large body may be sent at 1 MB/s
+    body = BODY_SECONDS + settings.api_max_body_mb
+    deadlines = Deadlines(HEAD_SECONDS, body, STALLED_SECONDS)
+    return ConnectionLimits(min(settings.api_max_connections, room), deadlines)

@@ -1,1 +1,0 @@
-"""Products: tasks that keep pages fresh, their stages, and what is known of each product."""

@@ -1,1 +1,0 @@
-"""The SQL of products and tasks: one statement per function, no decisions."""

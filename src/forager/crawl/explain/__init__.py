@@ -1,0 +1,1 @@
+"""Explanations: the outcome of a URL, and the reasons for it."""

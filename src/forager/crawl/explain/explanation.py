@@ -1,0 +1,170 @@
+"""What became of a URL, why, and what would happen now: what every crawl must be able to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from forager.crawl.explain import store
+from forager.crawl.explain.history import RECENT_CRAWLS, PastFate, url_history
+from forager.crawl.explain.outlook import Outlook, outlook
+from forager.crawl.explain.store import Fate
+from forager.crawl.explain.task import TrackedAs, tracked_as
+from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.seeding import first_urls
+from forager.crawl.options import CrawlOptions, crawl_options
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput
+from forager.extract.keys import url_key
+from forager.extract.urls import NormalisedUrl, Refusal, explain_normalisation, normalise
+from forager.fetch.user_agent import agent_header
+from forager.jobs.job import Job
+from forager.jobs.queue import Queue
+
+LONGEST_WAY = 200
+NEVER_SEEN = "never seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One URL on the way to another, and what led to it."""
+
+    url: str
+    via: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    url: str
+    normalised: str
+    # what was done to the URL as it was given
+    steps: list[str]
+    job_id: UUID | None
+    verdict: str
+    reason: str | None = None
+    words: str
+    duplicate_of: str | None = None
+    http_status: int | None = None
+    depth: int | None = None
+    attempts: int | None = None
+    # from a seed to this URL
+    found_by: list[Step] = field(default_factory=list)
+    # if it were asked for now, judged as the crawl above would
+    outlook: Outlook
+    # how the newest crawls have settled it, the newest first
+    history: list[PastFate]
+    task: TrackedAs | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the tables of crawls know of a URL."""
+
+    job_id: UUID | None
+    fate: Fate | None
+    ancestors: list[tuple[str, str]]
+    history: list[PastFate]
+
+
+async def explain(
+    database: Database,
+    queue: Queue,
+    url: str,
+    *,
+    job_id: UUID | None = None,
+    user_id: UUID | None = None,
+) -> Explanation:
+    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
+    given = url if "://" in url else f"https://{url}"
+    normalised = normalise(given)
+    if isinstance(normalised, Refusal):
+        raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
+    async with database.connection() as connection:
+        known = await _look_up(connection, normalised, job_id, user_id)
+    job = await queue.get(known.job_id) if known.job_id else None
+    fate = known.fate
+    return Explanation(
+        url=url,
+        normalised=normalised,
+        steps=explain_normalisation(given),
+        job_id=known.job_id,
+        verdict=fate.outcome if fate else NEVER_SEEN,
+        reason=fate.reason if fate else None,
+        words=_words(fate, job) if fate and job else _why_never_seen(normalised, job),
+        duplicate_of=fate.duplicate_of if fate else None,
+        http_status=fate.http_status if fate else None,
+        depth=fate.depth if fate else None,
+        attempts=fate.attempts if fate else None,
+        found_by=_way(fate, known.ancestors) if fate else [],
+        outlook=await _outlook(database, queue, normalised, job),
+        history=known.history,
+        task=await tracked_as(database, queue.settings, normalised),
+    )
+
+
+async def _look_up(
+    connection: Connection, url: NormalisedUrl, job_id: UUID | None, user_id: UUID | None
+) -> _Known:
+    jobs = [job_id] if job_id else await _recent(connection, user_id)
+    key = url_key(url)
+    fates = await store.select_settled(connection, jobs, key)
+    fates = fates or await store.select_waiting(connection, jobs, key)
+    fate = min(fates, key=lambda each: jobs.index(each.job_id), default=None)
+    ancestors = []
+    if fate is not None and fate.parent is not None:
+        ancestors = await store.select_ancestors(
+            connection, fate.job_id, fate.parent, limit=LONGEST_WAY
+        )
+    return _Known(
+        fate.job_id if fate else next(iter(jobs), None),
+        fate,
+        ancestors,
+        await url_history(connection, url, user_id=user_id),
+    )
+
+
+async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:
+    return await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
+
+
+async def _outlook(
+    database: Database, queue: Queue, url: NormalisedUrl, job: Job | None
+) -> Outlook:
+    options = _options(job)
+    agent = agent_header(queue.settings, options.user_agent if options else None)
+    return await outlook(database, url, agent=agent, options=options)
+
+
+def _options(job: Job | None) -> CrawlOptions | None:
+    return crawl_options(job.payload) if job is not None and job.kind == "crawl" else None
+
+
+def _way(fate: Fate, ancestors: list[tuple[str, str]]) -> list[Step]:
+    return [Step(*step) for step in [*reversed(ancestors), (fate.url, fate.via)]]
+
+
+def _words(fate: Fate, job: Job) -> str:
+    if fate.outcome == "pending":
+        if job.stop_reason:
+            return f"the crawl stopped ({job.stop_reason}) before it was this URL's turn"
+        if fate.not_before is not None:
+            return f"it failed {fate.attempts} times and will be tried again at {fate.not_before}"
+        return "it is waiting for its turn"
+    if fate.detail:
+        return fate.detail
+    return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
+
+
+def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:
+    if job is None:
+        return "there has been no crawl yet"
+    options = _options(job)
+    if options is None:
+        return f"job {job.id} is not a crawl"
+    scope = Scope(
+        first_urls(options), options.scope, include=options.include, exclude=options.exclude
+    )
+    rule = scope.verdict(url).rule
+    if rule is not None:
+        return f"it would not be crawled: {rule.words}"
+    return "no page that the crawl has read leads to it"

@@ -1,0 +1,167 @@
+"""What would happen to a URL if it were asked for now, check by check; nobody is asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.seeding import first_urls
+from forager.crawl.options import CrawlOptions
+from forager.db.database import Database
+from forager.errors import GiveUp, NotFound
+from forager.extract.urls import NormalisedUrl
+from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
+from forager.fetch.domains.service import Domains
+from forager.fetch.domains.store import Domain
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.robots import store as robots_store
+from forager.fetch.robots.gate import host_of, origin_of
+from forager.fetch.robots.rules import Robots
+
+
+class Answer(StrEnum):
+    YES = "yes"
+    LATER = "later"
+    UNKNOWN = "unknown"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One of the things that are asked before a URL is fetched, and what comes of it."""
+
+    name: str
+    answer: Answer
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All checks, in the order in which a crawl makes them; the worst of them decides."""
+
+    answer: Answer
+    words: str
+    checks: list[Check]
+    # None: nothing is known of its host
+    domain: str | None
+
+
+async def outlook(
+    database: Database, url: NormalisedUrl, *, agent: str, options: CrawlOptions | None
+) -> Outlook:
+    """`options` are those of the crawl that it is judged by; without one, what always counts."""
+    robots = await _robots(
+        database, url, agent, ignored=options is not None and options.ignore_robots
+    )
+    domain = await _domain(database, host_of(url))
+    checks = [
+        _address(url, options, domain),
+        *([] if options is None else [_scope(url, options)]),
+        robots.check,
+        _host(domain),
+        _budget(domain, options, robots.delay),
+    ]
+    decisive = max(checks, key=lambda check: list(Answer).index(check.answer))
+    return Outlook(
+        decisive.answer, _in_words(decisive), checks, domain.domain_name if domain else None
+    )
+
+
+def _in_words(check: Check) -> str:
+    match check.answer:
+        case Answer.YES:
+            return "It would be fetched."
+        case Answer.NO:
+            return f"It would not be fetched: {check.words}."
+        case Answer.LATER:
+            return f"It would have to wait: {check.words}."
+        case Answer.UNKNOWN:
+            return f"It depends: {check.words}."
+
+
+def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | None) -> Check:
+    private = (options.allow_private if options else False) or bool(domain and domain.allow_private)
+    host = host_of(url)
+    name = host if host.startswith("[") and host.endswith("]") else host.rsplit(":", 1)[0]
+    try:
+        GuardPolicy(allow_private=private).check_unresolved(name)
+    except GiveUp as error:
+        return Check("address", Answer.NO, error.message)
+    words = "private addresses are allowed" if private else f"{name} is not known to be private"
+    return Check("address", Answer.YES, words)
+
+
+def _scope(url: NormalisedUrl, options: CrawlOptions) -> Check:
+    scope = Scope(
+        first_urls(options), options.scope, include=options.include, exclude=options.exclude
+    )
+    rule = scope.verdict(url).rule
+    if rule is not None:
+        return Check("scope", Answer.NO, rule.words)
+    return Check("scope", Answer.YES, f"within the crawl's scope ({options.scope})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Robots:
+    check: Check
+    delay: float | None = None
+
+
+async def _robots(database: Database, url: NormalisedUrl, agent: str, *, ignored: bool) -> _Robots:
+    origin = origin_of(url)
+    async with database.connection() as connection:
+        kept, now = await robots_store.select_robots(connection, origin)
+    if ignored:
+        return _Robots(Check("robots", Answer.YES, "the crawl ignores robots.txt"))
+    if kept is None:
+        words = f"{origin}/robots.txt is not known yet and would be asked for first"
+        return _Robots(Check("robots", Answer.UNKNOWN, words))
+    rules = kept.robots(now)
+    if rules is None:
+        return _Robots(Check("robots", Answer.LATER, kept.policy(now).reason))
+    return _Robots(_by_rules(rules, url, agent), rules.crawl_delay(agent))
+
+
+def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
+    found = rules.verdict(url, agent)
+    answer = Answer.YES if found.allowed else Answer.NO
+    if found.line is None:
+        return Check("robots", answer, "no rule of robots.txt is about it")
+    return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
+
+
+async def _domain(database: Database, host: str) -> Domain | None:
+    try:
+        return await Domains(database).get(host)
+    except NotFound:
+        return None
+
+
+def _host(domain: Domain | None) -> Check:
+    if domain is None:
+        return Check("host", Answer.YES, "nothing is set for its host, and nothing was asked of it")
+    if not domain.is_active:
+        return Check("host", Answer.NO, f"{domain.domain_name} is switched off")
+    if domain.blocked_until is not None:
+        until = domain.blocked_until.strftime("%Y-%m-%d %H:%M:%S UTC")
+        words = f"{domain.domain_name} asked to be left alone until {until}"
+        return Check("host", Answer.LATER, words)
+    return Check("host", Answer.YES, f"{domain.domain_name} answers as usual")
+
+
+def _budget(
+    domain: Domain | None, options: CrawlOptions | None, robots_delay: float | None
+) -> Check:
+    set_delay = domain.crawl_delay_seconds if domain else None
+    asked_delay = options.delay if options else None
+    delay = next(each for each in (set_delay, asked_delay, DEFAULT_DELAY) if each is not None)
+    slow = domain.slow_delay if domain else 0.0
+    allowed = (domain.max_concurrent_requests if domain else None) or (
+        (options.concurrency if options else None) or DEFAULT_CONCURRENCY
+    )
+    words = f"one request in {max(delay, robots_delay or 0.0) + slow:g} s"
+    if slow > 0:
+        words += f", {slow:g} s of them because it asked for fewer"
+    used = domain.connections if domain else 0
+    return Check("budget", Answer.YES, f"{words}; {used} of {allowed} connections are in use")

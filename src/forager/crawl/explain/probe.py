@@ -1,0 +1,72 @@
+"""One response as the crawler sees it: headers, timing, robots verdict, redirects, facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forager.crawl.job import client_options, user_agent
+from forager.crawl.options import CrawlOptions
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.errors import ErrorKind, GiveUp
+from forager.extract.page import PageFacts, extract_page
+from forager.extract.urls import Refusal, normalise
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.client import Client
+from forager.fetch.failure import classify_status
+from forager.fetch.redirects import Hop, follow
+from forager.fetch.response import Request, Response
+from forager.fetch.robots.gate import RobotsGate, RobotsVerdict
+from forager.fetch.robots.rules import product_token
+from forager.fetch.sender import Paced, Sender
+from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What came back, and what the crawler would make of it."""
+
+    response: Response
+    hops: tuple[Hop, ...]
+    robots: RobotsVerdict
+    # None for answers that have no page
+    facts: PageFacts | None
+    # what the status means for the crawl; None if the response can be used
+    problem: str | None
+
+
+async def probe(
+    database: Database, settings: Settings, options: CrawlOptions, *, body: bool = True
+) -> Probe:
+    """Fetch one URL like a crawl would, within the host's budget; robots.txt is only reported."""
+    url = options.seeds[0]
+    agent = user_agent(options, settings)
+    async with (
+        Client(client_options(options, agent)) as client,
+        Budgets(
+            database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
+        ) as budgets,
+    ):
+        gate = RobotsGate(database, budgets, client, user_agent=agent)
+        verdict = await gate.verdict(url)
+        paced = Paced(Sender(client, budgets), gate)
+        followed = await follow(paced, Request(url), _must_be_a_page)
+    response = followed.response
+    failure = classify_status(response.status, response.headers)
+    facts = None
+    if body and failure is None and response.body:
+        facts = extract_page(
+            response.body,
+            response.url,
+            response.headers.get("Content-Type"),
+            response.headers.items(),
+            product_token(agent),
+        )
+    problem = None if failure is None else failure.message
+    return Probe(response, followed.hops, verdict, facts, problem)
+
+
+async def _must_be_a_page(url: str) -> None:
+    refusal = normalise(url)
+    if isinstance(refusal, Refusal):
+        raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)

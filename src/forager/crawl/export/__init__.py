@@ -1,0 +1,1 @@
+"""Export of what a job found."""

@@ -1,0 +1,323 @@
+"""What a job found, as one file: every archived response, or one row for every settled URL."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+from uuid import UUID
+
+import orjson
+
+from forager.archive.errors import ArchiveError
+from forager.archive.export import ExportReport, warc_parts, write_warc
+from forager.archive.reader import read_response
+from forager.archive.record import Codec
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
+from forager.crawl.export import store
+from forager.crawl.export.store import SettledUrl
+from forager.crawl.options import ExportFormat
+from forager.crawl.settlement import Outcome
+from forager.db.database import Database
+from forager.errors import NotFound
+from forager.extract.decode import decode
+from forager.extract.kinds import ContentKind, kind_of
+from forager.logs import get_logger
+from forager.parquet import CountingFile, load_pyarrow
+
+log = get_logger("crawl")
+
+# bodies are read so many at a time: an object store answers each only after a while
+_READ_AHEAD = 16
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What is wanted of a job. `codec` is for WARC, `body` for the other formats."""
+
+    format: ExportFormat
+    outcomes: tuple[Outcome, ...] = tuple(Outcome)
+    body: bool = False
+    codec: Codec | None = Codec.GZIP
+
+
+@dataclass(slots=True)
+class Exported:
+    """What was written; `missed` responses could not be read from the archive."""
+
+    written: int = 0
+    missed: int = 0
+
+
+class RowSink(Protocol):
+    """Takes rows in portions, and is told when there are no more."""
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None: ...
+    def finish(self) -> None: ...
+
+
+class JsonLines:
+    """One JSON object per line."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        options = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
+        self._file.write(b"".join(orjson.dumps(row, option=options) for row in rows))
+
+    def finish(self) -> None:
+        self._file.flush()
+
+
+async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
+    """How many rows or responses an export will have."""
+    async with database.connection() as connection:
+        return await store.count_settled(
+            connection,
+            job_id,
+            wanted.outcomes,
+            archived=wanted.format is ExportFormat.WARC,
+        )
+
+
+async def export_job(
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    file: BinaryIO,
+    progress: Progress = lambda _: None,
+) -> Exported:
+    """Write an export. Memory does not grow with the job."""
+    if wanted.format is ExportFormat.WARC:
+        expected = await export_size(database, job_id, wanted)
+        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
+        info = {"isPartOf": str(job_id)}
+        report = await write_warc(storage, refs, file, wanted.codec, info)
+        _compare(job_id, expected, report)
+        return Exported(report.written, report.missed)
+    sink, exported = _sink(wanted, file), Exported()
+    async for rows in _rows(database, storage, job_id, wanted, exported):
+        sink.write(rows)
+        exported.written += len(rows)
+        progress(len(rows))
+    sink.finish()
+    return exported
+
+
+async def export_stream(
+    database: Database, storage: Storage, job_id: UUID, wanted: Export
+) -> AsyncIterator[bytes]:
+    """The bytes of the same file, a part at a time; what cannot be read is left out."""
+    if wanted.format is ExportFormat.WARC:
+        refs = _archived_responses(database, job_id, wanted.outcomes)
+        info = {"isPartOf": str(job_id)}
+        async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
+            yield part
+        return
+    gathered = io.BytesIO()
+    sink = _sink(wanted, gathered)
+    async for rows in _rows(database, storage, job_id, wanted, Exported()):
+        sink.write(rows)
+        yield _taken(gathered)
+    sink.finish()
+    yield _taken(gathered)
+
+
+def _taken(gathered: io.BytesIO) -> bytes:
+    """What was written since the last look."""
+    part = gathered.getvalue()
+    gathered.seek(0)
+    gathered.truncate()
+    return part
+
+
+async def _rows(
+    database: Database, storage: Storage, job_id: UUID, wanted: Export, exported: Exported
+) -> AsyncIterator[list[dict[str, Any]]]:
+    async for page in _settled_urls(database, job_id, wanted.outcomes):
+        step = _READ_AHEAD if wanted.body else len(page)
+        for start in range(0, len(page), step):
+            part = page[start : start + step]
+            rows = [row_of(settled) for settled in part]
+            if wanted.body:
+                exported.missed += await _add_bodies(storage, part, rows)
+            yield rows
+
+
+async def _settled_urls(
+    database: Database, job_id: UUID, outcomes: Sequence[Outcome]
+) -> AsyncIterator[list[SettledUrl]]:
+    """All settled URLs of a job, a page at a time, always in the same order."""
+    after = b""
+    while True:
+        async with database.connection() as connection:
+            page = await store.select_settled(connection, job_id, outcomes, after=after)
+        if page:
+            yield page
+            after = page[-1].url_hash
+        if len(page) < store.PAGE_ROWS:
+            return
+
+
+async def _archived_responses(
+    database: Database, job_id: UUID, outcomes: Sequence[Outcome]
+) -> AsyncIterator[ArchiveRef]:
+    """Where the responses of a job are.
+
+    By URL, not by segment: a merge moves responses to another segment meanwhile, never to another
+    URL. Within a page they come in the order in which they were written, which reads faster.
+    """
+    after = b""
+    while True:
+        async with database.connection() as connection:
+            page = await store.select_refs(
+                connection, job_id, outcomes, after=after, limit=store.PAGE_ROWS
+            )
+        for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
+            yield ref
+        if len(page) < store.PAGE_ROWS:
+            return
+        after = page[-1].url_hash
+
+
+def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
+    """Said, and no failure: a job that runs settles more, and a limit of the archive drops some."""
+    found = report.written + report.missed
+    if found != expected:
+        log.warning(
+            "more or fewer responses than at the beginning",
+            job=str(job_id),
+            expected=expected,
+            found=found,
+        )
+
+
+def _sink(wanted: Export, file: BinaryIO) -> RowSink:
+    if wanted.format is ExportFormat.JSONL:
+        return JsonLines(file)
+
+    return ParquetRows(file, body=wanted.body)
+
+
+def row_of(settled: SettledUrl) -> dict[str, Any]:
+    """A settled URL as programs get it."""
+    return {
+        "url": settled.url,
+        "outcome": settled.outcome,
+        "reason": settled.reason,
+        "detail": settled.detail,
+        "duplicate_of": settled.duplicate_of,
+        "http_status": settled.http_status,
+        "depth": settled.depth,
+        "parent_url": settled.parent_url,
+        "via": settled.via,
+        "content_type": settled.content_type,
+        "title": settled.title,
+        "size": settled.size,
+        "settled_at": settled.settled_at,
+        "content_hash": settled.content_hash.hex() if settled.content_hash else None,
+        "archive": str(settled.ref) if settled.ref else None,
+    }
+
+
+async def _add_bodies(
+    storage: Storage, page: Sequence[SettledUrl], rows: Sequence[dict[str, Any]]
+) -> int:
+    """Add the text of each page; the answer is how many could not be read."""
+    missed = 0
+    readings = (_text_of(storage, settled) for settled in page)
+    texts = await asyncio.gather(*readings, return_exceptions=True)
+    for row, text in zip(rows, texts, strict=True):
+        if isinstance(text, ArchiveError | NotFound):
+            missed += 1
+        elif isinstance(text, BaseException):
+            raise text
+        row["body"] = text if isinstance(text, str) else None
+    return missed
+
+
+async def _text_of(storage: Storage, settled: SettledUrl) -> str | None:
+    """The page as text; nothing for what is not text, and for what was not stored again."""
+    if settled.ref is None:
+        return None
+    response = await read_response(storage, settled.ref)
+    if response.is_revisit:
+        return None
+    if kind_of(response.body, settled.content_type, settled.url) is ContentKind.OTHER:
+        return None
+    return decode(response.body, settled.content_type).text
+
+
+async def _counted(
+    refs: AsyncIterator[ArchiveRef], progress: Progress
+) -> AsyncIterator[ArchiveRef]:
+    async for ref in refs:
+        yield ref
+        progress(1)
+
+
+# a row group is in memory until it is written
+_GROUP_ROWS = 10_000
+_GROUP_CHARACTERS = 16 * 1024 * 1024
+
+_COLUMNS = {
+    "url": "string",
+    "outcome": "string",
+    "reason": "string",
+    "detail": "string",
+    "duplicate_of": "string",
+    "http_status": "int16",
+    "depth": "int16",
+    "parent_url": "string",
+    "via": "string",
+    "content_type": "string",
+    "title": "string",
+    "size": "int32",
+    "settled_at": "timestamp",
+    "content_hash": "string",
+    "archive": "string",
+}
+
+
+class ParquetRows:
+    """Collects rows to groups, and writes group by group."""
+
+    def __init__(self, file: BinaryIO, *, body: bool) -> None:
+        self._arrow = load_pyarrow("pyarrow")
+        self._schema = self._arrow.schema(self._fields(body))
+        parquet = load_pyarrow("pyarrow.parquet")
+        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+        self._characters = 0
+
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        self._rows += rows
+        self._characters += sum(len(row.get("body") or "") for row in rows)
+        if len(self._rows) >= _GROUP_ROWS or self._characters >= _GROUP_CHARACTERS:
+            self._write_group()
+
+    def finish(self) -> None:
+        if self._rows:
+            self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows, self._characters = [], 0
+
+    def _fields(self, body: bool) -> list[tuple[str, Any]]:
+        types = {
+            "string": self._arrow.string(),
+            "int16": self._arrow.int16(),
+            "int32": self._arrow.int32(),
+            "timestamp": self._arrow.timestamp("us", tz="UTC"),
+        }
+        fields = [(name, types[kind]) for name, kind in _COLUMNS.items()]
+        return [*fields, ("body", types["string"])] if body else fields

@@ -1,0 +1,1 @@
+"""Extraction processes, as a runner uses them."""

@@ -1,0 +1,218 @@
+"""An extraction process: reads pages from standard input, writes facts to standard output.
+
+Hostile HTML can cost seconds and gigabytes. Here it costs this process, and that one page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+import zstandard
+
+from forager.archive.record import ResponseRecord, pack
+from forager.crawl.extraction.reading import document_of, pack_document
+from forager.crawl.frontier.links import links_as_text
+from forager.crawl.frontier.scope import Scope, ScopeMode
+from forager.extract.document import Reading, extract_reading
+from forager.extract.keys import url_key
+from forager.extract.kinds import ContentKind
+from forager.extract.page import PageFacts, extract_page
+from forager.extract.traps import without_session
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.sandbox.serving import Answer, limit_memory, serve
+
+MAX_KNOWN = 100_000
+
+
+class Extractor:
+    """Everything about one page that needs its bytes: facts, links with keys, archive record."""
+
+    def __init__(
+        self,
+        seeds: Iterable[str],
+        mode: str,
+        agent: str,
+        *,
+        documents: bool = True,
+        products: bool = False,
+    ) -> None:
+        # only the outer limits are asked here: which host a link leads to
+        self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
+        self._agent = agent
+        self._documents = documents
+        self._products = products
+        self._compressor = zstandard.ZstdCompressor(level=3)
+        self._known: dict[str, _Link] = {}
+
+    def add_seed(self, seed: str) -> None:
+        """The scope has become wider."""
+        self._scope.add_seed(NormalisedUrl(seed))
+        self._known.clear()
+
+    def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+        headers = [(name, value) for name, value in request["headers"]]
+        given = (body, request["url"], request["content_type"], headers, self._agent)
+        reading = (
+            extract_reading(*given) if self._documents else Reading(extract_page(*given), None)
+        )
+        facts = reading.facts
+        links = self._split_links(facts)
+        frame = pack(_record(request, headers, body)) if request["archive"] else b""
+        urls = "\n".join([*links.follow, *links.nofollow]).encode()
+        header = _header(facts, links)
+        header["product"] = self._products and _is_product_page(facts, body, headers)
+        return header, [
+            facts.content_hash or b"",
+            frame,
+            urls,
+            b"".join([*links.follow.values(), *links.nofollow.values()]),
+            self._compressor.compress(_kept(links)) if urls else b"",
+            pack_document(document_of(reading)) if self._has_document(facts) else b"",
+        ]
+
+    def _has_document(self, facts: PageFacts) -> bool:
+        return self._documents and facts.kind is not ContentKind.OTHER
+
+    def _split_links(self, facts: PageFacts) -> _Links:
+        links = _Links()
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        for given, unfollowed in facts.outlinks.links:
+            url, key, outside = self._known.get(given) or self._meet(given)
+            if outside is not None:
+                links.outside[outside] += 1
+                continue
+            links.sessions += url != given
+            if unfollowed or facts.directives.nofollow:
+                links.nofollow[url] = key
+            else:
+                links.follow[url] = key
+        if links.sessions:
+            links.tidy(facts.url)
+        return links
+
+    def _meet(self, given: NormalisedUrl) -> _Link:
+        url = _without_session(given)
+        rule = self._scope.outside(url)
+        outside = None if rule is None else rule.reason.value
+        link = self._known[given] = _Link(url, url_key(url), outside)
+        return link
+
+
+class _Link(NamedTuple):
+    """A link as it was first met: without session id, with its key; `outside`: why not ours."""
+
+    url: NormalisedUrl
+    key: bytes
+    outside: str | None
+
+
+@dataclass(slots=True)
+class _Links:
+    """The in-scope links of a page with their keys, in order, and a count of the others."""
+
+    follow: dict[str, bytes] = field(default_factory=dict)
+    nofollow: dict[str, bytes] = field(default_factory=dict)
+    outside: Counter[str] = field(default_factory=Counter)
+    # links that had a session id
+    sessions: int = 0
+
+    def tidy(self, page: str) -> None:
+        """Without their session ids, several links may be one, or the page itself."""
+        for url in [page, *self.follow]:
+            self.nofollow.pop(url, None)
+        self.follow.pop(page, None)
+
+
+def _kept(links: _Links) -> bytes:
+    return links_as_text(links.follow, links.nofollow).encode()
+
+
+def _without_session(url: NormalisedUrl) -> NormalisedUrl:
+    """The URL itself if it has none, which is nearly always."""
+    if "?" not in url and ";" not in url and "(" not in url:
+        return url
+    plain = without_session(url)
+    normalised = url if plain == url else normalise(plain)
+    return url if isinstance(normalised, Refusal) else normalised
+
+
+def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
+    return {
+        "kind": facts.kind,
+        "title": facts.title,
+        "language": facts.language,
+        "canonical": facts.canonical,
+        "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
+        "noindex": facts.directives.noindex,
+        "needs_javascript": facts.needs_javascript,
+        "soft_error": facts.soft_error,
+        "text_length": facts.text_length,
+        "truncated": facts.truncated,
+        "followed": len(links.follow),
+        "sessions": links.sessions,
+        "out_of_scope": links.outside,
+    }
+
+
+def _is_product_page(facts: PageFacts, body: bytes, headers: list[tuple[str, str]]) -> bool:
+    # imported by crawls that look for products, and by no other
+    from forager.extract.product.likeness import is_product
+    from forager.extract.product.page import open_page
+    from forager.parsers.registry import parse_product
+
+    if facts.kind is not ContentKind.HTML:
+        return False
+    content_type = next((v for name, v in headers if name.lower() == "content-type"), None)
+    page = open_page(body, facts.url, content_type, headers)
+    return is_product(parse_product(page).product)
+
+
+def _record(request: dict[str, Any], headers: list[tuple[str, str]], body: bytes) -> ResponseRecord:
+    return ResponseRecord(
+        url=request["url"],
+        date=datetime.fromtimestamp(request["at"], UTC),
+        status=request["status"],
+        headers=headers,
+        body=body,
+        reason=request["reason"],
+        ip=request["peer"] or None,
+        protocol=request["protocol"],
+    )
+
+
+def main() -> None:
+    setup = orjson.loads(sys.argv[1])
+    limit_memory(setup["memory_mb"])
+    if setup["documents"]:
+        # now, and not while the first page is timed
+        import forager.extract.composition  # noqa: F401
+    if setup["products"]:
+        from forager.parsers.registry import load_parsers
+
+        load_parsers(setup["parser_modules"])
+    extractor = Extractor(
+        setup["seeds"],
+        setup["scope"],
+        setup["agent"],
+        documents=setup["documents"],
+        products=setup["products"],
+    )
+
+    def answer(request: dict[str, Any], body: bytes) -> Answer | None:
+        if "seed" in request:
+            extractor.add_seed(request["seed"])
+            return None
+        return extractor.answer(request, body)
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The frontier: discovered URLs, scope, deduplication and order."""

@@ -1,0 +1,199 @@
+"""Discovery: what becomes of a URL at the moment it is found for the first time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from forager.crawl.frontier.entry import Entry, Found, Via
+from forager.crawl.frontier.links import PageLinks
+from forager.crawl.frontier.scope import Scope, ScopeReason
+from forager.crawl.frontier.seen import SeenSet
+from forager.crawl.ledger import Ledger
+from forager.crawl.settlement import Outcome, Settlement
+from forager.extract.keys import key_fingerprint
+from forager.extract.traps import TrapRule, find_trap, path_shape, query_shape
+
+NOFOLLOW = "nofollow"
+TRAP = "trap"
+# refusals that a later link may lift: one without nofollow, or one from a page that is nearer
+LIFTABLE = (NOFOLLOW, ScopeReason.DEPTH.value)
+# what is refused for these reasons was never counted among the URLs of its shape
+REFUSED_ON_SIGHT = frozenset(
+    [NOFOLLOW, *(reason.value for reason in ScopeReason), *(f"{TRAP}:{rule}" for rule in TrapRule)]
+)
+
+# How many URLs of one shape are crawled: few where every value of a parameter makes a new one,
+# many where numbers are simply how a site names its pages.
+MANY_PARAMETERS_LIMIT = 1_000
+TWO_PARAMETERS_LIMIT = 5_000
+ONE_PARAMETER_LIMIT = 50_000
+CALENDAR_LIMIT = 1_000
+NUMBERS_LIMIT = 20_000
+# shapes that are remembered; beyond that, the rarest are forgotten
+MAX_SHAPES = 200_000
+
+_CALENDAR = re.compile(
+    r"calend|event|agenda|termin|archive|month|week|day|date|year|schedule", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class Discovered:
+    """New entries for the frontier, and URLs that a rule refused on sight."""
+
+    entries: list[Entry] = field(default_factory=list)
+    excluded: list[Settlement] = field(default_factory=list)
+    # keys of URLs that had been refused as nofollow or too deep, and are wanted now
+    revived: list[bytes] = field(default_factory=list)
+
+
+class Discovery:
+    """Remembers every URL of a crawl (as hashes), and judges those it has not met before."""
+
+    def __init__(self, scope: Scope, ledger: Ledger, *, next_seq: int = 0) -> None:
+        self.scope = scope
+        self.next_seq = next_seq
+        self._ledger = ledger
+        self._seen = SeenSet()
+        # refused only because of the links to them so far, by reason; and wanted after all
+        self._liftable = {reason: SeenSet() for reason in LIFTABLE}
+        self._revived = SeenSet()
+        self._shapes: Counter[int] = Counter()
+
+    def remember(self, key: bytes, url: str, reason: str | None) -> None:
+        """Take in a URL of an earlier run."""
+        fingerprint = key_fingerprint(key)
+        self._seen.add(fingerprint)
+        if reason in LIFTABLE:
+            self._liftable[reason].add(fingerprint)
+        if reason not in REFUSED_ON_SIGHT:
+            self._count_shape(url)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room at once for the URLs of an earlier run."""
+        self._seen = SeenSet(capacity)
+
+    def follow(self, page: Entry, links: PageLinks, into: Discovered) -> None:
+        """Judge the links of a page. Nearly all are known, and those cost next to nothing."""
+        fingerprints = links.fingerprints()
+        news = self._seen.add_many(fingerprints)
+        if True not in news and not any(map(len, self._liftable.values())):
+            return
+        urls: list[str] = []
+        for place, new in enumerate(news):
+            if new or self._lifted_reason(fingerprints[place]):
+                urls = urls or links.urls.decode().split("\n")
+                self.judge(links.found(page, place, urls[place]), new, into)
+
+    def meet(self, found: Sequence[Found], into: Discovered) -> None:
+        """Judge URLs, some of them known; what is new goes to the frontier or is refused."""
+        news = self._seen.add_many(key_fingerprint(item.key) for item in found)
+        for item, new in zip(found, news, strict=True):
+            self.judge(item, new, into)
+
+    def judge(self, item: Found, new: bool, into: Discovered) -> None:
+        """Decide about one URL; `new` says that it was never met before."""
+        if not new:
+            self._revive(item, into)
+            return
+        reason, words = self._refusal(item)
+        if reason is None:
+            into.entries.append(self._entry(item))
+            self._ledger.pending += 1
+            return
+        if reason in LIFTABLE:
+            self._liftable[reason].add(key_fingerprint(item.key))
+        into.excluded.append(_excluded(item, reason, words))
+        self._ledger.exclude(reason)
+
+    def _revive(self, item: Found, into: Discovered) -> None:
+        """A link leads to a URL that was refused for what the links before it were like."""
+        fingerprint = key_fingerprint(item.key)
+        reason = self._lifted_reason(fingerprint)
+        if reason is None or self._refusal(item)[0] is not None:
+            return
+        self._revived.add(fingerprint)
+        self._ledger.revive(reason)
+        into.revived.append(item.key)
+        into.entries.append(self._entry(item))
+
+    def _lifted_reason(self, fingerprint: int) -> str | None:
+        """Why a URL was refused that may be wanted after all; None for all others."""
+        for reason, refused in self._liftable.items():
+            if fingerprint in refused:
+                return None if fingerprint in self._revived else reason
+        return None
+
+    def _refusal(self, item: Found) -> tuple[str | None, str]:
+        rule = self.scope.verdict(item.url, item.depth).rule
+        if rule is not None:
+            return rule.reason, rule.words
+        trap = find_trap(item.url, _today())
+        # links lose their session ids; a redirect that insists on one is followed, once per page
+        if trap is not None and not (trap.rule is TrapRule.SESSION_ID and item.via is Via.REDIRECT):
+            return f"{TRAP}:{trap.rule}", trap.detail
+        if item.nofollow:
+            return NOFOLLOW, "every link to it says nofollow"
+        if self._count_shape(item.url):
+            return f"{TRAP}:query_explosion", "too many URLs of the same shape"
+        return None, ""
+
+    def _entry(self, item: Found) -> Entry:
+        seq, self.next_seq = self.next_seq, self.next_seq + 1
+        return Entry(
+            depth=item.depth,
+            seq=seq,
+            key=item.key,
+            url=item.url,
+            via=item.via,
+            parent=item.parent,
+            redirects=item.redirects,
+        )
+
+    def _count_shape(self, url: str) -> bool:
+        """Count a URL among those of its shape; True if there are too many of them."""
+        shape, limit = _shape(url)
+        if shape is None:
+            return False
+        number = hash(shape)
+        self._shapes[number] += 1
+        count = self._shapes[number]
+        if len(self._shapes) > MAX_SHAPES:
+            self._forget_rare_shapes()
+        return count > limit
+
+    def _forget_rare_shapes(self) -> None:
+        """Down to half at once, so that no site can make every new URL as costly as this."""
+        common = self._shapes.most_common(MAX_SHAPES // 2)
+        self._shapes = Counter(dict(common))
+
+
+def _shape(url: str) -> tuple[str | None, int]:
+    """The shape by which a URL is counted, and how many of it there may be."""
+    if "?" in url:
+        shape = query_shape(url)
+        names = shape.count("&") + 1
+        limits = {1: ONE_PARAMETER_LIMIT, 2: TWO_PARAMETERS_LIMIT}
+        return shape, limits.get(names, MANY_PARAMETERS_LIMIT)
+    if not any(character.isdigit() for character in url):
+        return None, 0
+    shape = path_shape(url)
+    variables = shape.count("{")
+    if "{date}" in shape or (variables >= 2 and _CALENDAR.search(shape)):
+        return shape, CALENDAR_LIMIT
+    return (shape, NUMBERS_LIMIT) if variables >= 2 else (None, 0)
+
+
+def _excluded(item: Found, reason: str, words: str) -> Settlement:
+    entry = Entry(
+        depth=item.depth, seq=-1, key=item.key, url=item.url, via=item.via, parent=item.parent
+    )
+    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=words)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,63 @@
+"""The in-scope links of a page as they come from extraction: packed, and unpacked only if new."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forager.crawl.frontier.entry import Entry, Found, Via
+from forager.extract.keys import KEY_LENGTH
+from forager.extract.urls import NormalisedUrl
+
+# what its column can hold: beyond it, pages are no longer told apart by depth
+MAX_DEPTH = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """`urls` has one per line, `keys` 16 bytes for each; behind the first `followed`, nofollow."""
+
+    urls: bytes = b""
+    keys: bytes = b""
+    followed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys) // KEY_LENGTH
+
+    def fingerprints(self) -> array[int]:
+        """The fingerprint of each link, without looking at any link."""
+        words = array("Q", self.keys)
+        if sys.byteorder == "little":
+            words.byteswap()
+        return words[::2]
+
+    def found(self, page: Entry, place: int, url: str) -> Found:
+        start = place * KEY_LENGTH
+        return Found(
+            url=NormalisedUrl(url),
+            key=self.keys[start : start + KEY_LENGTH],
+            via=Via.LINK,
+            depth=min(page.depth + 1, MAX_DEPTH),
+            parent=page.key,
+            nofollow=place >= self.followed,
+        )
+
+
+NO_LINKS = PageLinks()
+
+# between the links that may be followed and those that may not, in the text that is kept
+_NOFOLLOW_BELOW = "\n\n"
+
+
+def links_as_text(follow: Iterable[str], nofollow: Iterable[str]) -> str:
+    """The links of a page as they are kept for a later crawl: one per line, nofollow last."""
+    text, rest = "\n".join(follow), "\n".join(nofollow)
+    return f"{text}{_NOFOLLOW_BELOW}{rest}" if rest else text
+
+
+def links_from_text(text: str) -> tuple[list[str], list[str]]:
+    """Those that may be followed, and those that may not."""
+    follow, _, nofollow = text.partition(_NOFOLLOW_BELOW)
+    return follow.split("\n") if follow else [], nofollow.split("\n") if nofollow else []

@@ -1,0 +1,242 @@
+"""Which URLs belong to a crawl, and which of those are left out by a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+import re2  # type: ignore[import-untyped]
+
+from forager.errors import InvalidInput
+from forager.extract.hosts import host_of, registrable_domain
+from forager.extract.urls import NormalisedUrl
+from forager.extract.wildcard import Wildcard
+
+_IMAGES = "avif bmp gif heic heif ico jfif jpeg jpg jxl png psd svg svgz tif tiff webp"
+_SOUND = "aac aif aiff flac m4a mp3 oga ogg opus wav weba wma"
+_VIDEO = "3gp avi flv m4v mkv mov mp4 mpeg mpg ogv webm wmv"
+_ARCHIVES = "7z bz2 cab gz lzma rar tar tbz2 tgz txz xz zip zst"
+_PROGRAMS = "apk deb dmg exe iso jar msi rpm whl"
+_FONTS = "eot otf ttf woff woff2"
+_PARTS_OF_PAGES = "css js mjs wasm"
+
+MEDIA_EXTENSIONS = frozenset(
+    " ".join((_IMAGES, _SOUND, _VIDEO, _ARCHIVES, _PROGRAMS, _FONTS, _PARTS_OF_PAGES)).split()
+)
+
+
+_MAX_PATTERN = 2000
+# for one compiled regular expression and the states it caches: a crawl may have 2000 of them
+_MAX_EXPRESSION_BYTES = 256 * 1024
+# at least two letters: /docs/3.11 and /docs/v2.x are folders
+_PAGE_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\d?$")
+
+
+class ScopeMode(StrEnum):
+    """How far a crawl may go from where it starts."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+
+
+class ScopeReason(StrEnum):
+    """Why a URL is not crawled. The first three mean that it is somebody else's."""
+
+    OTHER_HOST = "other_host"
+    OTHER_DOMAIN = "other_domain"
+    OTHER_PREFIX = "other_prefix"
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+    TYPE = "type"
+    DEPTH = "depth"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRule:
+    """What decided against a URL: a reason to count by, and the same in words."""
+
+    reason: ScopeReason
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeVerdict:
+    """Out of scope (not the crawl's to account for), excluded by a rule, or wanted."""
+
+    in_scope: bool
+    rule: ScopeRule | None = None
+
+    @property
+    def wanted(self) -> bool:
+        return self.in_scope and self.rule is None
+
+    @property
+    def excluded_by(self) -> ScopeRule | None:
+        return self.rule if self.in_scope else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An include or exclude pattern as a user writes it.
+
+    A glob, in which only `*` is special (any characters, also `/`), has to match the whole of path
+    and query, or of the URL if it begins with a scheme: `/blog/*`, `*.pdf`, `https://a.example/*`.
+    After `re:` comes a regular expression in the syntax of RE2, searched for anywhere in the URL.
+    Both match in linear time, because patterns also come from callers of the API.
+    """
+
+    text: str
+    matches: Callable[[str], object]
+
+    @classmethod
+    def compile(cls, text: str) -> Self:
+        if not 0 < len(text) <= _MAX_PATTERN:
+            raise InvalidInput(f"a pattern must have 1 to {_MAX_PATTERN} characters")
+        if text.startswith("re:"):
+            return cls(text, _regular_expression(text))
+        if text.startswith(("/", "*")):
+            glob = Wildcard.compile(text, anchored=True)
+            return cls(text, lambda url: glob.matches(_path_and_query(url)))
+        if text.startswith(("http://", "https://")):
+            return cls(text, Wildcard.compile(text, anchored=True).matches)
+        raise InvalidInput(
+            f"the pattern {text!r} can match no URL",
+            hint=f"write */{text}/* for a part of the path, or re:{text}",
+        )
+
+
+_WANTED = ScopeVerdict(in_scope=True)
+_NOT_INCLUDED = ScopeRule(ScopeReason.INCLUDE, "no include pattern matches")
+
+
+class Scope:
+    """The limits of one crawl. All URLs given to it are normalised ones.
+
+    `www.` and the scheme make no difference to a host: sites mix them in their own links. A port
+    does. The seeds themselves are always wanted: they were asked for by name.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[NormalisedUrl],
+        mode: ScopeMode = ScopeMode.HOST,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_depth: int | None = None,
+        extensions: frozenset[str] = MEDIA_EXTENSIONS,
+    ) -> None:
+        if not seeds:
+            raise InvalidInput("a crawl needs a URL to start from")
+        self.mode = mode
+        self._seeds = frozenset(seeds)
+        self._include = [Pattern.compile(text) for text in include]
+        self._exclude = [Pattern.compile(text) for text in exclude]
+        self._max_depth = max_depth
+        self._extensions = extensions
+        self._hosts = frozenset(_site(host_of(seed)) for seed in seeds)
+        self._domains = frozenset(registrable_domain(host_of(seed)) for seed in seeds)
+        self._folders = tuple(_folder(seed) for seed in seeds)
+
+    def add_seed(self, seed: NormalisedUrl) -> None:
+        """A start moved: where it is now belongs to the crawl as well."""
+        self._seeds |= {seed}
+        self._hosts |= {_site(host_of(seed))}
+        self._domains |= {registrable_domain(host_of(seed))}
+        self._folders = (*self._folders, _folder(seed))
+
+    def verdict(self, url: NormalisedUrl, depth: int = 0) -> ScopeVerdict:
+        """Judge a URL found `depth` links away from a seed."""
+        if url in self._seeds:
+            return _WANTED
+        outside = self.outside(url)
+        if outside is not None:
+            return ScopeVerdict(in_scope=False, rule=outside)
+        rule = self._excluded(url, depth)
+        return ScopeVerdict(in_scope=True, rule=rule) if rule else _WANTED
+
+    def outside(self, url: str) -> ScopeRule | None:
+        """Why a URL is somebody else's; None if the crawl has to account for it."""
+        if url in self._seeds:
+            return None
+        host = host_of(url)
+        if self.mode is ScopeMode.DOMAIN:
+            if registrable_domain(host) in self._domains:
+                return None
+            return ScopeRule(ScopeReason.OTHER_DOMAIN, f"{host} belongs to another domain")
+        if _site(host) not in self._hosts:
+            return ScopeRule(ScopeReason.OTHER_HOST, f"{host} is another host")
+        if self.mode is ScopeMode.PREFIX and not self._is_below(host, url):
+            return ScopeRule(ScopeReason.OTHER_PREFIX, "its path is outside the start's folder")
+        return None
+
+    def _is_below(self, host: str, url: str) -> bool:
+        place = _site(host) + _path_and_query(url)
+        return any(folder.contains(place) for folder in self._folders)
+
+    def _excluded(self, url: str, depth: int) -> ScopeRule | None:
+        # exclude before include: who names a page to leave out means it
+        for pattern in self._exclude:
+            if pattern.matches(url):
+                return ScopeRule(ScopeReason.EXCLUDE, f"the exclude pattern {pattern.text} matches")
+        if self._include and not any(pattern.matches(url) for pattern in self._include):
+            return _NOT_INCLUDED
+        extension = _extension(url)
+        if extension in self._extensions:
+            return ScopeRule(ScopeReason.TYPE, f".{extension} is not a page")
+        if self._max_depth is not None and depth > self._max_depth:
+            return ScopeRule(ScopeReason.DEPTH, f"it is more than {self._max_depth} links away")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A host and a path; a folder itself counts with and without its last slash."""
+
+    path: str
+
+    def contains(self, place: str) -> bool:
+        return place.startswith(self.path) or place.partition("?")[0] == self.path[:-1]
+
+
+def _folder(seed: str) -> _Folder:
+    """`/docs/intro.html` lies in `/docs/`; `/docs` is that folder, for it looks like no file."""
+    path = _path_and_query(seed).partition("?")[0]
+    parent, _, last = path.rpartition("/")
+    folder = path if last and not _PAGE_EXTENSION.search(last) else parent
+    return _Folder(f"{_site(host_of(seed))}{folder}/")
+
+
+def _site(host: str) -> str:
+    return host.removeprefix("www.")
+
+
+def _path_and_query(url: str) -> str:
+    start = url.find("/", url.find("//") + 2)
+    return url[start:] if start >= 0 else "/"
+
+
+def _extension(url: str) -> str:
+    path = _path_and_query(url).partition("?")[0]
+    name = path[path.rfind("/") + 1 :]
+    return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def _regular_expression(text: str) -> Callable[[str], object]:
+    options = re2.Options()
+    options.max_mem = _MAX_EXPRESSION_BYTES
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        search: Callable[[str], object] = re2.compile(text.removeprefix("re:"), options).search
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0].decode() if isinstance(error, re2.error) else "invalid character"
+        raise InvalidInput(
+            f"{text!r} is not a regular expression that can be used: {reason}",
+            hint="Patterns use the syntax of RE2, which has no look-around and no backreferences.",
+        ) from None
+    return search

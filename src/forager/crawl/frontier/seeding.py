@@ -1,0 +1,245 @@
+"""Seeding: how a crawl gets its first URLs, from its seeds and from sitemaps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from urllib.parse import urljoin
+
+from forager.crawl.batch import Batch, Committer
+from forager.crawl.frontier.discovery import Discovery
+from forager.crawl.frontier.entry import Found, Via
+from forager.crawl.judge import RETRY_DELAY_MAX
+from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
+from forager.crawl.options import CrawlOptions, Strategy
+from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser
+from forager.crawl.state import CrawlState
+from forager.errors import Retry, WorkFailed
+from forager.extract.keys import url_key
+from forager.extract.traps import without_session
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.fetch.budgets.slots import HostResting
+from forager.fetch.failure import classify_status
+from forager.fetch.limits import Limits
+from forager.fetch.redirects import follow
+from forager.fetch.response import Request
+from forager.fetch.robots.gate import RobotsGate, origin_of
+from forager.fetch.sender import Paced, Sender
+from forager.jobs.context import JobContext
+from forager.jobs.outcome import Waiting
+from forager.logs import get_logger
+
+log = get_logger("crawl")
+
+# by protocol a sitemap has at most 50 MB
+SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
+MAX_SITEMAPS = 1_000
+# sitemaps that are asked for again, each at its time, before the first page is: not too many
+MAX_RETRIES = 10
+CHUNK = 256 * 1024
+BATCH = 1_000
+
+
+class Seeding:
+    """Puts seeds and sitemap entries into the frontier, in commits of their own."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        options: CrawlOptions,
+        state: CrawlState,
+        discovery: Discovery,
+        committer: Committer,
+        *,
+        sender: Sender,
+        robots: RobotsGate,
+    ) -> None:
+        self._context = context
+        self._options = options
+        self._state = state
+        self._discovery = discovery
+        self._committer = committer
+        self._paced = Paced(sender, robots)
+        self._robots = robots
+        self._retries = MAX_RETRIES
+        # some host cannot be asked for its sitemaps yet
+        self._deferred: Waiting | None = None
+
+    async def run(self, *, last: bool = False) -> Waiting | None:
+        """Go on where the last run stopped; the answer says if some host cannot be asked yet.
+
+        The `last` time nobody waits for such a host any more.
+        """
+        if self._state.seeded:
+            return None
+        self._deferred = None
+        if self._options.strategy is not Strategy.SITEMAP:
+            await self._commit([_seed(url) for url in first_urls(self._options)])
+        if self._options.strategy in (Strategy.SITE, Strategy.SITEMAP):
+            await self._read_sitemaps()
+        if not self._context.stopping.is_set() and (last or self._deferred is None):
+            self._state.seeded = True
+            # written with every commit, and needed no more
+            self._state.sitemaps_read, self._state.sitemaps_waiting = [], []
+            await self._commit([])
+        return self._deferred
+
+    async def _read_sitemaps(self) -> None:
+        state = self._state
+        if not state.sitemaps_waiting:
+            state.sitemaps_waiting = self._within_limit(await self._sitemap_urls())
+        while state.sitemaps_waiting and not self._context.stopping.is_set():
+            url = state.sitemaps_waiting[0]
+            further: list[str] = []
+            if url not in state.sitemaps_read:
+                try:
+                    further = await self._try_sitemap(url)
+                except HostResting as rest:
+                    self._deferred = Waiting(rest.seconds, rest.reason)
+                    return
+            waiting = dict.fromkeys([*state.sitemaps_waiting[1:], *further])
+            state.sitemaps_waiting = self._within_limit(waiting)
+            await self._commit([])
+
+    def _within_limit(self, urls: Iterable[str]) -> list[str]:
+        """Those that will be read: all are written with every commit, and an index names many."""
+        news = [url for url in urls if url not in self._state.sitemaps_read]
+        room = MAX_SITEMAPS - len(self._state.sitemaps_read)
+        if len(news) > room:
+            self._state.ledger.note(SITEMAPS, "beyond_limit", len(news) - room)
+        return news[:room]
+
+    async def _try_sitemap(self, url: str) -> list[str]:
+        """Read one sitemap; the answer is the further ones it names."""
+        try:
+            further = await self._read_sitemap(url)
+        except HostResting:
+            raise
+        except WorkFailed as error:
+            self._state.ledger.note(SITEMAPS, f"failed: {error.kind}")
+            log.warning("sitemap cannot be read", url=url, reason=error.message)
+            further = []
+        self._state.sitemaps_read.append(url)
+        return further
+
+    async def _sitemap_urls(self) -> list[str]:
+        """Those that robots.txt names; if the crawl is made of sitemaps, the usual place too."""
+        urls: list[str] = []
+        for seed in _one_for_each_origin(self._options.seeds):
+            if self._options.strategy is Strategy.SITEMAP and _looks_like_sitemap(seed):
+                urls.append(seed)
+            else:
+                urls += await self._sitemaps_of(seed)
+        return list(dict.fromkeys(urls))
+
+    async def _sitemaps_of(self, seed: NormalisedUrl) -> list[str]:
+        try:
+            verdict = await self._robots.verdict(seed)
+            named = _addresses(await self._robots.sitemaps(seed), seed)
+        except WorkFailed:
+            return []  # the seed itself will say what is wrong
+        if verdict.deferred_for is not None and verdict.trouble is None:
+            self._deferred = Waiting(verdict.deferred_for, verdict.reason)
+        elif not named and self._options.strategy is Strategy.SITEMAP:
+            return [urljoin(seed, "/sitemap.xml")]
+        return named
+
+    async def _read_sitemap(self, url: str) -> list[str]:
+        """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
+        body = await self._fetch(url)
+        parser = SitemapParser(url)
+        further: list[str] = []
+        pages: list[Found] = []
+        outside = 0
+        for entry in _entries(parser, body):
+            if entry.is_sitemap:
+                further.append(entry.url)
+                continue
+            page = _listed(entry.url)
+            if self._discovery.scope.outside(page.url) is not None:
+                outside += 1
+                continue
+            pages.append(page)
+            if len(pages) >= BATCH:
+                await self._commit(pages)
+                pages = []
+        await self._commit(pages)
+        # noted once it is read to its end: whoever begins it again counts nothing twice
+        self._state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
+        self._state.ledger.note(SITEMAPS, "read" if parser.error is None else "damaged")
+        return further
+
+    async def _fetch(self, url: str) -> bytes:
+        """The sitemap's bytes; one that fails as if it might work later is asked for again."""
+        for attempt in range(self._options.retries):
+            try:
+                return await _fetch_sitemap(self._paced, url)
+            except HostResting:
+                raise
+            except Retry:
+                if not self._retries:
+                    raise
+            self._retries -= 1
+            await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
+        return await _fetch_sitemap(self._paced, url)
+
+    async def _commit(self, found: list[Found]) -> None:
+        batch = Batch()
+        self._discovery.meet(found, batch.discovered)
+        self._state.next_seq = self._discovery.next_seq
+        await self._committer.write(batch)
+
+
+async def _fetch_sitemap(paced: Paced, url: str) -> bytes:
+    followed = await follow(paced, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
+    response = followed.response
+    error = classify_status(response.status, response.headers)
+    if error is not None:
+        raise error
+    return response.body
+
+
+async def _any_hop(_: str) -> None:
+    """Where a sitemap may be is up to whoever names it; the guard sees every address."""
+
+
+def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
+    if options.strategy is not Strategy.LLMS:
+        return list(options.seeds)
+    files = ("/llms.txt", "/llms-full.txt")
+    urls = [urljoin(seed, file) for seed in options.seeds for file in files]
+    named = [seed for seed in options.seeds if seed.endswith(".txt")]
+    return list(dict.fromkeys(NormalisedUrl(url) for url in named or urls))
+
+
+def _seed(url: NormalisedUrl) -> Found:
+    return Found(url, url_key(url), Via.SEED, 0, None)
+
+
+def _listed(url: NormalisedUrl) -> Found:
+    plain = normalise(without_session(url))
+    page = url if isinstance(plain, Refusal) else plain
+    return Found(page, url_key(page), Via.SITEMAP, 1, None)
+
+
+def _addresses(lines: Iterable[str], base: str) -> list[str]:
+    """What robots.txt names, as far as it can be an address at all."""
+    urls = (normalise(line, base) for line in lines)
+    return [url for url in urls if not isinstance(url, Refusal)]
+
+
+def _one_for_each_origin(seeds: Iterable[NormalisedUrl]) -> list[NormalisedUrl]:
+    """Sitemaps are per origin; a seed that is one itself stands alone."""
+    kept = {url if _looks_like_sitemap(url) else origin_of(url): url for url in reversed([*seeds])}
+    return list(reversed(kept.values()))
+
+
+def _entries(parser: SitemapParser, body: bytes) -> Iterator[SitemapEntry]:
+    for start in range(0, len(body), CHUNK):
+        yield from parser.feed(body[start : start + CHUNK])
+    yield from parser.close()
+
+
+def _looks_like_sitemap(url: str) -> bool:
+    path = url.partition("?")[0].lower()
+    return path.endswith((".xml", ".xml.gz", ".txt", ".txt.gz", ".rss", ".atom"))

@@ -1,0 +1,131 @@
+"""The window: the next entries of the frontier, in memory, in order, and never too many."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from uuid import UUID
+
+from forager.crawl import store
+from forager.crawl.frontier.entry import Entry
+from forager.db.database import Database
+
+CAPACITY = 10_000
+LOW = 1_000
+RETRY_BATCH = 200
+START = (-1, -1)
+
+Place = tuple[int, int]
+
+
+class Window:
+    """Reads the frontier behind a remembered place, so that no scan meets what is settled.
+
+    Every entry up to the place is in memory, in somebody's hands, or settled; whatever lies behind
+    it is in the table. New entries mostly come behind, but not always: where a page redirects to
+    is as deep as the page itself. Those are kept here, since nobody would read them again.
+    """
+
+    def __init__(self, database: Database, job_id: UUID, *, capacity: int = CAPACITY) -> None:
+        self._database = database
+        self._job_id = job_id
+        self._capacity = capacity
+        self._low = min(LOW, capacity // 2)
+        self._entries: list[tuple[int, int, Entry]] = []
+        self._place: Place = START
+        # nothing lies behind the place
+        self._complete = False
+        # entries behind the place are on their way into the table
+        self._commit_awaited = False
+        # seqs of all entries that are here or in somebody's hands: none is handed out twice
+        self._held: set[int] = set()
+        # those of them that are tried again
+        self._retrying: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is left here, nor behind it in the table (postponed entries aside)."""
+        return self._complete and not self._entries
+
+    @property
+    def retrying(self) -> list[int]:
+        """The seqs of entries that are tried again, and not settled yet."""
+        return list(self._retrying)
+
+    def take(self) -> Entry | None:
+        return heapq.heappop(self._entries)[2] if self._entries else None
+
+    def put_back(self, entry: Entry) -> None:
+        """An entry that could not be used now; it keeps its place in the order."""
+        heapq.heappush(self._entries, (entry.depth, entry.seq, entry))
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Entries of a commit that is about to be made; call `committed` when it is."""
+        for entry in entries:
+            place = (entry.depth, entry.seq)
+            if place > self._place:
+                if not self._complete or len(self._entries) >= self._capacity:
+                    self._complete = False
+                    self._commit_awaited = True
+                    continue
+                self._place = place
+            self._hold(entry)
+        if len(self._entries) > 2 * self._capacity:
+            self._trim()
+
+    def committed(self, settled: Iterable[Entry]) -> None:
+        """A commit is made: these entries are settled or postponed, and what it found is there."""
+        seqs = {entry.seq for entry in settled}
+        self._held -= seqs
+        self._retrying -= seqs
+        self._commit_awaited = False
+
+    async def refill(self) -> None:
+        """Read on in the table when the window runs low."""
+        if self._complete or self._commit_awaited or len(self._entries) > self._low:
+            return
+        limit = self._capacity - len(self._entries)
+        # what is in somebody's hands now may be settled before the answer is here
+        held = set(self._held)
+        async with self._database.connection() as connection:
+            found = await store.select_entries(
+                connection, self._job_id, after=self._place, limit=limit
+            )
+        for entry in found:
+            if entry.seq not in held:
+                self._hold(entry)
+        if found:
+            self._place = (found[-1].depth, found[-1].seq)
+        self._complete = len(found) < limit
+
+    async def add_retries(self) -> None:
+        """Take in postponed entries whose time has come; their early places put them first."""
+        async with self._database.connection() as connection:
+            due = await store.select_retries(
+                connection, self._job_id, besides=self.retrying, limit=RETRY_BATCH
+            )
+        for entry in due:
+            if entry.seq not in self._held:
+                self._retrying.add(entry.seq)
+                self._hold(entry)
+
+    def _hold(self, entry: Entry) -> None:
+        if entry.seq not in self._held:
+            self._held.add(entry.seq)
+            self.put_back(entry)
+
+    def _trim(self) -> None:
+        """Leave the last entries to the table, where they are or are about to be."""
+        self._entries.sort()
+        dropped = self._entries[self._capacity :]
+        del self._entries[self._capacity :]
+        seqs = {seq for _, seq, _ in dropped}
+        self._held -= seqs
+        self._retrying -= seqs
+        depth, seq, _ = self._entries[-1]
+        self._place = (depth, seq)
+        self._complete = False
+        self._commit_awaited = True

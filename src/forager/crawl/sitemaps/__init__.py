@@ -1,0 +1,1 @@
+"""Sitemaps, feeds and lists of URLs."""

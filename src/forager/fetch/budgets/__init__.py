@@ -1,0 +1,1 @@
+"""Request budgets per host, shared by all processes through the database."""

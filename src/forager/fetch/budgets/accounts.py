@@ -1,0 +1,282 @@
+"""What one runner knows of one domain's budget: pure bookkeeping, no I/O."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+
+from forager.clock import local_time
+from forager.fetch.budgets.lanes import LATENESS, Lane, Window
+from forager.fetch.budgets.server_clock import ServerClock
+from forager.fetch.budgets.slots import Slot
+from forager.fetch.budgets.store import PAIR_DELAY, Given, GivenToPair, Wanted
+
+FRESH_FOR = 2.5
+"""Nothing is sent on knowledge older than this: a block by others is noticed within it."""
+LINGER = 3.0
+LONGEST_BLOCK = 366 * 86400.0
+SMOOTHING = 0.1
+EXPIRY_MARGIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """A host's budget as a runner sees it now."""
+
+    domain: str
+    delay: float
+    slow_delay: float
+    permits: int
+    in_use: int
+    blocked_for: float
+    response_seconds: float | None
+
+
+class DomainAccount:
+    """Permits, windows and reports of a domain, for all hosts that its row covers."""
+
+    def __init__(self, domain_id: int, name: str, clock: ServerClock) -> None:
+        self.domain_id = domain_id
+        self.name = name
+        self._clock = clock
+        self.is_active = True
+        self.is_starved = False
+        self.per_proxy_only = False
+        self.delay = 0.0
+        self.slow_delay = 0.0
+        self.permits = 0
+        self.in_use = 0
+        self.peak = 0
+        self.fresh_until = 0.0
+        self.blocked_until = 0.0
+        self.rests_until = 0.0
+        self.pairs_rest_until: dict[int, float] = {}
+        self.unknown_proxies: set[int] = set()
+        self.last_used = local_time()
+        self.response_seconds: float | None = None
+        self.trouble: Exception | None = None
+        self.robots_delay = 0.0
+        self._robots_delays: dict[str, float] = {}
+        # reports that wait for the next exchange
+        self.successes = 0
+        self.failures = 0
+        self.unwritten_block = 0.0
+        self.unwritten_slow: float | None = None
+        # those who wait: by proxy, in order, with the time until which each would
+        self.waiting: dict[object, tuple[int | None, float]] = {}
+        self.turns: dict[int | None, asyncio.Lock] = {}
+        self.changed = asyncio.Event()
+        self.wanted = asyncio.Event()
+        self._lane = Lane()
+        self._pairs: dict[int, Lane] = {}
+        self._sent = 0
+
+    # --- sending ---------------------------------------------------------------------------
+
+    def ready_at(self, now: float, proxy_id: int | None) -> float:
+        """When a request may go; never, until something is given back or exchanged."""
+        if now >= self.fresh_until or self.in_use >= self.permits:
+            return inf
+        if proxy_id is None and self.delay == 0:
+            return self.blocked_until
+        lanes = self._lanes(proxy_id)
+        return max(self.blocked_until, *(lane.ready_at(now) for lane in lanes))
+
+    def take(self, now: float, proxy_id: int | None) -> Slot:
+        """Send now; `ready_at` said that it may be."""
+        if proxy_id is not None or self.delay > 0:
+            for lane in self._lanes(proxy_id):
+                lane.use(now)
+            self._sent += 1
+        self.in_use += 1
+        if self.in_use > self.peak:
+            self.peak = self.in_use
+        self.last_used = now
+        return Slot(self, now)
+
+    def _lanes(self, proxy_id: int | None) -> list[Lane]:
+        """A delay that is long enough for a pair needs no lane of the pair's own."""
+        if proxy_id is None:
+            return [self._lane]
+        if not self.per_proxy_only and self.delay >= PAIR_DELAY:
+            return [self._lane]
+        pair = self._pairs.setdefault(proxy_id, Lane())
+        return [pair] if self.per_proxy_only or self.delay == 0 else [self._lane, pair]
+
+    # --- waiting ---------------------------------------------------------------------------
+
+    @contextmanager
+    def queued(self, proxy_id: int | None, deadline: float) -> Iterator[asyncio.Lock]:
+        """Be counted as one who waits; gives the lock by which those who wait take turns."""
+        me = object()
+        self.waiting[me] = (proxy_id, deadline)
+        try:
+            yield self.turns.setdefault(proxy_id, asyncio.Lock())
+        finally:
+            del self.waiting[me]
+
+    def lacks_exchange(self, now: float, proxy_id: int | None) -> bool:
+        """Whether only the database can help whoever waits."""
+        if now >= self.fresh_until:
+            return True
+        if self.in_use >= self.permits or self.resting_until(proxy_id) > now:
+            return False
+        return self.ready_at(now, proxy_id) == inf
+
+    def resting_until(self, proxy_id: int | None) -> float:
+        """Until when nothing can be reserved."""
+        pair = self.pairs_rest_until.get(proxy_id, 0.0) if proxy_id is not None else 0.0
+        return max(self.blocked_until, self.rests_until, pair)
+
+    def slots_wanted(self) -> Counter[int | None]:
+        """Slots to reserve, by proxy: for those who wait, and for as many as were sent lately."""
+        if self.is_starved or self.in_use >= self.permits > 0:
+            return Counter()  # without a connection a slot would only be lost
+        counts = Counter(proxy_id for proxy_id, _ in self.waiting.values())
+        for proxy_id in counts:
+            busy = self._sent if len(counts) == 1 else 0
+            left = min(lane.slots_left() for lane in self._lanes(proxy_id))
+            counts[proxy_id] = max(0, max(counts[proxy_id], busy) - left)
+        return +counts
+
+    @property
+    def slack(self) -> float:
+        """Seconds of a window that are over before they can be used: reserved in addition.
+
+        A window begins when the database reserves it, is known here one answer later, and is used
+        only where it surely holds by both clocks. A shorter one would be over each time anew.
+        After a freeze the last answer was very late: what would be too old to be used is not asked
+        for, or one who slept would take hours of a host from everybody.
+        """
+        lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
+        return min(FRESH_FOR, max(0.0, self._clock.lag - lateness))
+
+    def patience(self, now: float) -> float:
+        """How far away a slot may be and still be of use to someone."""
+        return max((deadline - now for _, deadline in self.waiting.values()), default=0.0)
+
+    def is_idle(self, now: float) -> bool:
+        reported = not (self.unwritten_block or self.unwritten_slow is not None)
+        unused = not self.in_use and not self.waiting
+        return unused and reported and now - self.last_used > LINGER
+
+    # --- reports ---------------------------------------------------------------------------
+
+    def give_back(self) -> None:
+        self.in_use -= 1
+        if self.waiting:
+            self.changed.set()
+
+    def note_success(self, seconds: float) -> None:
+        self.successes += 1
+        known = self.response_seconds
+        self.response_seconds = seconds if known is None else known + SMOOTHING * (seconds - known)
+
+    def note_failure(self) -> None:
+        self.failures += 1
+
+    def note_slow_down(self, retry_after: float | None, seen: float) -> None:
+        """Stop here at once; the keeper tells the others."""
+        if retry_after is not None and retry_after > 0:
+            until = local_time() + min(retry_after, LONGEST_BLOCK)
+            self.blocked_until = max(self.blocked_until, until)
+            self.unwritten_block = max(self.unwritten_block, until)
+        elif seen >= self.slow_delay:
+            self.unwritten_slow = seen
+            self.fresh_until = min(self.fresh_until, local_time())
+        self.failures += 1
+        self.wanted.set()
+        self.changed.set()
+
+    def block_written(self, until: float) -> None:
+        if self.unwritten_block == until:
+            self.unwritten_block = 0.0
+
+    def heed_robots(self, host: str, delay: float) -> None:
+        """Of all hosts that the row covers, the one that asks for most is obeyed."""
+        self._robots_delays[host] = delay
+        longest = max(self._robots_delays.values())
+        if longest > self.robots_delay:
+            self.fresh_until = 0.0  # what is reserved is too fast
+        self.robots_delay = longest
+
+    # --- the exchange ----------------------------------------------------------------------
+
+    def stop_sending(self) -> None:
+        """Let nothing go until the next answer."""
+        self.fresh_until = 0.0
+        self.permits = 0
+
+    def hold(self) -> int:
+        """Connections that may be open until the next answer: never more than this meanwhile.
+
+        What the answer takes away must not be in use when it comes, and it may never come.
+        """
+        most = min(self.peak, max(self.in_use, self.permits))
+        self.permits = min(self.permits, most)
+        return most
+
+    def learn(self, wanted: Wanted, given: Given, pairs: list[GivenToPair], sent_at: float) -> None:
+        """Take in the database's answer to what was sent then."""
+        self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
+        self.delay, self.slow_delay = given.delay, given.slow_delay
+        self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
+        self._learn_block(given)
+        self._learn_slots(wanted, given)
+        self._learn_pairs(wanted, pairs)
+        # a slow-down not written yet, or a delay not sent yet, holds here all the same
+        if self.unwritten_slow is None and self.robots_delay <= wanted.terms.robots_delay:
+            self.fresh_until = min(
+                sent_at + FRESH_FOR, self._clock.earliest(given.expires_at) - EXPIRY_MARGIN
+            )
+        self.trouble = None
+        self.changed.set()
+
+    def _learn_block(self, given: Given) -> None:
+        told = 0.0 if given.blocked_until is None else self._clock.latest(given.blocked_until)
+        self.blocked_until = max(told, self.unwritten_block)
+        for lane in (self._lane, *self._pairs.values()):
+            lane.drop(before=self.blocked_until)
+
+    def _learn_slots(self, wanted: Wanted, given: Given) -> None:
+        asked = wanted.direct + (0 if given.per_proxy_only else sum(wanted.proxied.values()))
+        self._sent = 0
+        self.rests_until = 0.0
+        self._lane.drop(faster_than=given.delay)
+        if given.slots:
+            window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
+            self._lane.add(window)
+        elif asked and given.delay > 0:
+            self.rests_until = self._clock.latest(given.starts_at)
+
+    def _learn_pairs(self, wanted: Wanted, pairs: list[GivenToPair]) -> None:
+        self.unknown_proxies = set(wanted.proxied) - {pair.proxy_id for pair in pairs}
+        for pair in pairs:
+            lane = self._pairs.setdefault(pair.proxy_id, Lane())
+            lane.drop(faster_than=pair.delay)
+            self.pairs_rest_until.pop(pair.proxy_id, None)
+            if not pair.slots:
+                self.pairs_rest_until[pair.proxy_id] = self._clock.latest(pair.starts_at)
+            elif lane in self._lanes(pair.proxy_id):
+                lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay, wanted.slack))
+
+    def state(self) -> HostState:
+        return HostState(
+            domain=self.name,
+            delay=self.delay,
+            slow_delay=self.slow_delay,
+            permits=self.permits,
+            in_use=self.in_use,
+            blocked_for=max(0.0, self.blocked_until - local_time()),
+            response_seconds=self.response_seconds,
+        )
+
+
+def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float) -> Window:
+    """Late at its beginning and early at its end, where the clocks may differ."""
+    last = clock.earliest(starts_at + (slots - 1) * delay + slack)
+    return Window(due=clock.latest(starts_at), last=last, delay=delay)

@@ -1,0 +1,1 @@
+"""Domains: per-host crawl settings."""

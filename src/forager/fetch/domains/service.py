@@ -1,0 +1,248 @@
+"""Domains: how each host may be treated, for people to see and to change."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final, Literal
+
+import ada_url
+import psycopg
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import AlreadyThere, InvalidInput, NotFound
+from forager.extract.hosts import parent_domains
+from forager.fetch.budgets.budget import base_url
+from forager.fetch.domains import store
+from forager.fetch.domains.region import check_region
+from forager.fetch.domains.store import Domain
+
+MAX_LIST = 1000
+MAX_DELAY = 86400.0
+MAX_CONCURRENCY = 10_000
+SHORTEST_INTERVAL = timedelta(seconds=1)
+LONGEST_INTERVAL = timedelta(days=3660)
+
+_HOST = re.compile(
+    r"(?=.{1,260}$)(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?"
+)
+
+_CURRENCY = re.compile(r"[A-Z]{3}")
+
+
+class _Unchanged(Enum):
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = _Unchanged.UNCHANGED
+Unchanged = Literal[_Unchanged.UNCHANGED]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainChanges:
+    """What to set. None means not set: what a crawl asks for, or the default, counts then."""
+
+    delay: float | Unchanged | None = UNCHANGED
+    concurrency: int | Unchanged | None = UNCHANGED
+    active: bool | Unchanged = UNCHANGED
+    per_proxy_only: bool | Unchanged = UNCHANGED
+    # how its tasks are treated
+    every: timedelta | Unchanged | None = UNCHANGED
+    adaptive: bool | Unchanged | None = UNCHANGED
+    shortest: timedelta | Unchanged | None = UNCHANGED
+    longest: timedelta | Unchanged | None = UNCHANGED
+    proxies: bool | Unchanged | None = UNCHANGED
+    allow_private: bool | Unchanged = UNCHANGED
+    currency: str | Unchanged | None = UNCHANGED
+    # whose workers alone ask it for anything
+    region: str | Unchanged | None = UNCHANGED
+
+    def named(self) -> dict[str, Any]:
+        """The values that are to be set, checked."""
+        given = {name: getattr(self, name) for name in self.__slots__}
+        changes = {name: value for name, value in given.items() if value is not UNCHANGED}
+        _check_delay(changes.get("delay"))
+        _check_concurrency(changes.get("concurrency"))
+        for name in ("every", "shortest", "longest"):
+            _check_interval(changes.get(name))
+        _check_currency(changes.get("currency"))
+        check_region(changes.get("region"))
+        return changes
+
+
+class Domains:
+    """What people and programs can do with domains."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_domains(
+        self,
+        *,
+        active: bool | None = None,
+        slowed: bool = False,
+        region: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Domain]:
+        """Domains by name, a page at a time; `slowed`: only those that asked for fewer requests.
+
+        `region`: only those that are tied to it.
+        """
+        if not 1 <= limit <= MAX_LIST:
+            raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
+        async with self._database.connection() as connection:
+            found = await store.select_domains(
+                connection,
+                after=None if cursor is None else _decode(cursor),
+                limit=limit + 1,
+                active=active,
+                slowed=slowed,
+                region=region,
+            )
+        more = len(found) > limit
+        return Page(found[:limit], _encode(found[limit - 1].domain_name) if more else None)
+
+    async def get(self, host: str) -> Domain:
+        """The row that applies to a host: its own, or that of the nearest domain above it."""
+        name = domain_name(host)
+        async with self._database.connection() as connection:
+            found = await store.select_first(connection, [name, *parent_domains(name)])
+        if found is None:
+            raise _unknown(name)
+        return found
+
+    async def add(self, host: str, changes: DomainChanges | None = None) -> Domain:
+        """Make a row for a host, so that it has settings of its own."""
+        name = domain_name(host)
+        named = (changes or DomainChanges()).named()
+        with _sensible_bounds():
+            async with self._database.transaction() as connection:
+                await store.lock_regions(connection)
+                if not await store.insert_domain(connection, name, _base_url(host, name)):
+                    raise AlreadyThere(
+                        f"there is a domain {name} already",
+                        hint=f"`forager domains set {name}` changes it.",
+                    )
+                await store.update_domain(connection, name, named)
+                await store.move_jobs(connection, name)
+                return await _existing(connection, name)
+
+    async def set(self, host: str, changes: DomainChanges) -> Domain:
+        """Change a domain; running crawls heed it within seconds."""
+        name = domain_name(host)
+        named = changes.named()
+        with _sensible_bounds():
+            async with self._database.transaction() as connection:
+                if "region" in named:
+                    await store.lock_regions(connection)
+                if not await store.update_domain(connection, name, named):
+                    raise _unknown(name)
+                if "region" in named:
+                    await store.move_jobs(connection, name)
+                return await _existing(connection, name)
+
+    async def forget_slow_down(self, host: str) -> Domain:
+        """Forget what a host asked for: for a person who knows better than its Retry-After."""
+        name = domain_name(host)
+        async with self._database.transaction() as connection:
+            if not await store.forget_slow_down(connection, name):
+                raise _unknown(name)
+            return await _existing(connection, name)
+
+
+def domain_name(text: str) -> str:
+    """The name of the domain that a person means by a host, with or without port, or by a URL."""
+    url = text.strip()
+    if "://" not in url:
+        # so that either of the default ports is left out, as in the names of hosts that are crawled
+        url = f"{'https' if url.endswith(':443') else 'http'}://{url}"
+    try:
+        parts = ada_url.parse_url(url, ("protocol", "host"))
+    except ValueError:
+        raise _not_a_host(text) from None
+    name = str(parts["host"])
+    if parts["protocol"] not in ("http:", "https:") or not _HOST.fullmatch(name):
+        raise _not_a_host(text)
+    return name
+
+
+def _base_url(text: str, name: str) -> str:
+    scheme, separator, _ = text.strip().lower().partition("://")
+    return f"{scheme}://{name}/" if separator else base_url(name)
+
+
+async def _existing(connection: Connection, name: str) -> Domain:
+    found = await store.select_first(connection, [name])
+    if found is None:
+        raise _unknown(name)
+    return found
+
+
+def _check_delay(delay: float | None) -> None:
+    if delay is not None and not (math.isfinite(delay) and 0 <= delay <= MAX_DELAY):
+        raise InvalidInput(f"the delay must be 0 to {MAX_DELAY:g} seconds, not {delay:g}")
+
+
+def _check_concurrency(concurrency: int | None) -> None:
+    if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise InvalidInput(
+            f"the concurrency must be 1 to {MAX_CONCURRENCY}, not {concurrency}",
+            hint="To stop requests to a domain, disable it.",
+        )
+
+
+def _check_interval(every: timedelta | None) -> None:
+    if every is not None and not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+
+
+def _check_currency(currency: str | None) -> None:
+    if currency is not None and not _CURRENCY.fullmatch(currency):
+        raise InvalidInput(
+            f"{currency[:20]!r} is not a currency", hint="Write it in three letters, as EUR or USD."
+        )
+
+
+@contextmanager
+def _sensible_bounds() -> Iterator[None]:
+    """Which bound is there already is known to the database alone."""
+    try:
+        yield
+    except psycopg.errors.CheckViolation as error:
+        if error.diag.constraint_name != "domains_frequencies_check":
+            raise
+        raise InvalidInput("the shortest interval must be at most the longest") from None
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"there is no domain {name}", hint=f"`forager domains add {name}` makes one.")
+
+
+def _not_a_host(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text[:200]!r} is not a host", hint="Expected: example.com, example.com:8080 or a URL."
+    )
+
+
+def _encode(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _decode(cursor: str) -> str:
+    try:
+        name = base64.urlsafe_b64decode(cursor.encode()).decode()
+    except ValueError:
+        name = ""
+    if not name or "\0" in name:
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return name

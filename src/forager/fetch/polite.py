@@ -1,0 +1,208 @@
+"""Fetching for tasks and images: robots, budget and guard at every hop, as the domain wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from forager.clock import local_time
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.errors import ErrorKind, GiveUp
+from forager.extract.hosts import host_of
+from forager.extract.urls import Refusal, normalise
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.slots import HostResting
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.connector import PoolSize
+from forager.fetch.failure import classify_status
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies.rotation import PooledClient
+from forager.fetch.proxies.service import ProxyPool, proxy_guard
+from forager.fetch.redirects import Hop, follow
+from forager.fetch.response import Request, Response
+from forager.fetch.robots.gate import RobotsGate
+from forager.fetch.sender import Sender
+from forager.fetch.user_agent import agent_header
+from forager.secrets import Vault
+from forager.settings import Settings
+
+# how long it is remembered whether the pool has proxies at private addresses
+GUARD_KNOWN_FOR = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTerms:
+    """How the URLs of a domain are fetched. Private addresses are allowed for its own hosts."""
+
+    name: str
+    use_proxies: bool = False
+    allow_private: bool = False
+
+    def covers(self, host: str) -> bool:
+        """Whether a host, with its port, is the domain itself or below it."""
+        return host == self.name or host.endswith(f".{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer that can be used: a page, or a 304 to a conditional request."""
+
+    response: Response
+    hops: tuple[Hop, ...]
+    proxy_id: int | None
+
+    @property
+    def final_url(self) -> str | None:
+        """Where redirects ended, if there were any."""
+        return self.response.url if self.hops else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to fetch: what its client may reach, and through what."""
+
+    use_proxies: bool
+    allow_private: bool
+    private_proxies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    sender: Sender
+    robots: RobotsGate
+
+
+class Fetching:
+    """One budget for all, and a client for each way to fetch. Use it as a context manager."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._agent = agent_header(settings)
+        self._stack = AsyncExitStack()
+        self._budgets = Budgets(database, holder=new_id(), delay=None, concurrency=None)
+        self._parts: dict[_Way, _Parts] = {}
+        self._making = asyncio.Lock()
+        self._proxy_guard = GuardPolicy()
+        self._guard_known_until = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._budgets)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def fetch(
+        self, url: str, *, domain: DomainTerms, request: Request | None = None
+    ) -> Fetched:
+        """One URL to its end, through redirects; raises WorkFailed for all that cannot be used."""
+        return await self.journey(domain).fetch(replace(request or Request(url), url=url))
+
+    def journey(self, domain: DomainTerms) -> Journey:
+        """A fetch that can be asked how far it came, also when it failed."""
+        return Journey(self, domain)
+
+    async def parts(self, domain: DomainTerms, url: str) -> _Parts:
+        """What fetches this URL. A hop that leaves the domain leaves its privileges behind."""
+        private = domain.allow_private and domain.covers(host_of(url))
+        async with self._making:
+            way = _Way(domain.use_proxies, private, await self._private_proxies(domain))
+            if way not in self._parts:
+                self._parts[way] = await self._make(way)
+            return self._parts[way]
+
+    async def _private_proxies(self, domain: DomainTerms) -> bool:
+        """Whether proxies may be at private addresses: somebody may have added the first one."""
+        if not domain.use_proxies:
+            return False
+        if local_time() >= self._guard_known_until:
+            self._proxy_guard = await proxy_guard(self._database)
+            self._guard_known_until = local_time() + GUARD_KNOWN_FOR
+        return self._proxy_guard.allow_private
+
+    async def _make(self, way: _Way) -> _Parts:
+        plain = ClientOptions(
+            user_agent=self._agent,
+            guard=GuardPolicy(allow_private=way.allow_private),
+            pool=PoolSize(total=max(100, 2 * self._settings.task_concurrency)),
+        )
+        proxies = None
+        if way.use_proxies:
+            guard = GuardPolicy(allow_private=way.private_proxies)
+            proxies = await self._stack.enter_async_context(
+                ProxyPool(
+                    self._database, Vault(self._settings), guard, region=self._settings.region
+                )
+            )
+            client: Client = PooledClient(replace(plain, proxy_guard=guard), proxies)
+        else:
+            client = Client(plain)
+        await self._stack.enter_async_context(client)
+        robots = RobotsGate(self._database, self._budgets, client, user_agent=self._agent)
+        return _Parts(Sender(client, self._budgets, proxies), robots)
+
+
+@dataclass(slots=True)
+class Journey:
+    """One fetch: where it is, and what it has met."""
+
+    fetching: Fetching
+    domain: DomainTerms
+    url: str | None = None
+    status: int | None = None
+    proxy_id: int | None = None
+    size: int | None = None
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def duration_ms(self) -> int:
+        return int((time.monotonic() - self._started) * 1000)
+
+    async def fetch(self, request: Request) -> Fetched:
+        await self._check(request.url)
+        followed = await follow(_Hops(self), request, self._check)
+        response = followed.response
+        failure = classify_status(response.status, response.headers)
+        if failure is not None:
+            raise failure
+        return Fetched(response, followed.hops, self.proxy_id)
+
+    async def _check(self, url: str) -> None:
+        """Refuse what is no page or forbidden by robots.txt, before it is asked for."""
+        refusal = normalise(url)
+        if isinstance(refusal, Refusal):
+            raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)
+        self.url, self.status = url, None
+        parts = await self.fetching.parts(self.domain, url)
+        verdict = await parts.robots.verdict(url)
+        if verdict.trouble is not None:
+            raise verdict.trouble
+        if verdict.deferred_for is not None:
+            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
+        if not verdict.allowed:
+            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
+
+    async def send(self, request: Request) -> Response:
+        parts = await self.fetching.parts(self.domain, request.url)
+        delay = await parts.robots.crawl_delay(request.url)
+        response = await parts.sender.send(request, delay, on_pick=self._picked)
+        self.status, self.size = response.status, len(response.body)
+        return response
+
+    def _picked(self, proxy_id: int) -> None:
+        self.proxy_id = proxy_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Hops:
+    """A journey as something that fetches: each hop by the parts that its host allows."""
+
+    journey: Journey
+
+    async def fetch(self, request: Request) -> Response:
+        return await self.journey.send(request)

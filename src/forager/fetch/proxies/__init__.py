@@ -1,0 +1,1 @@
+"""Proxies: pool, rotation, probes, usage and cost."""

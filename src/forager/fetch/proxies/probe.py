@@ -1,0 +1,129 @@
+"""Probes: does a proxy do its part? Failing ones are probed until they do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from aiohttp import ClientHttpProxyError
+from python_socks import ProxyError
+
+from forager.db.database import Database
+from forager.db.patience import Patience, keep_watch
+from forager.errors import ErrorKind, RotateProxy, WorkFailed
+from forager.fetch.client import Client, ClientOptions
+from forager.fetch.failure import classify_status
+from forager.fetch.limits import Limits
+from forager.fetch.proxies import store
+from forager.fetch.proxies.record import PickedProxy, SealedProxy
+from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, storable, unsealed
+from forager.fetch.response import Request
+from forager.logs import get_logger
+from forager.secrets import SecretsUnavailable, Vault
+
+log = get_logger("proxies")
+
+# The name can exist nowhere, so nobody else is troubled: what a proxy says about it shows
+# that it listens, speaks our protocol and knows us.
+NOWHERE = "https://probe.invalid/"
+PROBE_LIMITS = Limits(connect=10, read=10, total=20)
+LOOK_INTERVAL = 10.0
+AT_ONCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What became of one probe; `status` is the HTTP status if a URL was asked for."""
+
+    proxy_id: int
+    ok: bool
+    seconds: float
+    status: int | None = None
+    error: str | None = None
+
+
+async def probe(proxy: PickedProxy, options: ClientOptions, url: str | None = None) -> ProbeResult:
+    """Fetch the URL through the proxy; without one, only see whether the proxy answers."""
+    options = replace(options, proxy_guard=proxy.guard, limits=PROBE_LIMITS, proxy=None)
+    began = time.perf_counter()
+    async with Client(options) as client:
+        status, error = await _outcome(client, proxy, url)
+    seconds = time.perf_counter() - began
+    return ProbeResult(proxy.id, error is None, seconds, status, error)
+
+
+async def _outcome(
+    client: Client, proxy: PickedProxy, url: str | None
+) -> tuple[int | None, str | None]:
+    try:
+        response = await client.fetch(Request(url or NOWHERE, proxy=proxy.spec))
+    except WorkFailed as error:
+        well = url is None and _proxy_answered(error)
+        return None, None if well else error.message
+    failure = classify_status(response.status, response.headers) if url else None
+    return response.status if url else None, failure.message if failure else None
+
+
+def _proxy_answered(error: WorkFailed) -> bool:
+    """Whether the failure to reach nowhere came from beyond the proxy's door."""
+    if not isinstance(error, RotateProxy):
+        return error.kind in (ErrorKind.NETWORK, ErrorKind.TLS)
+    cause = error.__cause__
+    if isinstance(cause, ClientHttpProxyError):
+        return cause.status != 407
+    return isinstance(cause, ProxyError) and cause.error_code is not None
+
+
+class ProxyProber:
+    """Probes failing proxies when they are due, and turns on those that have recovered."""
+
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        options: ClientOptions,
+        url: str | None = None,
+        *,
+        region: str | None = None,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._options = options
+        self._url = url
+        self._region = region
+
+    async def run(self) -> None:
+        patience = Patience(log, "proxies cannot be probed now")
+        await keep_watch(self.run_once, patience, every=LOOK_INTERVAL)
+
+    async def run_once(self) -> list[ProbeResult]:
+        """Probe a few of those that are due."""
+        async with self._database.connection() as connection:
+            due = await store.claim_probes(
+                connection,
+                limit=AT_ONCE,
+                first=PROBE_DELAY,
+                longest=PROBE_DELAY_MAX,
+                region=self._region,
+            )
+        results = await asyncio.gather(*map(self._probe, due))
+        for result in results:
+            await self._settle(result)
+        return results
+
+    async def _probe(self, sealed: SealedProxy) -> ProbeResult:
+        try:
+            proxy = unsealed(sealed, self._vault)
+        except SecretsUnavailable as error:
+            return ProbeResult(sealed.id, False, 0.0, error=error.message)
+        return await probe(proxy, self._options, self._url)
+
+    async def _settle(self, result: ProbeResult) -> None:
+        async with self._database.connection() as connection:
+            if result.ok:
+                if await store.recover_proxy(connection, result.proxy_id):
+                    log.info("proxy recovered", proxy=result.proxy_id)
+            else:
+                reason = storable(result.error or "unknown")
+                await store.note_failed_probe(connection, result.proxy_id, reason)

@@ -1,0 +1,357 @@
+"""The proxies of an installation: kept for people, handed out to runners."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import unicodedata
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    GiveUp,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+)
+from forager.extract.hosts import parent_domains
+from forager.fetch.domains.region import check_region
+from forager.fetch.domains.service import UNCHANGED, Unchanged
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies import store
+from forager.fetch.proxies.cost import ProxyCost, check_cost
+from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxies.record import PickedProxy, ProxyRecord, SealedProxy, Tally, spec_of
+from forager.fetch.proxies.usage import UsageLog
+from forager.logs import get_logger
+from forager.secrets import Vault
+
+log = get_logger("proxies")
+
+FAILURES_ALLOWED = 10
+"""A proxy with more failures than this in a row is turned off."""
+
+PROBE_DELAY, PROBE_DELAY_MAX = 30.0, 3600.0
+WRITE_INTERVAL = 1.0
+LEAVE_WITHIN = 3.0
+AVERAGE_OVER = 20
+MAX_ID = 2**63 - 1
+MAX_CREDENTIAL = 255  # bytes; SOCKS5 has one byte for the length
+MAX_REASON = 500
+MAX_RESPONSE_MS = 3_600_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class AddedProxy:
+    """A proxy that was added; not new if it was known and got another password."""
+
+    id: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyChanges:
+    """What to set. None means not set: for workers of all regions, at no known cost."""
+
+    region: str | Unchanged | None = UNCHANGED
+    cost: ProxyCost | Unchanged | None = UNCHANGED
+
+    def named(self) -> dict[str, Any]:
+        """The values that are to be set, checked."""
+        changes: dict[str, Any] = {}
+        if self.region is not UNCHANGED:
+            check_region(self.region)
+            changes["region"] = self.region
+        if self.cost is not UNCHANGED:
+            changes |= _cost_columns(self.cost)
+        return changes
+
+
+class Proxies:
+    """What people can do with proxies."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+
+    async def add(self, spec: ProxySpec, *, allow_private: bool = False) -> AddedProxy:
+        """Keep a proxy; the guard must allow its address."""
+        _check_credentials(spec)
+        _check_address(spec, allow_private)
+        sealed = None
+        if spec.password is not None:
+            sealed = self._vault.seal(spec.password, _context(spec))
+        async with self._database.connection() as connection:
+            proxy_id, is_new = await store.upsert_proxy(
+                connection,
+                scheme=spec.scheme.value,
+                host=spec.host,
+                port=spec.port,
+                username=spec.username,
+                password=sealed,
+                allow_private=allow_private,
+            )
+        return AddedProxy(proxy_id, is_new)
+
+    async def page(self, *, limit: int, after: int = 0) -> Page[ProxyRecord]:
+        """Proxies by id; the cursor is the last id."""
+        async with self._database.connection() as connection:
+            found = await store.select_records(connection, after=after, limit=limit + 1)
+        more = len(found) > limit
+        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+    async def get(self, proxy_id: int) -> ProxyRecord:
+        async with self._database.connection() as connection:
+            found = await store.select_records(connection, after=_checked_id(proxy_id) - 1, limit=1)
+        if not found or found[0].id != proxy_id:
+            raise _no_such_proxy(proxy_id)
+        return found[0]
+
+    async def ids(self) -> list[int]:
+        async with self._database.connection() as connection:
+            return await store.select_ids(connection)
+
+    async def open(self, proxy_id: int) -> PickedProxy:
+        """One proxy with its password, whatever its state; does not count as using it."""
+        async with self._database.connection() as connection:
+            found = await store.select_sealed(connection, [_checked_id(proxy_id)])
+        if not found:
+            raise _no_such_proxy(proxy_id)
+        return unsealed(found[0], self._vault)
+
+    async def enable(self, proxy_id: int) -> ProxyRecord:
+        return await self._change(proxy_id, store.enable_proxy)
+
+    async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
+        """Take a proxy out of use until it is enabled again."""
+        words = storable(reason or "disabled by hand")
+        return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, words))
+
+    async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
+        """Tie a proxy to a region, or say what it costs; workers heed a region at once."""
+        named = changes.named()
+        return await self._change(proxy_id, lambda c, i: store.update_proxy(c, i, named))
+
+    async def remove(self, proxy_id: int) -> ProxyRecord:
+        return await self._change(proxy_id, store.delete_proxy)
+
+    async def recovered(self, proxy_id: int) -> bool:
+        """A probe found it well: turn it on if failures had turned it off."""
+        async with self._database.connection() as connection:
+            return await store.recover_proxy(connection, proxy_id)
+
+    async def _change(
+        self, proxy_id: int, change: Callable[[Connection, int], Awaitable[ProxyRecord | None]]
+    ) -> ProxyRecord:
+        async with self._database.connection() as connection:
+            changed = await change(connection, _checked_id(proxy_id))
+        if changed is None:
+            raise _no_such_proxy(proxy_id)
+        return changed
+
+
+class ProxyPool:
+    """Hands out proxies, the one that rested longest first, and keeps count of how they do.
+
+    Counts are written about once a second. Use it as a context manager, which writes the rest.
+    """
+
+    def __init__(
+        self, database: Database, vault: Vault, guard: GuardPolicy, *, region: str | None = None
+    ) -> None:
+        """`guard` is the one that the client holds against the addresses of proxies.
+
+        Of the proxies that are tied to a region, only those of `region` are handed out.
+        """
+        self._database = database
+        self._vault = vault
+        self._guard = guard
+        self._region = region
+        self._tallies: dict[int, Tally] = {}
+        self._usage = UsageLog(database)
+        self._urgent = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._writer = asyncio.create_task(self.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._writer is not None
+        self._writer.cancel()
+        (ended,) = await asyncio.gather(self._writer, return_exceptions=True)
+        if not isinstance(ended, asyncio.CancelledError):
+            log.error("the health of proxies was not written for a while", reason=str(ended))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_WITHIN):
+                await self._write_if_possible()
+                await self._usage.write_if_possible()
+
+    async def pick(self, host: str, exclude: Collection[int] = ()) -> PickedProxy | None:
+        """A proxy for this host, but none of `exclude`; None if no other is active."""
+        names, private = [host, *parent_domains(host)], self._guard.allow_private
+        async with self._database.connection() as connection:
+            # with fewer proxies than runners some must share, and then it is right to wait
+            for statement in (store.pick_unpicked, store.pick_any):
+                found = await statement(
+                    connection,
+                    names=names,
+                    exclude=list(exclude),
+                    private=private,
+                    region=self._region,
+                )
+                if found is not None:
+                    return unsealed(found, self._vault)
+        return None
+
+    def succeeded(self, proxy_id: int, response_ms: float) -> None:
+        """The proxy did its part, whatever the server answered."""
+        bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
+        self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
+
+    def failed(self, proxy_id: int, reason: str) -> None:
+        """The proxy is at fault (RotateProxy); too many in a row turn it off."""
+        tally = self._tallies.setdefault(proxy_id, Tally())
+        tally.fail(storable(reason))
+        if tally.run > FAILURES_ALLOWED:
+            self._urgent.set()
+
+    def used(self, proxy_id: int, host: str, size: int) -> None:
+        """A request went through the proxy, and so many bytes came back."""
+        self._usage.add(proxy_id, host, size)
+
+    async def run(self) -> None:
+        """Write for ever: once per interval, and at once when a proxy must be turned off."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), WRITE_INTERVAL)
+            self._urgent.clear()
+            await self._write_if_possible()
+            if self._usage.is_due:
+                await self._usage.write_if_possible()
+
+    async def run_once(self) -> list[ProxyRecord]:
+        """Write the counts; those that were turned off by it."""
+        told, self._tallies = self._tallies, {}
+        if not told:
+            return []
+        try:
+            disabled = await self._write(told)
+        except BaseException:
+            self._take_back(told)
+            raise
+        for proxy in disabled:
+            log.warning("proxy disabled", proxy=proxy.id, reason=proxy.disabled_reason)
+        return disabled
+
+    async def _write(self, told: dict[int, Tally]) -> list[ProxyRecord]:
+        async with self._database.transaction() as connection:
+            await store.add_outcomes(connection, told, weight=AVERAGE_OVER)
+            return await store.disable_failing(
+                connection,
+                list(told),
+                allowed=FAILURES_ALLOWED,
+                first=PROBE_DELAY,
+                longest=PROBE_DELAY_MAX,
+            )
+
+    async def _write_if_possible(self) -> None:
+        try:
+            await self.run_once()
+        except (DatabaseUnavailable, DiskFull) as error:
+            log.warning("the health of proxies cannot be written now", reason=error.message)
+
+    def _take_back(self, told: dict[int, Tally]) -> None:
+        for proxy_id, earlier in told.items():
+            later = self._tallies.get(proxy_id)
+            self._tallies[proxy_id] = earlier.followed_by(later) if later else earlier
+
+
+def parse_address(text: str) -> ProxySpec:
+    """Read a proxy's address as a person wrote it; no error repeats any of it."""
+    spec = ProxySpec.parse(text.strip())
+    rest = urlsplit(text.strip() if "://" in text else f"http://{text.strip()}")
+    # a raw / ? or # in a password ends the address early, and the rest would look like a host
+    if rest.path.strip("/") or rest.query or rest.fragment:
+        raise InvalidInput(
+            "the proxy address goes on after the port",
+            hint="In a user name or password write / as %2F, ? as %3F, # as %23, @ as %40.",
+        )
+    _check_credentials(spec)
+    return spec
+
+
+async def proxy_guard(database: Database) -> GuardPolicy:
+    """What the addresses of the kept proxies may be: private if a person allowed it for one."""
+    async with database.connection() as connection:
+        return GuardPolicy(allow_private=await store.any_private(connection))
+
+
+def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
+    """The proxy with its password, for whoever has the key."""
+    spec = spec_of(sealed, None)
+    if sealed.password is not None:
+        spec = spec_of(sealed, vault.open(sealed.password, _context(spec)))
+    return PickedProxy(sealed.id, spec, sealed.allow_private)
+
+
+def storable(text: str) -> str:
+    """A reason as PostgreSQL takes it and a list can show it."""
+    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
+    return clean.decode("utf-8")[:MAX_REASON]
+
+
+def _context(spec: ProxySpec) -> str:
+    """A stored password opens only for the proxy and the user it was stored for."""
+    return f"proxy {spec.address} {spec.username or ''}"
+
+
+def _cost_columns(cost: ProxyCost | None) -> dict[str, Any]:
+    if cost is None:
+        return dict.fromkeys(("cost_amount", "cost_unit", "cost_currency"))
+    check_cost(cost)
+    return {
+        "cost_amount": cost.amount,
+        "cost_unit": cost.unit.value,
+        "cost_currency": cost.currency,
+    }
+
+
+def _check_credentials(spec: ProxySpec) -> None:
+    if ":" in (spec.username or "") and spec.scheme is not ProxyScheme.SOCKS5:
+        raise InvalidInput("an HTTP proxy takes no user name with a colon in it")
+    for text in (spec.username, spec.password):
+        if text is None:
+            continue
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+            raise InvalidInput("the proxy's credentials hold characters that no proxy takes")
+        if len(text.encode()) > MAX_CREDENTIAL:
+            raise InvalidInput(f"the proxy's credentials are longer than {MAX_CREDENTIAL} bytes")
+
+
+def _check_address(spec: ProxySpec, allow_private: bool) -> None:
+    try:
+        GuardPolicy(allow_private=allow_private).check_unresolved(spec.host)
+    except GiveUp:
+        hint = None if allow_private else "Give --allow-private if it is really meant."
+        raise NotPermitted(
+            f"the proxy {spec.address} is not at a public address", hint=hint
+        ) from None
+
+
+def _checked_id(proxy_id: int) -> int:
+    if not 0 < proxy_id <= MAX_ID:
+        raise _no_such_proxy(proxy_id)
+    return proxy_id
+
+
+def _no_such_proxy(proxy_id: object) -> NotFound:
+    return NotFound(
+        f"there is no proxy {proxy_id}", hint="`forager proxies list` shows the proxies there are."
+    )

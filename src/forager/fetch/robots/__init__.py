@@ -1,0 +1,1 @@
+"""robots.txt: parser, cache and the check before each request."""

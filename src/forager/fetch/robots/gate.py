@@ -1,0 +1,239 @@
+"""Asks robots.txt before a URL is fetched: once per origin, kept in the database for all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from forager.clock import local_time
+from forager.db.database import Database
+from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.slots import HostResting
+from forager.fetch.client import Client
+from forager.fetch.response import Request, Response
+from forager.fetch.robots import store
+from forager.fetch.robots.cache import (
+    NO_ANSWER,
+    CachedRobots,
+    RobotsAction,
+    remember,
+    robots_policy,
+)
+from forager.fetch.robots.rules import Robots
+
+MAX_ORIGINS = 500
+PATIENCE = frozenset({429, 503})
+# A refusal of these kinds is no answer of the host: its pages would be refused the same way.
+OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKind.TLS})
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVerdict:
+    """Whether a URL may be fetched. `deferred_for` seconds nobody can tell: try again then."""
+
+    allowed: bool
+    rule: str | None = None
+    deferred_for: float | None = None
+    reason: str = ""
+    # deferred because the host could not be reached at all, and by what
+    trouble: WorkFailed | None = None
+
+
+IGNORED = RobotsVerdict(allowed=True, reason="robots.txt is ignored")
+
+
+@dataclass(slots=True)
+class _Origin:
+    """What is known of one origin here. `robots` is None while nobody can tell."""
+
+    robots: Robots | None = None
+    reason: str = ""
+    trouble: WorkFailed | None = None
+    expires: float = 0.0
+    loading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The last answer after redirects, or `NO_ANSWER`."""
+
+    status: int
+    body: bytes = b""
+    cache_control: str | None = None
+    retry_after: float | None = None
+    trouble: WorkFailed | None = None
+
+
+class RobotsGate:
+    """Judges URLs by their origin's robots.txt; may raise GiveUp where nothing can be fetched."""
+
+    def __init__(
+        self,
+        database: Database,
+        budgets: Budgets,
+        client: Client,
+        *,
+        user_agent: str,
+        ignore: bool = False,
+    ) -> None:
+        self._database = database
+        self._budgets = budgets
+        self._client = client
+        self._user_agent = user_agent
+        self._ignore = ignore
+        self._origins: dict[str, _Origin] = {}
+
+    async def verdict(self, url: str) -> RobotsVerdict:
+        """Judge a normalised URL."""
+        if self._ignore:
+            return IGNORED
+        known = await self._known(url)
+        if known.robots is None:
+            wait = max(1.0, known.expires - local_time())
+            return RobotsVerdict(
+                allowed=False, deferred_for=wait, reason=known.reason, trouble=known.trouble
+            )
+        found = known.robots.verdict(url, self._user_agent)
+        if found.allowed:
+            return RobotsVerdict(allowed=True, rule=found.rule, reason=known.reason)
+        reason = f"line {found.line} of robots.txt: {found.rule}"
+        return RobotsVerdict(allowed=False, rule=found.rule, reason=reason)
+
+    async def crawl_delay(self, url: str) -> float | None:
+        """Seconds between requests, if robots.txt asks for them."""
+        if self._ignore:
+            return None
+        robots = (await self._known(url)).robots
+        return None if robots is None else robots.crawl_delay(self._user_agent)
+
+    async def sitemaps(self, url: str) -> list[str]:
+        """The sitemaps that robots.txt names, also where its rules are ignored."""
+        robots = (await self._known(url)).robots
+        return [] if robots is None else list(robots.sitemaps)
+
+    # --- what is known ---------------------------------------------------------------------
+
+    async def _known(self, url: str) -> _Origin:
+        origin = origin_of(url)
+        known = self._origins.get(origin)
+        if known is None:
+            known = self._remember_origin(origin)
+        if local_time() < known.expires:
+            return known
+        if known.robots is not None and known.loading.locked():
+            return known  # one asks again; the others go on by what was known
+        async with known.loading:
+            if local_time() >= known.expires:
+                await self._load(origin, known)
+        return known
+
+    def _remember_origin(self, origin: str) -> _Origin:
+        if len(self._origins) >= MAX_ORIGINS:
+            idle = (name for name, known in self._origins.items() if not known.loading.locked())
+            oldest = next(idle, None)
+            if oldest is not None:
+                del self._origins[oldest]
+        known = self._origins[origin] = _Origin()
+        return known
+
+    async def _load(self, origin: str, known: _Origin) -> None:
+        """From the database if somebody has asked lately, else from the host."""
+        async with self._database.connection() as connection:
+            kept, now = await store.select_robots(connection, origin)
+        # that somebody could not reach the host does not mean that it cannot be reached now
+        if kept is None or kept.status == NO_ANSWER or not kept.is_fresh(now):
+            asked = local_time()
+            try:
+                answer = await self._ask(origin)
+            except HostResting as error:
+                self._defer(known, error)
+                return
+            now += timedelta(seconds=local_time() - asked)
+            kept = _kept(kept, answer, now)
+            known.trouble = answer.trouble
+            async with self._database.connection() as connection:
+                await store.upsert_robots(connection, origin, kept)
+        _learn(known, kept, now)
+
+    def _defer(self, known: _Origin, error: HostResting) -> None:
+        """The host rests: old rules stay, and without any nobody can tell."""
+        known.expires = local_time() + max(1.0, error.seconds)
+        if known.robots is None:
+            known.reason = f"robots.txt cannot be fetched yet: {error.reason}"
+
+    # --- asking the host -------------------------------------------------------------------
+
+    async def _ask(self, origin: str) -> _Answer:
+        """Fetch robots.txt, following redirects; each hop takes a slot of its own host."""
+        url: str | None = f"{origin}/robots.txt"
+        answer = _Answer(NO_ANSWER)
+        redirects = 0
+        while url is not None:
+            try:
+                response = await self._fetch_one(url)
+            except HostResting:
+                raise
+            except WorkFailed as error:
+                if redirects == 0 and isinstance(error, GiveUp) and error.kind in OF_THE_ORIGIN:
+                    raise
+                return _Answer(NO_ANSWER, trouble=error)
+            answer = _answer(response)
+            follows = robots_policy(response.status, redirects=redirects)
+            url = response.redirect if follows.action is RobotsAction.FOLLOW else None
+            redirects += 1
+        return answer
+
+    async def _fetch_one(self, url: str) -> Response:
+        with await self._budgets.acquire(host_of(url)) as slot:
+            try:
+                response = await self._client.fetch(Request(url))
+            except Retry:
+                slot.failed()
+                raise
+            if response.status in PATIENCE:
+                slot.slow_down(response.retry_after)
+            elif response.status >= 500:
+                slot.failed()
+            else:
+                slot.succeeded(response.timing.total)
+            return response
+
+
+def _answer(response: Response) -> _Answer:
+    return _Answer(
+        response.status,
+        response.body,
+        response.headers.get("Cache-Control"),
+        response.retry_after,
+    )
+
+
+def _kept(previous: CachedRobots | None, answer: _Answer, now: datetime) -> CachedRobots:
+    return remember(
+        previous,
+        status=answer.status,
+        body=answer.body,
+        now=now,
+        cache_control=answer.cache_control,
+        retry_after=answer.retry_after,
+    )
+
+
+def _learn(known: _Origin, kept: CachedRobots, now: datetime) -> None:
+    known.robots = kept.robots(now)
+    known.reason = kept.policy(now).reason
+    known.expires = local_time() + (kept.expires_at - now).total_seconds()
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a normalised URL."""
+    end = url.find("/", url.find("//") + 2)
+    return url if end < 0 else url[:end]
+
+
+def host_of(url: str) -> str:
+    """The key of a normalised URL's host among the domains."""
+    origin = origin_of(url)
+    return origin[origin.find("//") + 2 :]

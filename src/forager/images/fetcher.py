@@ -1,0 +1,273 @@
+"""Fetching images: at the pace of their hosts, checked, and stored once for each content."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from forager.archive.errors import ArchiveError
+from forager.clock import local_time
+from forager.db.database import Connection, Database
+from forager.db.patience import TROUBLE, Patience
+from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
+from forager.extract.hosts import host_of
+from forager.extract.text import storable
+from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.fetch.limits import Limits
+from forager.fetch.polite import DomainTerms, Fetching
+from forager.fetch.response import Request
+from forager.images.files import image_path, open_image_files
+from forager.images.inspection import Inspection
+from forager.images.store import images as store
+from forager.images.store.images import START, KnownFile, NewFile, PendingImage
+from forager.logs import get_logger
+from forager.settings import Settings
+from forager.webhooks.outbox import backoff
+
+log = get_logger("images")
+
+INTERVAL = 5.0
+PER_CLAIM = 64
+AT_ONCE = 8
+PER_HOST = 4
+LEASE = 600.0
+# no more images of a host are begun after this: others wait behind its turn
+HOST_TURN = 30.0
+# a file found at a URL this long ago is taken to be there still
+REUSED_FOR = 86400.0
+MAX_ATTEMPTS = 5
+FIRST_WAIT = 60.0
+LONGEST_WAIT = 6 * 3600.0
+SWITCHED_OFF_WAIT = 3600.0
+STORAGE_WAIT = 300.0
+SHORTEST_REST = 1.0
+MAX_PROBLEM = 500
+# an image that may not be had, as opposed to one that could not be
+REFUSALS = frozenset(
+    {ErrorKind.TOO_LARGE, ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS, ErrorKind.PARSE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One URL, and the images that it is for."""
+
+    images: tuple[PendingImage, ...]
+
+    @property
+    def url(self) -> str:
+        return self.images[0].url
+
+    @property
+    def ids(self) -> list[int]:
+        return [image.id for image in self.images]
+
+    @property
+    def attempts(self) -> int:
+        return max(image.attempts for image in self.images)
+
+
+class ImageFetcher:
+    """Any number of processes may run one. Close it, unless `run` did."""
+
+    def __init__(self, database: Database, settings: Settings, fetching: Fetching) -> None:
+        self._database = database
+        self._settings = settings
+        self._fetching = fetching
+        self._files = open_image_files(settings)
+        self._inspection = Inspection()
+        self._due = DueImages(settings, lease=LEASE)
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        limit = max(1, int(settings.image_max_mb * 1_000_000))
+        self._limits = Limits(body=limit, total=60.0)
+
+    async def run(self) -> None:
+        patience = Patience(log, "images put off")
+        try:
+            while self._settings.images:
+                done = 0
+                try:
+                    done = await self.run_once()
+                    patience.over()
+                except* TROUBLE as errors:
+                    patience.note(errors.exceptions[0])
+                if not done:
+                    await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._inspection.close()
+
+    async def run_once(self) -> int:
+        """See to images that are due; how many there were."""
+        async with self._database.connection() as connection:
+            claimed = await self._due.claim(connection, PER_CLAIM)
+            known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
+        wanted = [each for each in _by_url(claimed) if not await self._reuse(each, known)]
+        async with asyncio.TaskGroup() as group:
+            for of_host in _by_host(wanted):
+                group.create_task(self._fetch_host(of_host))
+        return len(claimed)
+
+    async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], KnownFile]) -> bool:
+        first = wanted.images[0]
+        file = known.get((first.url_hash, first.domain))
+        if file is None:
+            return False
+        async with self._database.connection() as connection:
+            found = await store.refer(connection, wanted.ids, file.key, fetched_at=file.fetched_at)
+        return found > 0
+
+    async def _fetch_host(self, of_host: Sequence[_Wanted]) -> None:
+        """A few at a time until the turn is over; the rest waits behind other hosts."""
+        until = time.monotonic() + HOST_TURN
+        few = asyncio.Semaphore(PER_HOST)
+
+        async def fetch(wanted: _Wanted) -> None:
+            async with few, self._turns:
+                if time.monotonic() < until:
+                    await self._see_to(wanted)
+                else:
+                    await self._put_off(wanted, HOST_TURN)
+
+        async with asyncio.TaskGroup() as group:
+            for wanted in of_host:
+                group.create_task(fetch(wanted))
+
+    async def _see_to(self, wanted: _Wanted) -> None:
+        try:
+            await self._store(wanted, await self._fetch(wanted))
+        except HostResting as error:
+            await self._put_off(wanted, max(error.seconds, SHORTEST_REST))
+        except DomainInactive as error:
+            await self._put_off(wanted, SWITCHED_OFF_WAIT, error.message)
+        except GiveUp as error:
+            await self._settle(wanted, error)
+        except WorkFailed as error:
+            await self._failed(wanted, error)
+        except (DiskFull, ArchiveError) as error:
+            log.warning("image not stored", reason=error.message)
+            await self._put_off(wanted, STORAGE_WAIT)
+
+    async def _fetch(self, wanted: _Wanted) -> bytes:
+        image = wanted.images[0]
+        proxies = image.use_proxies
+        terms = DomainTerms(
+            image.domain,
+            use_proxies=self._settings.task_proxies if proxies is None else proxies,
+            allow_private=image.allow_private,
+        )
+        request = Request(image.url, headers={"Accept": "image/*"}, limits=self._limits)
+        fetched = await self._fetching.fetch(image.url, domain=terms, request=request)
+        return fetched.response.body
+
+    async def _store(self, wanted: _Wanted, data: bytes) -> None:
+        """Row, file, reference, in this order: whoever dies in between leaves nothing dangling."""
+        found = await self._inspection.inspect(data)
+        content_hash = sha256(data).digest()
+        path = image_path(content_hash, found.extension)
+        file = NewFile(content_hash, path, found.media_type, found.width, found.height, len(data))
+        async with self._database.connection() as connection:
+            key = await store.touch_file(connection, file)
+        if key is None:
+            await self._put_off(wanted, FIRST_WAIT)  # it is being deleted at this moment
+            return
+        if await self._files.size(path) != len(data):
+            await self._files.write(path, data)
+        async with self._database.connection() as connection:
+            if not await store.refer(connection, wanted.ids, key):
+                await store.put_off(
+                    connection, wanted.ids, seconds=FIRST_WAIT, problem=None, spent=0
+                )
+
+    async def _failed(self, wanted: _Wanted, error: WorkFailed) -> None:
+        attempts = wanted.attempts + 1
+        if attempts >= MAX_ATTEMPTS:
+            await self._settle(wanted, error)
+        else:
+            wait = backoff(attempts, FIRST_WAIT, LONGEST_WAIT)
+            await self._put_off(wanted, wait, error.message, spent=1)
+
+    async def _settle(self, wanted: _Wanted, error: WorkFailed) -> None:
+        status = "refused" if error.kind in REFUSALS else "failed"
+        async with self._database.connection() as connection:
+            await store.settle_image(
+                connection, wanted.ids, status=status, problem=_problem(error.message)
+            )
+
+    async def _put_off(
+        self, wanted: _Wanted, seconds: float, problem: str | None = None, *, spent: int = 0
+    ) -> None:
+        async with self._database.connection() as connection:
+            await store.put_off(
+                connection,
+                wanted.ids,
+                seconds=seconds,
+                problem=None if problem is None else _problem(problem),
+                spent=spent,
+            )
+
+
+def _by_url(images: Sequence[PendingImage]) -> list[_Wanted]:
+    found: dict[tuple[bytes, str], list[PendingImage]] = {}
+    for image in images:
+        # what one domain may be asked for, another's terms may not allow
+        found.setdefault((image.url_hash, image.domain), []).append(image)
+    return [_Wanted(tuple(group)) for group in found.values()]
+
+
+def _by_host(wanted: Sequence[_Wanted]) -> list[list[_Wanted]]:
+    found: dict[str, list[_Wanted]] = {}
+    for each in wanted:
+        found.setdefault(host_of(each.url), []).append(each)
+    return list(found.values())
+
+
+def _problem(message: str) -> str:
+    return storable(message)[:MAX_PROBLEM]
+
+
+# a worker that has gone to the end looks again at what it passed over after so many seconds
+AGAIN_AFTER = 60.0
+
+
+class DueImages:
+    """Claims for one worker. What waits for others is passed over step by step, and not each time.
+
+    So a region without a worker, for which any number may wait, makes no statement long.
+    """
+
+    def __init__(self, settings: Settings, *, lease: float, step: int = 2_000) -> None:
+        self._settings = settings
+        self._lease = lease
+        self._step = step
+        self._after = START
+        self._began = local_time()
+
+    async def claim(self, connection: Connection, limit: int) -> list[PendingImage]:
+        """The next that are due, if any is."""
+        self._begin_again()
+        while True:
+            until = await store.select_place(connection, after=self._after, count=self._step)
+            claimed = await store.claim_images(
+                connection,
+                limit=limit,
+                lease_seconds=self._lease,
+                region=self._settings.region,
+                task_proxies=self._settings.task_proxies,
+                after=self._after,
+                until=until,
+            )
+            if len(claimed) < limit and until is not None:
+                self._after = until
+            if claimed or until is None:
+                return claimed
+
+    def _begin_again(self) -> None:
+        if self._after is START or local_time() - self._began > AGAIN_AFTER:
+            self._after, self._began = START, local_time()

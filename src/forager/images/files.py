@@ -1,0 +1,186 @@
+"""Image files: one for each content, beside the archive, in a folder or in a bucket.
+
+A file is named after its content, so writing it twice writes the same; and it is complete and on
+disk before anything refers to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from forager.archive.errors import FULL, ArchiveError, StorageFull
+from forager.archive.options import archive_options
+from forager.archive.threads import in_thread
+from forager.errors import InvalidInput, NotFound
+from forager.settings import Settings
+
+FOLDER = "images"
+_PATH = re.compile(r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}")
+
+
+class ImageFiles(Protocol):
+    """A place for image files; paths are those of `image_path`."""
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Return only when the whole file outlives a power cut."""
+        ...
+
+    async def read(self, path: str) -> bytes: ...
+
+    async def size(self, path: str) -> int | None:
+        """None if there is no such file."""
+        ...
+
+    async def delete(self, path: str) -> None:
+        """Deleting what is gone already is no error."""
+        ...
+
+
+def image_path(content_hash: bytes, extension: str) -> str:
+    name = content_hash.hex()
+    return f"{FOLDER}/{name[:2]}/{name[2:4]}/{name}.{extension}"
+
+
+def open_image_files(settings: Settings) -> ImageFiles:
+    """Where the archive is: image files move with it."""
+    options = archive_options(settings)
+    files = image_files_at(options.place)
+    if options.old_place is None:
+        return files
+
+    return MovingImageFiles(files, image_files_at(options.old_place))
+
+
+def image_files_at(place: str | Path) -> ImageFiles:
+    """Those beside the archive of one place."""
+    parts = urlsplit(str(place))
+    if isinstance(place, Path) or not parts.scheme:
+        return LocalImageFiles(Path(place))
+    if parts.scheme == "file":
+        return LocalImageFiles(Path(unquote(parts.path)))
+    from forager.images.bucket_files import BucketImageFiles
+
+    return BucketImageFiles(str(place))
+
+
+class LocalImageFiles:
+    """Files in a folder that any number of processes share."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    async def write(self, path: str, data: bytes) -> None:
+        await in_thread(_write, self._root, self._place(path), data)
+
+    async def read(self, path: str) -> bytes:
+        with _disk_errors(path):
+            return await in_thread(self._place(path).read_bytes)
+
+    async def size(self, path: str) -> int | None:
+        try:
+            with _disk_errors(path):
+                return (await in_thread(self._place(path).stat)).st_size
+        except NotFound:
+            return None
+
+    async def delete(self, path: str) -> None:
+        await in_thread(_delete, self._place(path))
+
+    def _place(self, path: str) -> Path:
+        return self._root / checked_path(path)
+
+
+def checked_path(path: str) -> str:
+    """Paths come from the database, and must not lead elsewhere."""
+    if _PATH.fullmatch(path) is None:
+        raise InvalidInput(f"{path!r} is not the path of an image")
+    return path
+
+
+def _write(root: Path, place: Path, data: bytes) -> None:
+    with _disk_errors(place.name):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{place.name}.{uuid4().hex[:8]}.part")
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+        # every level: another process may have made one and not have synced it yet
+        for folder in place.parents:
+            _sync_folder(folder)
+            if folder == root:
+                break
+
+
+def _delete(place: Path) -> None:
+    with suppress(NotFound), _disk_errors(place.name):
+        # also what writers left that were killed
+        for part in place.parent.glob(f".{place.name}.*.part"):
+            part.unlink(missing_ok=True)
+        place.unlink()
+        _sync_folder(place.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _disk_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no image file {name}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in FULL:
+            raise StorageFull(
+                f"no space to write image file {name}: {reason}", hint="Free some space."
+            ) from error
+        raise ArchiveError(f"image file {name}: {reason}") from error
+
+
+class MovingImageFiles:
+    """Two places that act as one. A file is named after its content, so both have the same."""
+
+    def __init__(self, new: ImageFiles, old: ImageFiles) -> None:
+        self._new = new
+        self._old = old
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self._new.write(path, data)
+
+    async def read(self, path: str) -> bytes:
+        for files in (self._new, self._old):
+            try:
+                return await files.read(path)
+            except NotFound:
+                continue
+        # moved between the two looks
+        return await self._new.read(path)
+
+    async def size(self, path: str) -> int | None:
+        for files in (self._new, self._old):
+            size = await files.size(path)
+            if size is not None:
+                return size
+        return await self._new.size(path)
+
+    async def delete(self, path: str) -> None:
+        await self._old.delete(path)
+        await self._new.delete(path)

@@ -1,0 +1,111 @@
+"""Moving image files to another place; stopped at any time, it goes on later."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from forager.archive.errors import ArchiveError
+from forager.db.database import Database
+from forager.errors import NotFound
+from forager.images.files import ImageFiles
+from forager.images.store import files as store
+from forager.images.store.files import MovableFile
+
+PAGE = 500
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class MovedImages:
+    """What a run did."""
+
+    copied: int = 0
+    bytes: int = 0
+    # were in the new place already
+    found: int = 0
+    # images refer to them, and neither place has what they should hold
+    missing: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageMove:
+    """From where to where; `place` is how the database calls the new place."""
+
+    database: Database
+    source: ImageFiles
+    target: ImageFiles
+    place: str
+
+    async def count(self) -> int:
+        async with self.database.connection() as connection:
+            return await store.count_unmoved(connection, self.place)
+
+    async def run(self, on_progress: Progress) -> MovedImages:
+        """Copy every file that was not copied yet."""
+        moved = MovedImages()
+        seen = 0
+        async for file in self._files(moved_only=False):
+            await self._move(file, moved)
+            seen += 1
+            on_progress(seen)
+        return moved
+
+    async def delete_source(self) -> int:
+        """Delete from the old place what the new one has; how many files."""
+        deleted = 0
+        async for file in self._files(moved_only=True):
+            there = await self.source.size(file.path)
+            if there is not None and await self.target.size(file.path) == there:
+                await self.source.delete(file.path)
+                deleted += 1
+        return deleted
+
+    async def _move(self, file: MovableFile, moved: MovedImages) -> None:
+        if await _holds(self.target, file):
+            moved.found += 1
+        elif await _holds(self.source, file):
+            data = await self.source.read(file.path)
+            await self._copy(file, data)
+            moved.copied += 1
+            moved.bytes += len(data)
+        else:
+            if file.used:
+                moved.missing.append(file.path)
+            return
+        await self._mark(file)
+
+    async def _copy(self, file: MovableFile, data: bytes) -> None:
+        await self.target.write(file.path, data)
+        if not await _holds(self.target, file):
+            await self.target.delete(file.path)
+            raise ArchiveError(f"image file {file.path} did not arrive as it was sent")
+
+    async def _mark(self, file: MovableFile) -> None:
+        async with self.database.connection() as connection:
+            marked = await store.mark_moved(connection, file.content_hash, self.place)
+        if not marked:
+            # deleted while it was copied: whoever did so did not know of the copy
+            await self.target.delete(file.path)
+
+    async def _files(self, *, moved_only: bool) -> AsyncIterator[MovableFile]:
+        select = store.select_moved if moved_only else store.select_unmoved
+        after = b""
+        while True:
+            async with self.database.connection() as connection:
+                page = await select(connection, self.place, after=after, limit=PAGE)
+            for file in page:
+                yield file
+            if len(page) < PAGE:
+                return
+            after = page[-1].content_hash
+
+
+async def _holds(files: ImageFiles, file: MovableFile) -> bool:
+    """Whether a place has the file, and it is what its name says."""
+    try:
+        return sha256(await files.read(file.path)).digest() == file.content_hash
+    except NotFound:
+        return False

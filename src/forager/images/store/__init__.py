@@ -1,0 +1,1 @@
+"""SQL of images and their files."""

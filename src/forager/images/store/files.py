@@ -1,0 +1,122 @@
+"""SQL of image files: unused files, and files that move to another store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+
+
+async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
+    """Files that no image has, and nobody meant to refer to for so long."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT f.content_hash FROM image_files f
+         WHERE f.touched_at < now() - make_interval(secs => %s) AND f.going_at IS NULL
+           AND NOT EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash)
+         LIMIT %s
+        """,
+        (seconds, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def lock_file(connection: Connection, content_hash: bytes) -> None:
+    """Wait for whoever is about to refer to a file; nobody else can until this commits."""
+    await connection.execute(
+        "SELECT FROM image_files WHERE content_hash = %s FOR UPDATE", (content_hash,)
+    )
+
+
+async def mark_going(connection: Connection, content_hash: bytes, *, seconds: float) -> bool:
+    """Say that a locked file is about to be deleted, unless it is used after all."""
+    cursor = await connection.execute(
+        """
+        UPDATE image_files f SET going_at = now()
+         WHERE f.content_hash = %s AND f.touched_at < now() - make_interval(secs => %s)
+           AND NOT EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash)
+        """,
+        (content_hash, seconds),
+    )
+    return cursor.rowcount > 0
+
+
+async def select_going_files(connection: Connection) -> list[tuple[bytes, str]]:
+    cursor = await connection.execute(
+        "SELECT content_hash, path FROM image_files WHERE going_at IS NOT NULL"
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
+    await connection.execute(
+        "DELETE FROM image_files WHERE content_hash = %s AND going_at IS NOT NULL",
+        (content_hash,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MovableFile:
+    content_hash: bytes
+    path: str
+    # images refer to it; a file is written after its row, and before the first of them
+    used: bool
+
+
+async def count_unmoved(connection: Connection, place: str) -> int:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT count(*) FROM image_files
+         WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
+        """,
+        (place,),
+    )
+    return int(await cursor.fetchone() or 0)
+
+
+async def select_unmoved(
+    connection: Connection, place: str, *, after: bytes, limit: int
+) -> list[MovableFile]:
+    """Files of which no copy in that place was checked, by content."""
+    cursor = connection.cursor(row_factory=class_row(MovableFile))
+    await cursor.execute(
+        """
+        SELECT f.content_hash, f.path,
+               EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash) AS used
+          FROM image_files f
+         WHERE f.going_at IS NULL AND f.moved_to IS DISTINCT FROM %s AND f.content_hash > %s
+         ORDER BY f.content_hash
+         LIMIT %s
+        """,
+        (place, after, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def mark_moved(connection: Connection, content_hash: bytes, place: str) -> bool:
+    cursor = await connection.execute(
+        "UPDATE image_files SET moved_to = %s WHERE content_hash = %s AND going_at IS NULL",
+        (place, content_hash),
+    )
+    return cursor.rowcount > 0
+
+
+async def select_moved(
+    connection: Connection, place: str, *, after: bytes, limit: int
+) -> list[MovableFile]:
+    """Files of which a place has a checked copy, by content."""
+    cursor = connection.cursor(row_factory=class_row(MovableFile))
+    await cursor.execute(
+        """
+        SELECT content_hash, path, true AS used FROM image_files
+         WHERE moved_to = %s AND content_hash > %s
+         ORDER BY content_hash
+         LIMIT %s
+        """,
+        (place, after, limit),
+    )
+    return await cursor.fetchall()

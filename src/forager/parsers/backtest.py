@@ -1,0 +1,257 @@
+"""Backtests: two versions of a parser read the same archived pages, before one is rolled out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from forager.archive.errors import ArchiveError
+from forager.archive.options import archive_options
+from forager.archive.reader import read_response
+from forager.archive.storage import Storage
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotFound
+from forager.extract.product.fact import FieldName
+from forager.extract.product.plain import to_plain
+from forager.extract.product.record import Product
+from forager.fetch.domains.matching import domains_of
+from forager.parsers.page_cache import Page, archived_page
+from forager.parsers.rates import GOOD_OUTCOMES, share
+from forager.parsers.reading import Parsed, ReadingPool
+from forager.parsers.registry import chosen_parser, find, load_parsers
+from forager.products.visit import Outcome, ReadPage, visit_of
+from forager.settings import Settings
+from forager.tasks.store.archived_pages import ArchivedPage, archived_pages
+
+MAX_EXAMPLES = 3
+# pages under way for each process: enough that none waits for the archive
+_PER_PROCESS = 8
+DEFAULT_LIMIT = 1000
+_EMPTY = Product()
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A page on which a field was changed, gained or lost."""
+
+    url: str
+    kind: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingError:
+    """A page that a version could not read, or one of its fields."""
+
+    url: str
+    message: str
+
+
+@dataclass(slots=True)
+class FieldReport:
+    """How one field fares: `gained` and `lost` are values where the other version has none."""
+
+    equal: int = 0
+    changed: int = 0
+    gained: int = 0
+    lost: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+    @property
+    def differs(self) -> int:
+        return self.changed + self.gained + self.lost
+
+
+@dataclass(slots=True)
+class VersionReport:
+    """What one version made of all pages."""
+
+    version: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    errors: list[ReadingError] = field(default_factory=list)
+
+    @property
+    def pages(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def rate(self) -> float | None:
+        return share(sum(self.outcomes[each] for each in GOOD_OUTCOMES), self.pages)
+
+    @property
+    def milliseconds(self) -> float | None:
+        """Per page."""
+        return round(1000 * self.seconds / self.pages, 2) if self.pages else None
+
+
+@dataclass(slots=True)
+class Backtest:
+    """The new version against the old one, field by field. Nothing of it is stored."""
+
+    parser: str
+    new: VersionReport
+    old: VersionReport
+    fields: dict[str, FieldReport]
+    # pages that are not in the archive any more, or have no body there
+    unreadable: int = 0
+    # whether more pages fit than were asked for
+    truncated: bool = False
+
+    @property
+    def pages(self) -> int:
+        return self.new.pages
+
+
+async def backtest(
+    database: Database,
+    settings: Settings,
+    parser: str,
+    *,
+    version: str | None = None,
+    against: str,
+    domain: str | None = None,
+    history: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    progress: Progress | None = None,
+) -> Backtest:
+    """Replay archived pages through two versions; no request leaves, and nothing is written.
+
+    Without `history` each task's newest page is read, otherwise every page that is kept.
+    """
+    load_parsers(settings.parser_modules)
+    report = _report(parser, find(parser, version), find(parser, against))
+    async with database.connection() as connection:
+        domain_ids = await domains_of(connection, domain) if domain else None
+    pages = archived_pages(database, domain_ids=domain_ids, history=history)
+    storage = archive_options(settings).open()
+    async with ReadingPool(settings) as pool:
+        run = _Run(report, pool, storage, limit, progress or (lambda _: None))
+        await run.read_all(pages)
+    return report
+
+
+def _report(parser: str, version: str, against: str) -> Backtest:
+    if version == against:
+        raise InvalidInput(
+            f"a backtest compares two versions of {parser}, and both are {version}",
+            hint="Name the other with --against, and with --version one that is not the newest.",
+        )
+    fields = {name.value: FieldReport() for name in FieldName}
+    return Backtest(parser, VersionReport(version), VersionReport(against), fields)
+
+
+@dataclass(slots=True)
+class _Run:
+    report: Backtest
+    pool: ReadingPool
+    storage: Storage
+    limit: int
+    progress: Progress
+
+    async def read_all(self, pages: AsyncIterator[ArchivedPage]) -> None:
+        """A bounded number of pages at a time, however many there are."""
+        waiting: set[asyncio.Task[None]] = set()
+        started = 0
+        try:
+            async for page in pages:
+                if not self._concerns(page.url):
+                    continue
+                if started == self.limit:
+                    self.report.truncated = True
+                    break
+                started += 1
+                waiting.add(asyncio.create_task(self._read(page)))
+                if len(waiting) >= self.pool.processes * _PER_PROCESS:
+                    waiting = await self._some(waiting)
+            while waiting:
+                waiting = await self._some(waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _some(self, waiting: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        self.progress(self.report.pages)
+        return rest
+
+    async def _read(self, page: ArchivedPage) -> None:
+        archived = await self._archived(page)
+        if archived is None:
+            self.report.unreadable += 1
+            return
+        old = await self.pool.parse(archived, self._versions(self.report.old))
+        new = await self.pool.parse(archived, self._versions(self.report.new))
+        _count(self.report.old, page, old)
+        _count(self.report.new, page, new)
+        if old.product is not None and new.product is not None:
+            _compare(self.report.fields, page.url, old.product, new.product)
+
+    def _concerns(self, url: str) -> bool:
+        """Whether one of the two reads pages of the URL: their patterns may differ."""
+        return any(
+            chosen_parser(url, self._versions(each)) == self.report.parser
+            for each in (self.report.old, self.report.new)
+        )
+
+    def _versions(self, report: VersionReport) -> dict[str, str]:
+        return {self.report.parser: report.version}
+
+    async def _archived(self, page: ArchivedPage) -> Page | None:
+        try:
+            archived = await read_response(self.storage, page.ref)
+        except (ArchiveError, NotFound):
+            return None
+        return archived_page(archived) if archived.body and not archived.is_revisit else None
+
+
+def _count(report: VersionReport, page: ArchivedPage, read: Parsed) -> None:
+    report.outcomes[_outcome(page, read)] += 1
+    report.seconds += read.seconds
+    problems = (f"{problem.field}: {problem.message}" for problem in read.problems)
+    for message in chain([read.error] if read.error else [], problems):
+        if len(report.errors) < MAX_EXAMPLES:
+            report.errors.append(ReadingError(page.url, message))
+
+
+def _outcome(page: ArchivedPage, read: Parsed) -> Outcome:
+    """As the page would be judged if nothing were known of its product yet."""
+    return visit_of(
+        ReadPage(
+            task_id=page.task_id,
+            domain_id=page.domain_id,
+            url=page.url,
+            url_hash=page.url_hash,
+            final_url=None,
+            parser=read.parser,
+            version=read.version,
+            product=read.product,
+            error=read.error,
+            language=None,
+            ref=None,
+        ),
+        None,
+    ).outcome
+
+
+def _compare(fields: dict[str, FieldReport], url: str, old: Product, new: Product) -> None:
+    for name, report in fields.items():
+        before, after, nothing = (getattr(each, name) for each in (old, new, _EMPTY))
+        if before == after:
+            report.equal += 1
+            continue
+        kind = "gained" if before == nothing else "lost" if after == nothing else "changed"
+        setattr(report, kind, getattr(report, kind) + 1)
+        # some of each kind: a single loss must not hide behind the first changes
+        if getattr(report, kind) <= MAX_EXAMPLES:
+            plain = (to_plain(product).get(name) for product in (old, new))
+            report.examples.append(Example(url, kind, *plain))

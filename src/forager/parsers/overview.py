@@ -1,0 +1,83 @@
+"""All parsers at a glance: what is installed, what counts, and how well it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forager.db.database import Database
+from forager.parsers.plugins import BrokenPlugin
+from forager.parsers.rates import ParserRate, parser_rates, share
+from forager.parsers.registry import ParserVersion, all_parsers, load_parsers
+from forager.parsers.rollouts import RolloutPlan, load_plan
+from forager.settings import Settings
+
+ACTIVE, CANARY, IDLE, MISSING = "active", "canary", "idle", "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLine:
+    """One version of one parser. `missing` are those that should run and are not installed."""
+
+    name: str
+    version: str
+    state: str
+    canary_share: float | None
+    patterns: tuple[str, ...]
+    origin: str
+    recent_pages: int
+    recent_rate: float | None
+    week_pages: int
+    week_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    parsers: list[ParserLine]
+    broken: tuple[BrokenPlugin, ...]
+
+
+async def overview(database: Database, settings: Settings) -> Overview:
+    broken = load_parsers(settings.parser_modules).broken
+    installed = all_parsers()
+    plan = await load_plan(database)
+    every = [*installed, *_missing(plan, installed)]
+    rates = await parser_rates(database, [(each.name, each.version) for each in every])
+    return Overview([_line(each, plan, rates[(each.name, each.version)]) for each in every], broken)
+
+
+def _missing(plan: RolloutPlan, installed: list[ParserVersion]) -> list[ParserVersion]:
+    known = {(each.name, each.version) for each in installed}
+    wanted = [
+        (rollout.parser, version)
+        for rollout in plan.rollouts.values()
+        for version in (rollout.active_version, rollout.canary_version)
+        if version is not None
+    ]
+    return [ParserVersion(*each, (), "") for each in wanted if each not in known]
+
+
+def _line(each: ParserVersion, plan: RolloutPlan, rate: ParserRate) -> ParserLine:
+    state, canary_share = _state(each, plan)
+    return ParserLine(
+        name=each.name,
+        version=each.version,
+        state=state,
+        canary_share=canary_share,
+        patterns=each.patterns,
+        origin=each.origin,
+        recent_pages=rate.recent_pages,
+        recent_rate=share(rate.recent_good, rate.recent_pages),
+        week_pages=rate.week_pages,
+        week_rate=share(rate.week_good, rate.week_pages),
+    )
+
+
+def _state(each: ParserVersion, plan: RolloutPlan) -> tuple[str, float | None]:
+    if not each.origin:
+        return MISSING, None
+    if plan.active_version(each.name) == each.version:
+        return ACTIVE, None
+    rollout = plan.rollouts.get(each.name)
+    if rollout is not None and rollout.canary_version == each.version:
+        return CANARY, rollout.canary_share
+    return IDLE, None

@@ -1,0 +1,72 @@
+"""A sandboxed process that reads products from pages: `python -m forager.parsers.reader SETUP`.
+
+Pages are hostile and parsers may be anybody's: both get a time and a memory limit, and what they
+break is one answer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from forager.extract.product.page import ProductPage, open_page
+from forager.extract.product.plain import to_plain
+from forager.parsers import generic
+from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
+from forager.sandbox.serving import Answer, limit_memory, serve
+
+MAX_ERROR = 2_000
+
+
+def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
+    """What the versions that are asked for make of a page."""
+    began = time.perf_counter()
+    page = open_page(body, request["url"], request["content_type"])
+    return {
+        "language": page.language,
+        **_parse(page, request["versions"]),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        parsed = parse_product(page, versions)
+    except MemoryError:
+        raise
+    except Exception as error:  # a parser that breaks is a failed page, and must be named
+        parser, version = used_parser(page.url, versions)
+        words = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+        return {"parser": parser, "version": version, "error": words}
+    return {
+        "parser": parsed.parser,
+        "version": parsed.version,
+        "product": to_plain(parsed.product),
+        "problems": [[problem.field, problem.message] for problem in parsed.problems],
+    }
+
+
+def used_parser(url: str, versions: Mapping[str, str]) -> tuple[str, str]:
+    """Name and version of the parser that reads pages of a URL."""
+    name = chosen_parser(url, versions)
+    parser = registry().in_version(name, versions.get(name))
+    return name, generic.VERSION if parser is None else parser.version
+
+
+def main() -> None:
+    setup = orjson.loads(sys.argv[1])
+    limit_memory(setup["memory_mb"])
+    load_parsers(setup["parser_modules"])
+
+    def answer(request: dict[str, Any], body: bytes) -> Answer:
+        return read(request, body), []
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Roll-outs: which version of a parser counts, and which one is tried beside it on some tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput, NotAllowed
+from forager.parsers.registry import find, registry
+from forager.parsers.store import rollouts as store
+from forager.parsers.store.rollouts import Rollout
+from forager.parsers.version import newest
+
+__all__ = [
+    "Rollout",
+    "RolloutPlan",
+    "Rollouts",
+    "end_trial",
+    "load_plan",
+    "roll_back",
+    "roll_out",
+]
+
+# how long a worker goes on with a plan before it looks again
+REFRESH_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPlan:
+    """Every decision there is. A parser without one runs in its newest installed version.
+
+    So does one whose version is not installed here.
+    """
+
+    rollouts: Mapping[str, Rollout] = field(default_factory=dict)
+
+    def versions_for(self, task_id: int) -> tuple[Mapping[str, str], Mapping[str, str] | None]:
+        """The versions that count, and those that are tried on this task, if any are.
+
+        The second names only parsers on trial: a page that another one reads needs no second
+        reading. Whether a task is in a trial depends on nothing but its number.
+        """
+        active = {
+            name: rollout.active_version
+            for name, rollout in self.rollouts.items()
+            if rollout.active_version in registry().versions(name)
+        }
+        canary = {
+            name: rollout.canary_version
+            for name, rollout in self.rollouts.items()
+            if rollout.canary_version is not None and _is_in_share(rollout, task_id)
+        }
+        return active, canary or None
+
+    def active_version(self, parser: str) -> str | None:
+        """The version that counts here; None where there is no such parser."""
+        versions = registry().versions(parser)
+        decided = self.rollouts.get(parser)
+        if decided is not None and (decided.active_version in versions or not versions):
+            return decided.active_version
+        return versions[-1] if versions else None
+
+    def undecided(self) -> dict[str, str]:
+        """Installed parsers without a decision, in the version that counts for them."""
+        return {
+            name: registry().versions(name)[-1]
+            for name in registry().plugins
+            if name not in self.rollouts
+        }
+
+
+def _is_in_share(rollout: Rollout, task_id: int) -> bool:
+    # a larger share keeps the tasks that were in the smaller one
+    key = f"{rollout.parser} {rollout.canary_version} {task_id}".encode()
+    place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64
+    return place < (rollout.canary_share or 0.0)
+
+
+class Rollouts:
+    """The plan as a worker sees it: at most a few seconds old."""
+
+    def __init__(self, *, refresh: float = REFRESH_SECONDS) -> None:
+        self._refresh = refresh
+        self._plan = RolloutPlan()
+        self._read_at: float | None = None
+
+    async def current(self, database: Database) -> RolloutPlan:
+        now = time.monotonic()
+        if self._read_at is None or now - self._read_at >= self._refresh:
+            self._plan = await self._load(database)
+            self._read_at = now
+        return self._plan
+
+    async def _load(self, database: Database) -> RolloutPlan:
+        """What a worker begins with is a decision: installing a newer version changes nothing."""
+        plan = await load_plan(database)
+        if undecided := plan.undecided():
+            async with database.connection() as connection:
+                await store.pin_versions(connection, undecided)
+            plan = await load_plan(database)
+        return plan
+
+
+async def load_plan(database: Database) -> RolloutPlan:
+    async with database.connection() as connection:
+        rows = await store.select_rollouts(connection)
+    return RolloutPlan({row.parser: row for row in rows})
+
+
+# --- deciding ------------------------------------------------------------------------------------
+
+
+async def roll_out(
+    database: Database, parser: str, version: str, *, canary: float | None = None
+) -> Rollout:
+    """Let a version count from now on; or, with a share, try it beside the one that does."""
+    find(parser, version)
+    if canary is not None and not 0 < canary <= 1:
+        raise InvalidInput(
+            f"{canary:g} is not a share of the tasks", hint="More than 0 %, at most 100 %."
+        )
+    async with database.transaction() as connection:
+        known = await store.lock_rollout(connection, parser)
+        wanted = (
+            _made_active(known, parser, version)
+            if canary is None
+            else _tried(known, parser, version, canary)
+        )
+        return await store.put_rollout(connection, wanted)
+
+
+def _made_active(known: Rollout | None, parser: str, version: str) -> Rollout:
+    before = known.active_version if known else find(parser)
+    if before == version:
+        # deciding it twice must not lose the way back
+        return Rollout(parser, version, known.previous_version if known else None)
+    return Rollout(parser, version, previous_version=before)
+
+
+def _tried(known: Rollout | None, parser: str, version: str, share: float) -> Rollout:
+    active = known or Rollout(parser, _newest_other(parser, version))
+    if active.active_version == version:
+        raise InvalidInput(
+            f"parser {parser} runs in version {version} already: there is nothing to try",
+            hint=f"Try another one, or roll out the old one first. {_installed(parser)}",
+        )
+    return replace(active, canary_version=version, canary_share=share)
+
+
+def _newest_other(parser: str, version: str) -> str:
+    """What counted until a new version was installed."""
+    others = [each for each in registry().versions(parser) if each != version]
+    if not others:
+        raise NotAllowed(
+            f"parser {parser} is installed in version {version} only",
+            hint="A trial compares two versions: keep the old class beside the new one.",
+        )
+    return newest(others)
+
+
+async def roll_back(database: Database, parser: str) -> Rollout:
+    """Undo the last step: end the trial, or else return to the version before."""
+    async with database.transaction() as connection:
+        known = await store.lock_rollout(connection, parser)
+        if known is None or (known.canary_version is None and known.previous_version is None):
+            raise NotAllowed(
+                f"there is nothing to roll back for parser {parser!r}",
+                hint="`forager parsers rollout NAME VERSION` makes any installed version count.",
+            )
+        return await store.put_rollout(connection, _undone(known))
+
+
+async def end_trial(connection: Connection, parser: str, version: str) -> Rollout | None:
+    """In the caller's transaction, what counts after the trial; None if it is not on."""
+    known = await store.lock_rollout(connection, parser)
+    if known is None or known.canary_version != version:
+        return None
+    return await store.put_rollout(connection, _undone(known))
+
+
+def _undone(known: Rollout) -> Rollout:
+    if known.canary_version is not None:
+        return replace(known, canary_version=None, canary_share=None)
+    assert known.previous_version is not None
+    # who falls back to a version that is not here would get the newest, the one to get rid of
+    find(known.parser, known.previous_version)
+    return Rollout(known.parser, known.previous_version)
+
+
+def _installed(parser: str) -> str:
+    return f"Installed: {', '.join(registry().versions(parser))}."

@@ -1,0 +1,1 @@
+"""SQL of parser rollouts and success rates."""

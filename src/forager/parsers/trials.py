@@ -1,0 +1,112 @@
+"""Trials: a version that is read beside the one that counts, until it breaks too often in a row.
+
+A page that hangs costs its time limit, and the process that reads it. What counts must not wait
+for that page after page: such a trial is ended, and an event says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+
+from forager.db.database import Database
+from forager.db.patience import TROUBLE
+from forager.logs import get_logger
+from forager.parsers.page_cache import Page
+from forager.parsers.reading import Parsed, ReadingPool, tried_versions
+from forager.parsers.rollouts import RolloutPlan, end_trial
+from forager.webhooks.events import EventKind, NewEvent, record_events
+
+log = get_logger("parsers")
+
+# a limit of their process that is broken so often in a row ends the trial
+MOST_BREAKS = 3
+# readings of trials that may be inside one process: no more than these are lost beside
+PER_PROCESS = 2
+
+# parser, version, and when its trial was decided: to decide it again is a new trial
+Trial = tuple[str, str, datetime | None]
+
+
+class Trials:
+    """The trials of one worker."""
+
+    def __init__(self, database: Database, pool: ReadingPool) -> None:
+        self._database = database
+        self._pool = pool
+        self._turns = asyncio.Semaphore(PER_PROCESS * pool.processes)
+        self._breaks: Counter[Trial] = Counter()
+
+    async def read(
+        self,
+        page: Page,
+        plan: RolloutPlan,
+        active: Mapping[str, str],
+        canary: Mapping[str, str],
+        *,
+        to_blame: bool = True,
+    ) -> Parsed | None:
+        """What a version on trial makes of a page; None if none is to be tried on it.
+
+        It is not `to_blame` for a page that the version that counts breaks at as well.
+        """
+        versions = tried_versions(page.url, active, self._going_on(plan, canary))
+        if versions is None:
+            return None
+        async with self._turns:
+            # another page may have ended it meanwhile
+            if tried_versions(page.url, active, self._going_on(plan, canary)) is None:
+                return None
+            parsed = await self._pool.parse(page, versions)
+        if to_blame:
+            await self._judge(_trial(plan, parsed.parser, parsed.version), parsed)
+        return parsed
+
+    def _going_on(self, plan: RolloutPlan, canary: Mapping[str, str]) -> dict[str, str]:
+        return {
+            parser: version
+            for parser, version in canary.items()
+            if self._breaks[_trial(plan, parser, version)] < MOST_BREAKS
+        }
+
+    async def _judge(self, trial: Trial, parsed: Parsed) -> None:
+        if not parsed.broke:
+            if self._breaks[trial] < MOST_BREAKS:
+                del self._breaks[trial]
+            return
+        self._breaks[trial] += 1
+        if self._breaks[trial] >= MOST_BREAKS:
+            await self._end(trial, parsed.error or "")
+
+    async def _end(self, trial: Trial, reason: str) -> None:
+        parser, version, _ = trial
+        log.warning("trial of a parser ended", parser=parser, version=version, reason=reason)
+        try:
+            await suspend(self._database, parser, version, reason)
+        except TROUBLE as error:
+            # this worker tries it no more all the same; others find out for themselves
+            log.warning("the end of a trial was not noted", parser=parser, reason=str(error))
+
+
+async def suspend(database: Database, parser: str, version: str, reason: str) -> bool:
+    """End a trial that breaks its limits, and tell of it; False if somebody has ended it before."""
+    async with database.transaction() as connection:
+        ended = await end_trial(connection, parser, version)
+        if ended is None:
+            return False
+        payload = {
+            "parser": parser,
+            "version": version,
+            "active_version": ended.active_version,
+            "breaks": MOST_BREAKS,
+            "reason": reason,
+        }
+        await record_events(connection, [NewEvent(EventKind.TRIAL_ENDED, None, None, payload)])
+    return True
+
+
+def _trial(plan: RolloutPlan, parser: str, version: str) -> Trial:
+    decided = plan.rollouts.get(parser)
+    return parser, version, None if decided is None else decided.updated_at

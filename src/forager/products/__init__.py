@@ -1,0 +1,1 @@
+"""Products: validation, prices, search, export and archiving."""

@@ -1,0 +1,192 @@
+"""Products that nobody has seen for long leave the database for files, and can come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import orjson
+
+from forager.analytics.lake import SUFFIX, lake_folder, sync_folder
+from forager.analytics.manifest import read_manifest
+from forager.analytics.sync import sync
+from forager.archive.wholefile import whole_file
+from forager.db.database import Connection, Database
+from forager.errors import ForagerError, InvalidInput
+from forager.index.kind import PRODUCTS
+from forager.index.store.messages import tell
+from forager.parquet import CountingFile, load_pyarrow
+from forager.products.store import archiving as store
+from forager.products.store.archiving import Row
+from forager.settings import Settings
+from forager.settings.values import DAY
+
+DEFAULT_DAYS = 180.0
+FOLDER = "archived-products"
+# products in one file and one transaction
+BATCH = 500
+TABLES = ("products", "price_history", "images")
+
+# an image's file may be gone by now: it is fetched anew
+_IMAGE_ANEW: dict[str, Any] = {
+    "status": "pending", "image_path": None, "content_hash": None, "fetched_at": None,
+    "attempts": 0, "problem": None,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How many products, prices and images went or came; `skipped` products stayed where they are.
+
+    Those are there already, or another product has their URL, or their domain is gone.
+    """
+
+    products: int
+    prices: int
+    images: int
+    skipped: int
+    files: tuple[Path, ...]
+
+
+class Lock(Protocol):
+    """Finds the next products behind an id, and holds them."""
+
+    async def __call__(self, connection: Connection, *, after: int) -> list[int]: ...
+
+
+def archive_folder(settings: Settings) -> Path:
+    return settings.home / FOLDER
+
+
+async def archive_products(
+    database: Database,
+    settings: Settings,
+    *,
+    days: float = DEFAULT_DAYS,
+    batch: int = BATCH,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Moved:
+    """Move products not seen for so many days to files, with their prices.
+
+    A batch is deleted in the transaction that read it, after its file is on the disk and was read
+    back. Killed before the commit, everything is still there, and the file is one too many.
+    """
+    if not days > 0:
+        raise InvalidInput("days must be more than 0")
+    await prepare_archiving(database, settings)
+    lock = partial(store.lock_unseen, seconds=days * DAY, limit=batch)
+    return await archive_range(database, settings, lock, progress=progress)
+
+
+async def prepare_archiving(database: Database, settings: Settings) -> None:
+    """What leaves could not be copied to the lake later, if there is one."""
+    load_pyarrow("pyarrow")
+    if read_manifest(lake_folder(settings)) is not None:
+        await sync(database, settings)
+
+
+async def archive_range(
+    database: Database,
+    settings: Settings,
+    lock: Lock,
+    *,
+    after: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Moved:
+    """Move what the lock finds behind an id, until it finds no more."""
+    counts: Counter[str] = Counter()
+    files: list[Path] = []
+    while True:
+        async with database.transaction() as connection:
+            ids = await lock(connection, after=after)
+            if not ids:
+                return _moved(counts, 0, files)
+            rows = await store.select_rows(connection, ids)
+            files.append(await asyncio.to_thread(_write, archive_folder(settings), rows))
+            if await store.delete_products(connection, ids) != len(ids):
+                raise ForagerError("other products were deleted than were archived")
+            await tell(connection, PRODUCTS, ids)
+        counts.update(row.table for row in rows)
+        after = ids[-1]
+        progress(len(ids))
+
+
+async def restore_products(database: Database, path: Path) -> Moved:
+    """Put the products of one file back, with their ids and prices, all or none."""
+    rows = await asyncio.to_thread(_read, path)
+    counts: Counter[str] = Counter()
+    async with database.transaction() as connection:
+        products = await _with_domains(connection, rows["products"])
+        back = set(await _insert(connection, "products", products))
+        await store.mark_restored(connection, sorted(back))
+        counts["products"] = len(back)
+        await tell(connection, PRODUCTS, sorted(back))
+        for table in TABLES[1:]:
+            wanted = [row for row in rows[table] if row["product_id"] in back]
+            counts[table] = len(await _insert(connection, table, wanted))
+    return _moved(counts, len(rows["products"]) - len(back), [path])
+
+
+def _moved(counts: Counter[str], skipped: int, files: Sequence[Path]) -> Moved:
+    products, prices, images = (counts[table] for table in TABLES)
+    return Moved(products, prices, images, skipped, tuple(files))
+
+
+async def _with_domains(
+    connection: Connection, products: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Products whose domain is still there, and without their task if that is not."""
+    domains = await store.select_known(connection, "domains", [p["domain_id"] for p in products])
+    wanted = [p["crawl_task_id"] for p in products if p["crawl_task_id"] is not None]
+    tasks = await store.select_known(connection, "crawl_tasks", wanted)
+    return [
+        p if p["crawl_task_id"] in tasks else p | {"crawl_task_id": None}
+        for p in products
+        if p["domain_id"] in domains
+    ]
+
+
+async def _insert(connection: Connection, table: str, rows: list[dict[str, Any]]) -> list[int]:
+    if not rows:
+        return []
+    if table == "images":
+        rows = [row | _IMAGE_ANEW for row in rows]
+    # columns that are newer than the file get their defaults
+    columns = sorted(await store.select_columns(connection, table) & rows[0].keys())
+    return await store.insert_rows(connection, table, columns, rows)
+
+
+def _write(folder: Path, rows: Sequence[Row]) -> Path:
+    """A file that was read back and found the same."""
+    arrow, parquet = load_pyarrow("pyarrow"), load_pyarrow("pyarrow.parquet")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{datetime.now(UTC):%Y-%m-%d}-{rows[0].id:012}-{uuid4().hex[:8]}{SUFFIX}"
+    table = arrow.Table.from_pylist([asdict(row) for row in rows])
+    with whole_file(folder / name, overwrite=False) as file:
+        parquet.write_table(table, CountingFile(file), compression="zstd")
+    sync_folder(folder)
+    if not parquet.ParquetFile(folder / name).read().equals(table):
+        raise ForagerError(f"{folder / name} does not hold what was written to it")
+    return folder / name
+
+
+def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
+    parquet, arrow = load_pyarrow("pyarrow.parquet"), load_pyarrow("pyarrow")
+    try:
+        rows = parquet.ParquetFile(path).read(["table", "row"]).to_pylist()
+        return {
+            table: [orjson.loads(row["row"]) for row in rows if row["table"] == table]
+            for table in TABLES
+        }
+    except (OSError, arrow.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{path} is no file of archived products: {error}",
+            hint="`forager products archive` names the files it writes.",
+        ) from None

@@ -1,0 +1,219 @@
+"""The audit: do products, prices, images and tasks agree with each other, and are they fresh?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, LiteralString
+
+from forager.archive.errors import ArchiveError
+from forager.db.database import Database
+from forager.db.patience import Patience, keep_up
+from forager.errors import NotFound
+from forager.images.files import open_image_files
+from forager.logs import get_logger
+from forager.products.store import audit as store
+from forager.products.store.audit import Found
+from forager.settings import Settings
+from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
+
+log = get_logger("audit")
+
+INTERVAL = 3600.0
+EVERY = 86400.0
+EXAMPLES = 10
+CHUNK = 10_000
+IMAGE_SAMPLE = 200
+# how late a task may be before somebody should look: the scheduler ticks every second
+LATE = 3600.0
+
+
+class Concern(StrEnum):
+    INTEGRITY = "integrity"
+    STALENESS = "staleness"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is looked for, and what it means if it is found."""
+
+    name: str
+    concern: Concern
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    concern: Concern
+    meaning: str
+    count: int
+    examples: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found; nothing is good."""
+
+    at: datetime
+    seconds: float
+    checks: int
+    findings: list[Finding]
+
+
+_INTEGRITY, _STALENESS = Concern.INTEGRITY, Concern.STALENESS
+
+STATEMENTS: dict[Check, LiteralString] = {
+    Check(
+        # nothing is wrong with them: somebody stopped tracking, and kept what was known
+        "products_without_task",
+        _STALENESS,
+        "products that no task keeps fresh any more",
+    ): store.PRODUCTS_WITHOUT_TASK,
+    Check(
+        "tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"
+    ): store.TASKS_WITHOUT_DOMAIN,
+    Check(
+        "completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"
+    ): store.COMPLETED_WITHOUT_NEXT,
+    Check(
+        "dead_letters_of_living_tasks",
+        _INTEGRITY,
+        "open dead letters whose task has not failed, or is gone",
+    ): store.DEAD_LETTERS_OF_LIVING,
+    Check(
+        "failed_without_dead_letter",
+        _INTEGRITY,
+        "failed tasks that no dead letter tells of",
+    ): store.FAILED_WITHOUT_DEAD_LETTER,
+    Check(
+        "archive_segments_gone",
+        _INTEGRITY,
+        "archive segments that tasks or extractions refer to, and that do not exist",
+    ): store.SEGMENTS_GONE,
+    Check(
+        "images_without_file",
+        _INTEGRITY,
+        "images said to be stored whose file nobody knows",
+    ): store.IMAGES_WITHOUT_FILE_ROW,
+    Check(
+        "products_not_seen", _STALENESS, "products not seen for three of their intervals"
+    ): store.PRODUCTS_NOT_SEEN,
+    Check(
+        "tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"
+    ): store.TASKS_OVERDUE,
+    Check(
+        "domains_that_fail", _STALENESS, "domains all of whose tasks have failed"
+    ): store.DOMAINS_THAT_FAIL,
+}
+PRICES = Check(
+    "prices_differ", _INTEGRITY, "products whose price is not the last one in their history"
+)
+FILES = Check(
+    "image_files_missing", _INTEGRITY, "images of a sample whose file is missing or cut off"
+)
+
+
+async def audit_catalog(database: Database, settings: Settings) -> Audit:
+    """Look at everything, and record what was found as an event."""
+    began = time.monotonic()
+    async with database.connection() as connection:
+        at = await store.select_now(connection)
+    findings = [finding async for finding in _findings(database, settings)]
+    audit = Audit(at, time.monotonic() - began, len(STATEMENTS) + 2, findings)
+    payload = {
+        "at": at,
+        "seconds": round(audit.seconds, 3),
+        "checks": audit.checks,
+        "findings": [asdict(finding) for finding in findings],
+    }
+    async with database.transaction() as connection:
+        await record_events(connection, [NewEvent(EventKind.AUDIT, None, None, payload)])
+    return audit
+
+
+async def last_audit(database: Database) -> Audit:
+    """The newest audit, as its event tells of it."""
+    page = await list_events(database, kind=EventKind.AUDIT, limit=1)
+    if not page.items:
+        raise NotFound(
+            "there was no audit yet", hint="`forager products audit` makes one; workers do daily."
+        )
+    told = page.items[0].payload
+    findings = [
+        Finding(**{**each, "concern": Concern(each["concern"])}) for each in told["findings"]
+    ]
+    at = datetime.fromisoformat(told["at"])
+    return Audit(at, told["seconds"], told["checks"], findings)
+
+
+class AuditUpkeep:
+    """An audit every day, however many processes run one."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    async def run(self) -> None:
+        patience = Patience(log, "audit put off", also=(ArchiveError,))
+        await keep_up(self.run_once, patience, every=INTERVAL)
+
+    async def run_once(self) -> Audit | None:
+        """The audit, if it is time for one. Two at once do no harm, and are two events."""
+        async with self._database.connection() as connection:
+            if await store.was_audited(connection, seconds=EVERY):
+                return None
+        audit = await audit_catalog(self._database, self._settings)
+        for finding in audit.findings:
+            log.warning("audit", check=finding.check, count=finding.count, why=finding.meaning)
+        return audit
+
+
+async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+    parameters = {"every": settings.recrawl_every, "late": LATE}
+    for check, statement in STATEMENTS.items():
+        async with database.connection() as connection:
+            found = await store.find(connection, statement, examples=EXAMPLES, **parameters)
+        if found.count:
+            yield _finding(check, found)
+    for check, found in (
+        (PRICES, await _differing_prices(database)),
+        (FILES, await _missing_files(database, settings)),
+    ):
+        if found.count:
+            yield _finding(check, found)
+
+
+async def _differing_prices(database: Database) -> Found:
+    """In pieces: a catalogue may be large, and no statement of ours is to take a minute."""
+    wrong: list[int] = []
+    count, after = 0, 0
+    while True:
+        async with database.connection() as connection:
+            found, last = await store.check_prices(connection, after=after, limit=CHUNK)
+        count += len(found)
+        wrong = (wrong + found)[:EXAMPLES]
+        if last is None:
+            return Found(count, wrong)
+        after = last
+
+
+async def _missing_files(database: Database, settings: Settings) -> Found:
+    files = open_image_files(settings)
+    async with database.connection() as connection:
+        sample = await store.sample_images(connection, IMAGE_SAMPLE)
+    missing = []
+    for image_id, path, size in sample:
+        if await files.size(path) != size:
+            # it may have been dropped, with its file, since it was listed
+            async with database.connection() as connection:
+                if await store.is_stored(connection, image_id, path):
+                    missing.append(image_id)
+    return Found(len(missing), missing[:EXAMPLES])
+
+
+def _finding(check: Check, found: Found) -> Finding:
+    return Finding(check.name, check.concern, check.meaning, found.count, found.examples)

@@ -1,0 +1,215 @@
+"""Whether an offer may replace the one that is known.
+
+Each visit moves a product's price in one of these ways:
+
+    ABSENT      the page has no price, and none was known
+    ACCEPTED    the price is plausible, and taken
+    REFUSED     the price can never be right here; the known one stays
+    HELD        the price is doubtful; the known one stays, and the doubt is remembered
+    CONFIRMED   the same doubtful price stands on a later page: it is taken
+
+A doubt ends when it is confirmed, or when a later page shows a plausible price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import StrEnum
+
+from forager.extract.product.price import plain
+from forager.extract.product.record import Availability
+from forager.products.validation import Held, Problem, Severity
+
+# a price that moves further than this at once is seen twice before it is believed
+LARGEST_STEP = 10
+# what shops write where no price is known yet
+_PLACEHOLDERS = frozenset([Decimal("0.01"), Decimal("1")])
+_MANY_NINES = Decimal("99999")
+# nines that no currency makes a price of
+_ABSURD_NINES = Decimal(9_999_999)
+# without these a price may well be gone
+_GONE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a product costs and whether it can be had."""
+
+    price: Decimal | None = None
+    list_price: Decimal | None = None
+    currency: str | None = None
+    availability: str | None = None
+
+    def with_money_of(self, other: Offer) -> Offer:
+        """This availability, for the price of another offer: amounts and currency go together."""
+        return replace(
+            self, price=other.price, list_price=other.list_price, currency=other.currency
+        )
+
+
+class Standing(StrEnum):
+    ABSENT = "absent"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    HELD = "held"
+    CONFIRMED = "confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is known of a product before a visit: nothing, before the first."""
+
+    offer: Offer = Offer()
+    # by field: values that wait to be seen again
+    held: Mapping[str, Held] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The offer to store, how its price was taken, and what was wrong."""
+
+    offer: Offer
+    standing: Standing
+    problems: tuple[Problem, ...] = ()
+
+
+def judge(
+    seen: Offer,
+    past: Past,
+    *,
+    page: str | None = None,
+    domain_currency: str | None = None,
+    impossible: Set[str] = frozenset(),
+) -> Judged:
+    """Decide about one visit. `page` names what was read: reading it again confirms nothing.
+
+    `impossible` are the fields whose values broke a rule and are missing for that: what is known
+    of them stays, however often they come.
+    """
+    availability, about_stock = _judge_availability(seen, past, page, impossible)
+    if {"price", "currency"} & impossible:
+        money, standing, about_price = _keep_money(seen, past, domain_currency, impossible)
+    else:
+        money, standing, about_price = _judge_money(seen, past, page, domain_currency)
+    offer = replace(money, availability=availability)
+    return Judged(offer, standing, (*about_price, *about_stock))
+
+
+_Money = tuple[Offer, Standing, tuple[Problem, ...]]
+
+# --- money -----------------------------------------------------------------------------------
+
+
+def _keep_money(
+    seen: Offer, past: Past, domain_currency: str | None, impossible: Set[str]
+) -> _Money:
+    """A price in a currency that is none is taken only while nothing better can be expected."""
+    if "price" in impossible or past.offer.price is not None or domain_currency is not None:
+        return past.offer, Standing.REFUSED, ()
+    return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
+
+
+def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str | None) -> _Money:
+    seen, problems = _with_currency(seen, past.offer, domain_currency)
+    if refusal := _refusal(seen, domain_currency):
+        return past.offer, Standing.REFUSED, (refusal,)
+    doubt = _doubt(seen, past.offer)
+    if doubt is None:
+        return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, problems
+    before = past.held.get("price")
+    now = Held(_as_text(seen), page)
+    if before is not None and _confirms(now, before):
+        return seen, Standing.CONFIRMED, problems
+    # read again, a page is as old as it was
+    waiting = before if before is not None and before.value == now.value else now
+    return past.offer, Standing.HELD, (replace(doubt, held=waiting), *problems)
+
+
+def _refusal(seen: Offer, domain_currency: str | None) -> Problem | None:
+    if seen.price is not None and seen.price >= _ABSURD_NINES and _is_placeholder(seen.price):
+        message = f"{plain(seen.price)} is no price, however often it is shown"
+        return Problem("price", "placeholder", message, Severity.ERROR)
+    if seen.price is None or domain_currency in (None, seen.currency):
+        return None
+    message = f"the price is in {seen.currency}; the domain's currency is {domain_currency}"
+    return Problem("currency", "domain", message, Severity.ERROR)
+
+
+def _doubt(seen: Offer, known: Offer) -> Problem | None:
+    """Why an offer is not believed at once."""
+    if seen.price is None:
+        return _doubt_absence(seen, known)
+    if known.price is not None and None not in (seen.currency, known.currency):
+        if seen.currency != known.currency:
+            message = f"the currency was {known.currency}, and is {seen.currency} now"
+            return Problem("currency", "changed", message, Severity.DOUBT)
+        if not known.price / LARGEST_STEP <= seen.price <= known.price * LARGEST_STEP:
+            message = f"the price was {plain(known.price)}, and is {plain(seen.price)} now"
+            return Problem("price", "step", message, Severity.DOUBT)
+    if seen.price != known.price and _is_placeholder(seen.price):
+        message = f"{plain(seen.price)} is what shops write where there is no price yet"
+        return Problem("price", "placeholder", message, Severity.DOUBT)
+    return None
+
+
+def _doubt_absence(seen: Offer, known: Offer) -> Problem | None:
+    if known.price is None or seen.availability in _GONE:
+        return None
+    message = f"the price was {plain(known.price)}, and the page shows none now"
+    return Problem("price", "vanished", message, Severity.DOUBT)
+
+
+def _is_placeholder(price: Decimal) -> bool:
+    if price in _PLACEHOLDERS:
+        return True
+    whole = f"{price:f}".partition(".")[0]
+    return price >= _MANY_NINES and set(whole) == {"9"}
+
+
+def _with_currency(
+    seen: Offer, known: Offer, domain_currency: str | None
+) -> tuple[Offer, tuple[Problem, ...]]:
+    """A price without a currency: the one that the domain has, or that the price had before."""
+    if seen.price is None or seen.currency is not None:
+        return seen, ()
+    if domain_currency is not None:
+        return replace(seen, currency=domain_currency), ()
+    if known.currency is not None:
+        message = f"the page names no currency; it was {known.currency} before"
+        problem = Problem("currency", "missing", message, Severity.WARNING)
+        return replace(seen, currency=known.currency), (problem,)
+    message = "the page names no currency"
+    return seen, (Problem("currency", "missing", message, Severity.WARNING),)
+
+
+# --- stock -----------------------------------------------------------------------------------
+
+
+def _judge_availability(
+    seen: Offer, past: Past, page: str | None, impossible: Set[str]
+) -> tuple[str | None, tuple[Problem, ...]]:
+    """An availability is believed at once; that there is none, when it is missing again."""
+    known, before = past.offer.availability, past.held.get("availability")
+    if "availability" in impossible:
+        return known, ()
+    now = Held(None, page)
+    if seen.availability is not None or known is None:
+        return seen.availability, ()
+    if before is not None and _confirms(now, before):
+        return None, ()
+    message = f"the page says nothing of stock; it was {known} before"
+    problem = Problem("availability", "missing", message, Severity.WARNING, before or now)
+    return known, (problem,)
+
+
+def _confirms(now: Held, before: Held) -> bool:
+    """Whether the same stands on another page; without an archive, every visit is another."""
+    return now.value == before.value and (now.page is None or now.page != before.page)
+
+
+def _as_text(offer: Offer) -> str | None:
+    if offer.price is None:
+        return None
+    return f"{offer.price.normalize():f} {offer.currency or ''}".strip()

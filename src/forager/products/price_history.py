@@ -1,0 +1,75 @@
+"""How the price of a product went: one entry for each change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from forager.db.cursor import Page
+from forager.db.database import Database
+from forager.products.filters import Place, check_limit, decode_place, encode_place
+from forager.products.lookup import find_product
+from forager.products.store import prices as store
+from forager.products.store.prices import PriceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PriceEntry:
+    """An offer from one moment on."""
+
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    recorded_at: datetime
+    # by how much the price moved since it was last known in this currency
+    percent: float | None
+
+
+async def price_history(
+    database: Database,
+    which: str,
+    *,
+    since: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page[PriceEntry]:
+    """The changes of one product, by its id or URL; the newest first."""
+    check_limit(limit)
+    async with database.connection() as connection:
+        product_id = await find_product(connection, which)
+        before = None if cursor is None else _moment(cursor, product_id, since)
+        found = await store.select_history(
+            connection, product_id, since=since, before=before, limit=limit + 1
+        )
+    shown = found[:limit]
+    following = None
+    if len(found) > limit:
+        last = shown[-1]
+        following = encode_place(Place(last.recorded_at, last.id), product_id, since)
+    return Page([entry_of(record) for record in shown], following)
+
+
+def entry_of(record: PriceRecord) -> PriceEntry:
+    return PriceEntry(
+        price=record.price,
+        list_price=record.list_price,
+        currency=record.currency,
+        availability=record.availability,
+        recorded_at=record.recorded_at,
+        percent=percent(record.previous_price, record.price),
+    )
+
+
+def percent(old: Decimal | None, new: Decimal | None) -> float | None:
+    """By how much a price went up or down, of what it was."""
+    if not old or new is None:
+        return None
+    return round(float((new - old) / old * 100), 2)
+
+
+def _moment(cursor: str, *question: object) -> tuple[datetime, int]:
+    place = decode_place(cursor, *question, kinds=(datetime,))
+    assert isinstance(place.value, datetime)
+    return place.value, place.id

@@ -1,0 +1,189 @@
+"""Search: words in, ranked products out.
+
+Every product's words were made by the text search configuration of its language, so a query is
+read by all of them, and each reading counts for products of its own configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from forager.db.database import Connection, Database
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL
+from forager.extract.product.gtin import gtin_of
+from forager.extract.text import collapse, storable
+from forager.index.choice import View, choose
+from forager.index.engine import Engine, note_of
+from forager.index.errors import EngineUnavailable, IndexMissing
+from forager.index.kind import PRODUCTS
+from forager.index.mapping import WINDOW
+from forager.metrics.recorded import SEARCHES
+from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.products.indexing import Candidates
+from forager.products.search_terms import config_mark, gtin_mark, quoted, sku_mark
+from forager.products.service import resolved
+from forager.products.store import lists as store
+from forager.products.store.lists import ListedProduct, Question, Ranked
+
+MAX_CHARACTERS = 500
+# a common word matches half the catalogue: no more than so many are compared
+CAP = 2_000
+# how many are asked of an engine, if too few of those before fit
+WINDOWS = (2_500, 6_000, WINDOW)
+# how PostgreSQL calls a query of which an index knows nothing: only words that must not be there
+_EVERYTHING = "T"
+_CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """The best products first. `capped`: so many matched that only a part was compared."""
+
+    items: list[ListedProduct]
+    next_cursor: str | None
+    capped: bool = False
+    note: str | None = None
+
+
+async def search_products(
+    database: Database,
+    words: str,
+    filters: Filters | None = None,
+    *,
+    cursor: str | None = None,
+    limit: int = 20,
+    engine: Engine | None = None,
+) -> SearchPage:
+    """Find products by words, "phrases", -without, or; by SKU and GTIN as well.
+
+    With an engine that cannot be used, PostgreSQL answers, and the page's note says so.
+    """
+    check_limit(limit)
+    typed = collapse(storable(words))[:MAX_CHARACTERS]
+    async with database.connection() as connection:
+        wanted = await resolved(connection, filters)
+        question = await _question(connection, typed)
+        if question is None:
+            return SearchPage([], None, note="There is no word in it that could be looked for.")
+        after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
+        look = _Look(connection, wanted, question, after, limit + 1)
+        ranked, capped, trouble = await _by_engine(look, engine)
+        shown = ranked[:limit]
+        products = await store.select_listed(connection, [hit.id for hit in shown])
+    more = len(ranked) > limit
+    last = Place(shown[-1].score, shown[-1].id) if more else None
+    return SearchPage(
+        items=[products[hit.id] for hit in shown if hit.id in products],
+        next_cursor=None if last is None else encode_place(last, wanted, typed),
+        capped=capped,
+        note=trouble,
+    )
+
+
+# --- who answers -------------------------------------------------------------------------------
+
+
+async def _by_engine(
+    look: _Look, engine: Engine | None, *, again: bool = False
+) -> tuple[list[Ranked], bool, str | None]:
+    """The best products, whether they are capped, and why an engine has not answered."""
+    choice = await choose(look.connection, engine, PRODUCTS)
+    trouble = choice.note
+    if choice.view is not None:
+        try:
+            ranked, capped = await look.among(choice.view)
+            SEARCHES.add(PRODUCTS, "opensearch")
+            return ranked, capped, None
+        except EngineUnavailable as error:
+            if isinstance(error, IndexMissing) and not again:
+                # another one may have taken its place
+                return await _by_engine(look, engine, again=True)
+            trouble = note_of(error)
+    ranked, capped = await look.rank()
+    SEARCHES.add(PRODUCTS, "postgres" if trouble is None else "fallback")
+    return ranked, capped, trouble
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One search, everywhere or among what an engine offers."""
+
+    connection: Connection
+    filters: Filters
+    question: Question
+    after: Place | None
+    limit: int
+
+    async def rank(self, among: Sequence[int] | None = None) -> tuple[list[Ranked], bool]:
+        ranked = await store.rank_products(
+            self.connection,
+            self.filters,
+            self.question,
+            after=self.after,
+            cap=CAP,
+            limit=self.limit,
+            among=among,
+        )
+        return ranked, bool(ranked) and ranked[0].matched >= CAP
+
+    async def among(self, view: View) -> tuple[list[Ranked], bool]:
+        """Ask for more until enough of them fit, or there are no more, or too many."""
+        candidates = Candidates(view, self.question, self.filters)
+        offered: list[int] = []
+        ranked: list[Ranked] = []
+        for end in WINDOWS:
+            offered += await candidates.find(start=len(offered), size=end - len(offered))
+            ranked, capped = await self.rank([*view.untold, *offered])
+            if capped or len(offered) < end:
+                return ranked, capped
+        return ranked, True
+
+
+# --- what is looked for ------------------------------------------------------------------------
+
+
+async def _question(connection: Connection, typed: str) -> Question | None:
+    """What to look for; nothing if no configuration finds a word in it."""
+    readings = {
+        reading.config: reading
+        for reading in await store.read_words(connection, typed, _CONFIGS)
+        if reading.wanted not in ("", _EVERYTHING)
+    }
+    if not readings:
+        return None
+    alike: dict[str, list[str]] = {}
+    for reading in readings.values():
+        alike.setdefault(reading.words, []).append(reading.config)
+    exact = _either(quoted(mark) for mark in _exact_marks(typed))
+    wanted = {config: reading.wanted for config, reading in readings.items()}
+    return Question(
+        match=_either([*_limited(alike), exact]),
+        exact=exact,
+        by_language={code: wanted.get(config, "") for code, config in CONFIGURATIONS.items()},
+        otherwise=wanted.get(NEUTRAL, ""),
+    )
+
+
+def _exact_marks(typed: str) -> Iterable[str]:
+    yield sku_mark(typed[:100])
+    gtin = gtin_of(typed)
+    if gtin is not None:
+        yield gtin_mark(gtin)
+
+
+def _limited(alike: Mapping[str, list[str]]) -> Iterator[str]:
+    """Readings, each for the products of its configurations.
+
+    The most common one is for all: nearly all products would have one of its many marks, and
+    looking them up costs more than the rest of the search.
+    """
+    common = max(alike, key=lambda words: len(alike[words]))
+    yield f"({common})"
+    for words, configs in alike.items():
+        if words != common:
+            yield f"(({words}) & ({_either(quoted(config_mark(config)) for config in configs)}))"
+
+
+def _either(parts: Iterable[str]) -> str:
+    return " | ".join(parts)

@@ -1,0 +1,170 @@
+"""Products, for people and programs to look at: lists, one in full, and numbers about all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from types import NoneType
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domain_name
+from forager.products.filters import (
+    Filters,
+    Order,
+    Place,
+    check_limit,
+    checked,
+    decode_place,
+    encode_place,
+)
+from forager.products.lookup import find_product, unknown_product
+from forager.products.store import counts, lists, prices, records
+from forager.products.store.counts import Counts, Share
+from forager.products.store.lists import ListedProduct
+from forager.products.store.prices import PriceSummary
+from forager.products.store.records import (
+    AttemptRecord,
+    ExtractionRecord,
+    ImageRecord,
+    ProductRecord,
+)
+
+# of a product's attempts and extractions, the newest
+SHOWN = 10
+SHOWN_DOMAINS = 20
+
+_BY_PRICE = (Order.CHEAPEST, Order.DEAREST)
+# what rows are ordered by; products without a price come last, by their ids
+_VALUES: dict[Order, tuple[type, ...]] = {
+    Order.NEWEST: (datetime,),
+    Order.UPDATED: (datetime,),
+    Order.NAME: (str,),
+    Order.CHEAPEST: (Decimal, NoneType),
+    Order.DEAREST: (Decimal, NoneType),
+}
+
+
+async def list_products(
+    database: Database,
+    filters: Filters | None = None,
+    *,
+    order: Order = Order.NEWEST,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> Page[ListedProduct]:
+    """Products a page at a time. What is added meanwhile makes no row come twice or not at all."""
+    check_limit(limit)
+    async with database.connection() as connection:
+        wanted = await resolved(connection, filters)
+        after = None if cursor is None else _decode(cursor, wanted, order)
+        found = await _select(connection, wanted, order, after, limit + 1)
+    shown = found[:limit]
+    more = len(found) > limit
+    return Page(shown, encode_place(_place(shown[-1], order), wanted, order) if more else None)
+
+
+async def _select(
+    connection: Connection, filters: Filters, order: Order, after: Place | None, limit: int
+) -> list[ListedProduct]:
+    if order not in _BY_PRICE:
+        return await lists.select_products(connection, filters, order, after=after, limit=limit)
+    found: list[ListedProduct] = []
+    if after is None or after.value is not None:
+        found = await lists.select_products(connection, filters, order, after=after, limit=limit)
+        after = None
+    rest = limit - len(found)
+    if rest:
+        found += await lists.select_unpriced(
+            connection, filters, after=0 if after is None else after.id, limit=rest
+        )
+    return found
+
+
+def _decode(cursor: str, filters: Filters, order: Order) -> Place:
+    return decode_place(cursor, filters, order, kinds=_VALUES[order])
+
+
+def _place(last: ListedProduct, order: Order) -> Place:
+    values: dict[Order, datetime | Decimal | str | None] = {
+        Order.NEWEST: last.created_at,
+        Order.UPDATED: last.updated_at,
+        Order.NAME: last.name[:200],
+        Order.CHEAPEST: last.price,
+        Order.DEAREST: last.price,
+    }
+    return Place(values[order], last.id)
+
+
+async def resolved(connection: Connection, filters: Filters | None) -> Filters:
+    """Filters that were checked, with a domain that exists."""
+    wanted = checked(filters or Filters())
+    if wanted.domain is None:
+        return wanted
+    meant = await domains_of(connection, wanted.domain)
+    return replace(wanted, domain=domain_name(wanted.domain), domain_ids=tuple(meant))
+
+
+# --- one ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProductDetails:
+    """Everything that is known of a product; lists begin with the newest."""
+
+    product: ProductRecord
+    images: list[ImageRecord]
+    history: PriceSummary
+    attempts: list[AttemptRecord]
+    extractions: list[ExtractionRecord]
+
+
+async def show_product(database: Database, which: str) -> ProductDetails:
+    """One product, by its id or its URL."""
+    async with database.connection() as connection:
+        product_id = await find_product(connection, which)
+        product = await records.select_product(connection, product_id)
+        if product is None:
+            raise unknown_product(which)
+        task_id = product.task_id or 0
+        return ProductDetails(
+            product=product,
+            images=await records.select_images(connection, product_id),
+            history=await prices.select_summary(connection, product_id),
+            attempts=await records.select_attempts(connection, task_id, SHOWN),
+            extractions=await records.select_extractions(connection, task_id, SHOWN),
+        )
+
+
+# --- all ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Numbers about all products; pairs are of a value and how many have it, most first."""
+
+    counts: Counts
+    availability: list[tuple[str | None, int]]
+    currencies: list[tuple[str | None, int]]
+    largest_domains: list[tuple[str | None, int]]
+    # field, rule, how many break it
+    problems: list[tuple[str, str, int]]
+
+
+async def product_stats(database: Database) -> Stats:
+    async with database.connection() as connection:
+        shares = await counts.count_shares(connection)
+        return Stats(
+            counts=await counts.select_counts(connection),
+            availability=_pairs(shares, "availability"),
+            currencies=_pairs(shares, "currency"),
+            largest_domains=_pairs(shares, "domain")[:SHOWN_DOMAINS],
+            problems=await counts.count_by_rule(connection),
+        )
+
+
+def _pairs(shares: Sequence[Share], column: str) -> list[tuple[str | None, int]]:
+    return [(share.value, share.products) for share in shares if share.column == column]

@@ -1,0 +1,295 @@
+"""SQL of many products: lists by key, and search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, LiteralString
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+from forager.products.filters import Filters, Order, Place
+from forager.products.search_terms import gtin_mark, quoted, sku_mark
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProduct:
+    """A product as a list shows it."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    rating: Decimal | None
+    review_count: int | None
+    brand: str | None
+    category: str | None
+    sku: str | None
+    gtin: str | None
+    # how many of its fields broke a rule
+    problems: int
+    created_at: datetime
+    updated_at: datetime
+    last_seen_at: datetime
+    price_changed_at: datetime | None
+
+
+_LISTED: LiteralString = """
+    p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,
+    p.currency, p.availability, p.rating, p.review_count, p.brand, p.category, p.sku, p.gtin,
+    jsonb_array_length(p.problems) AS problems, p.created_at, p.updated_at, p.last_seen_at,
+    p.price_changed_at
+"""
+
+# --- filters ---------------------------------------------------------------------------------
+
+_CONDITIONS: dict[str, LiteralString] = {
+    "min_price": "p.price >= %(min_price)s",
+    "max_price": "p.price <= %(max_price)s",
+    "currency": "p.currency = %(currency)s",
+    "availability": "p.availability = ANY(%(availability)s)",
+    "min_rating": "p.rating >= %(min_rating)s",
+    "brand": "lower(p.brand) = lower(%(brand)s)",
+    "category": """
+        position(lower(' > ' || %(category)s || ' > ') IN lower(' > ' || p.category || ' > ')) > 0
+    """,
+    "changed_since": "p.updated_at >= %(changed_since)s",
+    # both are words of the search vector, which has an index
+    "sku": "p.tsv @@ %(sku)s::tsquery",
+    "gtin": "p.tsv @@ %(gtin)s::tsquery",
+}
+
+
+def _filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
+    """The conditions of the filters that are set, and their values."""
+    conditions: LiteralString = "true"
+    values: dict[str, Any] = {}
+    for name, condition in _CONDITIONS.items():
+        value = getattr(filters, name)
+        if value is not None and value != ():
+            conditions += " AND " + condition
+            values[name] = list(value) if isinstance(value, tuple) else value
+    if filters.domain_ids:
+        conditions += " AND " + _of_domains(filters.domain_ids, values)
+    if filters.has_problems is not None:
+        # in the words of the partial index, or the planner would not know it again
+        conditions += " AND p.problems " + ("<>" if filters.has_problems else "=") + " '[]'"
+    if filters.sku is not None:
+        values["sku"] = quoted(sku_mark(filters.sku))
+    if filters.gtin is not None:
+        values["gtin"] = quoted(gtin_mark(filters.gtin))
+    return conditions, values
+
+
+def _of_domains(ids: tuple[int, ...], values: dict[str, Any]) -> LiteralString:
+    """Of one domain, an index has the products in their order; of several, none has."""
+    values["domains"] = ids[0] if len(ids) == 1 else list(ids)
+    return "p.domain_id = %(domains)s" if len(ids) == 1 else "p.domain_id = ANY(%(domains)s)"
+
+
+# --- lists -----------------------------------------------------------------------------------
+
+_KEYS: dict[Order, tuple[LiteralString, LiteralString, LiteralString]] = {
+    Order.NEWEST: ("p.created_at", "<", "DESC"),
+    Order.UPDATED: ("p.updated_at", "<", "DESC"),
+    Order.NAME: ("left(p.product_name, 200)", ">", "ASC"),
+    Order.CHEAPEST: ("p.price", ">", "ASC"),
+    Order.DEAREST: ("p.price", "<", "DESC"),
+}
+
+
+async def select_products(
+    connection: Connection, filters: Filters, order: Order, *, after: Place | None, limit: int
+) -> list[ListedProduct]:
+    """Products that have a value to be ordered by, after a place."""
+    key, beyond, direction = _KEYS[order]
+    conditions, values = _filtered(filters)
+    if after is not None:
+        conditions += f" AND ({key}, p.id) {beyond} (%(value)s, %(id)s)"
+        values |= {"value": after.value, "id": after.id}
+    return await _listed(
+        connection,
+        f"{conditions} AND {key} IS NOT NULL",
+        f"{key} {direction}, p.id {direction}",
+        {**values, "limit": limit},
+    )
+
+
+async def select_unpriced(
+    connection: Connection, filters: Filters, *, after: int, limit: int
+) -> list[ListedProduct]:
+    """Products without a price: those that orders by price put last."""
+    conditions, values = _filtered(filters)
+    return await _listed(
+        connection,
+        f"{conditions} AND p.price IS NULL AND p.id > %(id)s",
+        "p.id",
+        {**values, "id": after, "limit": limit},
+    )
+
+
+async def select_by_id(
+    connection: Connection, filters: Filters, *, after: int, limit: int
+) -> list[ListedProduct]:
+    """Products in the order in which they were made, for exports."""
+    conditions, values = _filtered(filters)
+    return await _listed(
+        connection,
+        f"{conditions} AND p.id > %(id)s",
+        "p.id",
+        {**values, "id": after, "limit": limit},
+    )
+
+
+async def _listed(
+    connection: Connection,
+    conditions: LiteralString,
+    order: LiteralString,
+    values: dict[str, Any],
+) -> list[ListedProduct]:
+    cursor = connection.cursor(row_factory=class_row(ListedProduct))
+    await cursor.execute(
+        f"""
+        SELECT {_LISTED}
+          FROM products p
+          JOIN domains d ON d.id = p.domain_id
+         WHERE {conditions}
+         ORDER BY {order}
+         LIMIT %(limit)s
+        """,
+        values,
+    )
+    return await cursor.fetchall()
+
+
+async def count_products(connection: Connection, filters: Filters) -> int:
+    conditions, values = _filtered(filters)
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(f"SELECT count(*) FROM products p WHERE {conditions}", values)
+    return await cursor.fetchone() or 0
+
+
+# --- search ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was typed, as one text search configuration reads it; empty if it finds no word."""
+
+    config: str
+    words: str
+    # without what must not be there, which would make all ranks alike
+    wanted: str
+
+
+async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[Reading]:
+    cursor = connection.cursor(row_factory=class_row(Reading))
+    await cursor.execute(
+        """
+        SELECT config, words::text, querytree(words) AS wanted
+          FROM (SELECT config, websearch_to_tsquery(config::regconfig, %s) AS words
+                  FROM unnest(%s::text[]) AS u (config)) r
+         ORDER BY config
+        """,
+        (typed, configs),
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    id: int
+    score: float
+    # how many matched, up to the cap
+    matched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for. Each product is ranked by the reading of its own language."""
+
+    match: str
+    # words that name one product, and win over all others
+    exact: str
+    by_language: Mapping[str, str]
+    otherwise: str
+
+
+_EVERYWHERE: LiteralString = "products"
+# OFFSET keeps conditions out of it: they would lead to the index of all words
+_AMONG: LiteralString = """
+    (SELECT c.*
+       FROM (SELECT id, min(place) AS place
+               FROM unnest(%(among)s::bigint[]) WITH ORDINALITY AS offered (id, place)
+              GROUP BY id) k
+       JOIN products c USING (id)
+      ORDER BY k.place
+     OFFSET 0)
+"""
+
+
+async def rank_products(
+    connection: Connection,
+    filters: Filters,
+    question: Question,
+    *,
+    after: Place | None,
+    cap: int,
+    limit: int,
+    among: Sequence[int] | None = None,
+) -> list[Ranked]:
+    """The best of the first so many matches; of all products, or among some in their order."""
+    conditions, values = _filtered(filters)
+    rows = _EVERYWHERE if among is None else _AMONG
+    cursor = connection.cursor(row_factory=class_row(Ranked))
+    await cursor.execute(
+        f"""
+        WITH reading AS MATERIALIZED (
+            SELECT language, words::tsquery AS words
+              FROM unnest(%(languages)s::text[], %(readings)s::text[]) AS u (language, words)
+        ), hit AS MATERIALIZED (
+            SELECT p.id,
+                   (ts_rank(p.tsv, coalesce(reading.words, %(otherwise)s::tsquery), 1)
+                    + (p.tsv @@ %(exact)s::tsquery)::int)::float8 AS score
+              FROM (SELECT p.id, p.tsv, p.language
+                      FROM {rows} p
+                     WHERE p.tsv @@ %(match)s::tsquery AND {conditions}
+                     LIMIT %(cap)s) p
+              LEFT JOIN reading
+                ON reading.language = lower(split_part(replace(p.language, '_', '-'), '-', 1))
+        )
+        SELECT id, score, (SELECT count(*) FROM hit) AS matched
+          FROM hit
+         WHERE (score, id) < (%(score)s, %(id)s)
+         ORDER BY score DESC, id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            **values,
+            "among": list(among or ()),
+            "match": question.match,
+            "exact": question.exact,
+            "languages": list(question.by_language),
+            "readings": list(question.by_language.values()),
+            "otherwise": question.otherwise,
+            "cap": cap,
+            "limit": limit,
+            "score": float("inf") if after is None else after.value,
+            "id": 0 if after is None else after.id,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def select_listed(connection: Connection, ids: list[int]) -> dict[int, ListedProduct]:
+    found = await _listed(
+        connection, "p.id = ANY(%(ids)s)", "p.id", {"ids": ids, "limit": len(ids)}
+    )
+    return {product.id: product for product in found}

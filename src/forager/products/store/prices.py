@@ -1,0 +1,148 @@
+"""SQL of price histories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.products.plausibility import Offer
+
+
+async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) -> None:
+    """One row for each product whose offer is new.
+
+    The time is the statement's, not the transaction's: the products are locked by now, and of two
+    writers the second must not be dated before the first.
+    """
+    await connection.execute(
+        """
+        INSERT INTO price_history (product_id, price, list_price, currency, availability,
+                                   recorded_at)
+        SELECT product_id, price, list_price, currency, availability, statement_timestamp()
+          FROM unnest(%s::bigint[], %s::numeric[], %s::numeric[], %s::text[], %s::text[])
+            AS c (product_id, price, list_price, currency, availability)
+         ORDER BY product_id
+        """,
+        (
+            list(offers),
+            [offer.price for offer in offers.values()],
+            [offer.list_price for offer in offers.values()],
+            [offer.currency for offer in offers.values()],
+            [offer.availability for offer in offers.values()],
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRecord:
+    """One change, with the price before it if that was in the same currency."""
+
+    id: int
+    product_id: int
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    recorded_at: datetime
+    previous_price: Decimal | None
+
+
+_PREVIOUS: LiteralString = """
+    (SELECT o.price
+       FROM price_history o
+      WHERE o.product_id = h.product_id
+        AND (o.recorded_at, o.id) < (h.recorded_at, h.id)
+        AND o.currency IS NOT DISTINCT FROM h.currency
+        AND o.price IS NOT NULL
+      ORDER BY o.recorded_at DESC, o.id DESC
+      LIMIT 1) AS previous_price
+"""
+
+
+async def select_history(
+    connection: Connection,
+    product_id: int,
+    *,
+    since: datetime | None,
+    before: tuple[datetime, int] | None,
+    limit: int,
+) -> list[PriceRecord]:
+    """The changes of one product, the newest first."""
+    cursor = connection.cursor(row_factory=class_row(PriceRecord))
+    await cursor.execute(
+        f"""
+        SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
+               h.recorded_at, {_PREVIOUS}
+          FROM price_history h
+         WHERE h.product_id = %(product)s
+           AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
+           AND (%(at)s::timestamptz IS NULL OR (h.recorded_at, h.id) < (%(at)s, %(id)s::bigint))
+         ORDER BY h.recorded_at DESC, h.id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "product": product_id,
+            "since": since,
+            "at": before[0] if before else None,
+            "id": before[1] if before else None,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def select_histories(
+    connection: Connection, product_ids: Sequence[int], *, since: datetime | None
+) -> list[PriceRecord]:
+    """The changes of some products, each in the order of time."""
+    cursor = connection.cursor(row_factory=class_row(PriceRecord))
+    await cursor.execute(
+        f"""
+        SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
+               h.recorded_at, {_PREVIOUS}
+          FROM price_history h
+         WHERE h.product_id = ANY(%(products)s)
+           AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
+         ORDER BY h.product_id, h.recorded_at, h.id
+        """,
+        {"products": list(product_ids), "since": since},
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSummary:
+    """A product's prices in its present currency."""
+
+    changes: int
+    lowest: Decimal | None
+    highest: Decimal | None
+    first: Decimal | None
+    since: datetime | None
+
+
+async def select_summary(connection: Connection, product_id: int) -> PriceSummary:
+    cursor = connection.cursor(row_factory=class_row(PriceSummary))
+    await cursor.execute(
+        """
+        SELECT count(*) AS changes,
+               min(h.price) AS lowest,
+               max(h.price) AS highest,
+               (array_agg(h.price ORDER BY h.recorded_at, h.id)
+                    FILTER (WHERE h.price IS NOT NULL))[1] AS first,
+               min(h.recorded_at) AS since
+          FROM price_history h
+          JOIN products p ON p.id = h.product_id
+         WHERE h.product_id = %s AND h.currency IS NOT DISTINCT FROM p.currency
+        """,
+        (product_id,),
+    )
+    summary = await cursor.fetchone()
+    assert summary is not None
+    return summary

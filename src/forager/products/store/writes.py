@@ -1,0 +1,281 @@
+"""SQL that writes products: rows are made and locked by one statement, in the order of their keys.
+
+Whoever writes a batch locks its rows in this order, so that two batches never wait for each other
+in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.products.content import ProductContent
+from forager.products.plausibility import Offer
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRow:
+    """One product as a visit found it. Texts in JSON are ready for PostgreSQL."""
+
+    task_id: int
+    domain_id: int
+    url: str
+    url_hash: bytes
+    content: ProductContent
+    content_hash: bytes
+    evidence: str
+    problems: str
+    metadata: str
+    parser: str
+    version: str
+    language: str | None
+    # the text search configuration, and words that only Forager looks for, one per line
+    config: str
+    marks: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProduct:
+    """A product's row, locked: as it was before this visit, or just made."""
+
+    id: int
+    url_hash: bytes
+    is_new: bool
+    is_indexed: bool
+    content_hash: bytes
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    problems: list[dict[str, Any]]
+    # to another domain than it had
+    moved: bool
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(self.price, self.list_price, self.currency, self.availability)
+
+
+async def select_currencies(
+    connection: Connection, domain_ids: Sequence[int]
+) -> dict[int, str | None]:
+    """The currencies that people have set for domains."""
+    cursor = await connection.execute(
+        "SELECT id, currency FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+# fields whose text is searched, the more telling first
+_VECTOR: LiteralString = """
+    setweight(to_tsvector(r.config::regconfig, r.product_name), 'A')
+    || setweight(to_tsvector(r.config::regconfig,
+                             concat_ws(' ', r.brand, r.category, r.sku, r.gtin)), 'B')
+    || setweight(to_tsvector(r.config::regconfig, coalesce(left(r.description, 20000), '')), 'C')
+    || array_to_tsvector(string_to_array(r.marks, E'\\n'))
+"""
+
+# Columns that are never NULL go over in binary: JSON as text would have every quote escaped.
+_ROWS: LiteralString = """
+    (SELECT u.*, nullif(u.described, '') AS description
+       FROM unnest(%(task_id)b::bigint[], %(domain_id)b::bigint[], %(url)b::text[],
+                   %(url_hash)b::bytea[], %(product_name)b::text[], %(described)b::text[],
+                   %(price)s::numeric[], %(list_price)s::numeric[], %(currency)s::text[],
+                   %(availability)s::text[], %(rating)s::numeric[], %(review_count)s::bigint[],
+                   %(brand)s::text[], %(category)s::text[], %(sku)s::text[], %(gtin)s::text[],
+                   %(variants)b::text[], %(content_hash)b::bytea[], %(evidence)b::text[],
+                   %(problems)b::text[], %(metadata)b::text[], %(parser)b::text[],
+                   %(version)b::text[], %(language)s::text[], %(config)b::text[],
+                   %(marks)b::text[])
+            AS u (task_id, domain_id, url, url_hash, product_name, described, price, list_price,
+                  currency, availability, rating, review_count, brand, category, sku, gtin,
+                  variants, content_hash, evidence, problems, metadata, parser, version, language,
+                  config, marks)
+    ) AS r
+"""
+
+
+async def visit_products(
+    connection: Connection, rows: Sequence[ProductRow]
+) -> dict[bytes, KnownProduct]:
+    """Insert the products that are new, mark the others as seen, and lock them all.
+
+    Content and problems of those that were known stay as they are, and come back. A vector is
+    made only for rows that are not there yet.
+    """
+    cursor = connection.cursor(row_factory=class_row(KnownProduct))
+    await cursor.execute(
+        f"""
+        INSERT INTO products AS p (
+            domain_id, crawl_task_id, url, url_hash, product_name, description, price, list_price,
+            currency, availability, rating, review_count, brand, category, sku, gtin, variants,
+            content_hash, evidence, problems, metadata, parser, parser_version, language, tsv
+        )
+        SELECT domain_id, task_id, url, url_hash, product_name, description, price, list_price,
+               currency, availability, rating, review_count, brand, category, sku, gtin,
+               variants::jsonb, content_hash, evidence::jsonb, problems::jsonb, metadata::jsonb,
+               parser, version, language,
+               CASE WHEN EXISTS (SELECT FROM products k WHERE k.url_hash = r.url_hash)
+                    THEN ''::tsvector
+                    ELSE {_VECTOR}
+               END
+          FROM {_ROWS}
+         ORDER BY url_hash
+            ON CONFLICT (url_hash) DO UPDATE
+           SET last_seen_at = now(),
+               domain_id = excluded.domain_id,
+               crawl_task_id = excluded.crawl_task_id,
+               evidence = excluded.evidence,
+               metadata = excluded.metadata,
+               parser = excluded.parser,
+               parser_version = excluded.parser_version,
+               language = excluded.language
+        RETURNING id, url_hash, p.xmax = 0 AS is_new, p.tsv <> '' AS is_indexed, content_hash,
+                  price, list_price, currency, availability, problems,
+                  -- a subquery sees the row as it was
+                  coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
+                           <> p.domain_id, false) AS moved
+        """,
+        _columns(rows),
+    )
+    return {known.url_hash: known for known in await cursor.fetchall()}
+
+
+async def update_content(
+    connection: Connection, rows: Sequence[ProductRow], *, money_changed: Sequence[bool]
+) -> None:
+    """New content for rows that this transaction holds; `updated_at` moves."""
+    await connection.execute(
+        f"""
+        UPDATE products p
+           SET product_name = r.product_name,
+               description = r.description,
+               price = r.price,
+               list_price = r.list_price,
+               currency = r.currency,
+               availability = r.availability,
+               rating = r.rating,
+               review_count = r.review_count,
+               brand = r.brand,
+               category = r.category,
+               sku = r.sku,
+               gtin = r.gtin,
+               variants = r.variants::jsonb,
+               content_hash = r.content_hash,
+               problems = r.problems::jsonb,
+               tsv = {_VECTOR},
+               updated_at = statement_timestamp(),
+               price_changed_at = CASE WHEN m.changed THEN statement_timestamp()
+                                       ELSE p.price_changed_at END
+          FROM {_ROWS}
+          JOIN unnest(%(url_hash)b::bytea[], %(money_changed)b::boolean[])
+               AS m (url_hash, changed) USING (url_hash)
+         WHERE p.url_hash = r.url_hash
+        """,
+        {**_columns(rows), "money_changed": list(money_changed)},
+    )
+
+
+async def update_problems(connection: Connection, problems: Mapping[int, str]) -> None:
+    """Mark products anew whose content is as it was."""
+    await connection.execute(
+        """
+        UPDATE products p
+           SET problems = r.problems::jsonb
+          FROM unnest(%s::bigint[], %s::text[]) AS r (id, problems)
+         WHERE p.id = r.id
+        """,
+        (list(problems), list(problems.values())),
+    )
+
+
+async def touch_products(connection: Connection, task_ids: Sequence[int]) -> list[int]:
+    """The pages of these tasks are as they were; the ids of their products."""
+    cursor = await connection.execute(
+        """
+        WITH seen AS (
+            SELECT id
+              FROM products
+             WHERE crawl_task_id = ANY(%s)
+             ORDER BY url_hash
+               FOR NO KEY UPDATE
+        )
+        UPDATE products SET last_seen_at = now() WHERE id IN (SELECT id FROM seen)
+        RETURNING id
+        """,
+        (list(task_ids),),
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Let the next visits fetch the whole page, not hear that it has not changed."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks SET etag = NULL, last_modified = NULL
+         WHERE id = ANY(%s) AND (etag IS NOT NULL OR last_modified IS NOT NULL)
+        """,
+        (list(task_ids),),
+    )
+
+
+def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
+    own = (
+        "task_id", "domain_id", "url", "url_hash", "content_hash", "evidence", "problems",
+        "metadata", "parser", "version", "language", "config", "marks",
+    )  # fmt: skip
+    columns = {name: [getattr(row, name) for row in rows] for name in own}
+    for name in ProductContent.__slots__:
+        columns[name] = [getattr(row.content, name) for row in rows]
+    columns["described"] = [text or "" for text in columns.pop("description")]
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnProduct:
+    """A product as it was before."""
+
+    id: int
+    domain_id: int
+    url: str
+    product_name: str
+    availability: str | None
+
+
+async def withdraw_products(
+    connection: Connection, task_ids: Sequence[int], availability: str
+) -> list[WithdrawnProduct]:
+    """Give products of tasks another availability, with a row in their history.
+
+    The content hash becomes one that no page has: whatever is read next is a change.
+    """
+    cursor = connection.cursor(row_factory=class_row(WithdrawnProduct))
+    await cursor.execute(
+        """
+        WITH was AS MATERIALIZED (
+            SELECT id, domain_id, url, product_name, availability, price, list_price, currency
+              FROM products
+             WHERE crawl_task_id = ANY(%(ids)s)
+               AND availability IS DISTINCT FROM %(availability)s
+             ORDER BY url_hash
+               FOR NO KEY UPDATE
+        ), moved AS (
+            UPDATE products p
+               SET availability = %(availability)s, content_hash = sha256(p.content_hash),
+                   updated_at = now()
+              FROM was
+             WHERE p.id = was.id
+        ), noted AS (
+            INSERT INTO price_history (product_id, price, list_price, currency, availability)
+            SELECT id, price, list_price, currency, %(availability)s FROM was
+        )
+        SELECT id, domain_id, url, product_name, availability FROM was
+        """,
+        {"ids": list(task_ids), "availability": availability},
+    )
+    return await cursor.fetchall()

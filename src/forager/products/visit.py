@@ -1,0 +1,309 @@
+"""What one visit to a product's page comes to: its outcome, its row, and what to keep of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from forager.archive.segment import ArchiveRef
+from forager.db.text_search import configuration_of
+from forager.extract.product.fact import FieldName
+from forager.extract.product.plain import to_plain
+from forager.extract.product.record import Product
+from forager.parsers.parser import FieldProblem
+from forager.products.content import content_hash, content_of, line, offer_of, text
+from forager.products.plausibility import Judged, Past, judge
+from forager.products.search_terms import marks_of
+from forager.products.store.extractions import NewExtraction
+from forager.products.store.writes import KnownProduct, ProductRow
+from forager.products.validation import Checked, Held, Problem, Severity, check
+
+# of an extraction: enough to see what was read; the page itself is in the archive
+KEPT_DESCRIPTION = 500
+KEPT_LIST = 20
+KEPT_JSON = 8_000
+_ORIGIN_LENGTH = 200
+_ERROR_LENGTH = 2_000
+_URL_LENGTH = 20_000
+_NAME_LENGTH = 100
+_PROBLEM_LENGTH = 500
+
+
+class Outcome(StrEnum):
+    """Of an extraction."""
+
+    OK = "ok"
+    # stored, but marked
+    SUSPECT = "suspect"
+    # no product: the extraction alone is kept
+    INCOMPLETE = "incomplete"
+    # the parser broke
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """What the parse stage hands over for one task."""
+
+    task_id: int
+    domain_id: int
+    url: str
+    url_hash: bytes
+    final_url: str | None
+    parser: str
+    version: str
+    # None: the parser broke, and `error` says how
+    product: Product | None
+    error: str | None
+    language: str | None
+    ref: ArchiveRef | None
+    # or "canary": only an extraction is written
+    role: str = "active"
+    # fields that the parser broke at
+    problems: tuple[FieldProblem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A page that was checked. Whether its price is believed depends on what is known already."""
+
+    page: ReadPage
+    checked: Checked
+    domain_currency: str | None
+    # as JSON: products and extractions keep the same
+    evidence: str = "{}"
+    judged: Judged | None = None
+
+    @property
+    def is_product(self) -> bool:
+        return self.page.product is not None and self.checked.incomplete is None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return (*self.checked.problems, *(self.judged.problems if self.judged else ()))
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.page.product is None:
+            return Outcome.FAILED
+        if self.checked.incomplete is not None:
+            return Outcome.INCOMPLETE
+        bad = any(problem.severity is not Severity.WARNING for problem in self.problems)
+        return Outcome.SUSPECT if bad else Outcome.OK
+
+    @property
+    def reason(self) -> str | None:
+        if self.page.product is None:
+            return text(self.page.error, _ERROR_LENGTH) or "the parser broke, and said nothing"
+        return self.checked.incomplete
+
+    def seen_after(self, past: Past) -> Visit:
+        """The visit, judged by what was known before it."""
+        if not self.is_product:
+            return self
+        ref = self.page.ref
+        judged = judge(
+            offer_of(self.checked.product),
+            past,
+            page=None if ref is None else str(ref),
+            domain_currency=self.domain_currency,
+            impossible={
+                problem.field
+                for problem in self.checked.problems
+                if problem.severity is Severity.ERROR
+            },
+        )
+        return replace(self, judged=judged)
+
+
+def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
+    """A page held against the rules of its fields, as if nothing were known of the product."""
+    page = replace(
+        page,
+        url=line(page.url, _URL_LENGTH) or "",
+        final_url=line(page.final_url, _URL_LENGTH),
+        parser=line(page.parser, _NAME_LENGTH) or "",
+        version=line(page.version, _NAME_LENGTH) or "",
+        language=line(page.language, 16),
+    )
+    if page.product is None:
+        return Visit(page, Checked(Product()), domain_currency)
+    checked = check(page.product)
+    checked = replace(checked, problems=(*_told_problems(page), *checked.problems))
+    evidence = evidence_json(page.product)
+    return Visit(page, checked, domain_currency, evidence).seen_after(Past())
+
+
+def _told_problems(page: ReadPage) -> Iterator[Problem]:
+    """What the parser itself says went wrong: its other fields stand, so the product is marked."""
+    for told in page.problems[:KEPT_LIST]:
+        words = text(told.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
+        yield Problem(line(told.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def row_of(visit: Visit) -> ProductRow:
+    """The product's row, at the offer that was decided on."""
+    page, product = visit.page, visit.checked.product
+    assert visit.judged is not None
+    content = content_of(product, visit.judged.offer)
+    config = configuration_of(page.language)
+    return ProductRow(
+        task_id=page.task_id,
+        domain_id=page.domain_id,
+        url=page.url,
+        url_hash=page.url_hash,
+        content=content,
+        content_hash=content_hash(content),
+        evidence=visit.evidence,
+        problems=problems_json(visit.problems),
+        metadata=_json(_metadata(page)),
+        parser=page.parser,
+        version=page.version,
+        language=page.language,
+        config=config,
+        marks="\n".join(marks_of(config, content.sku, content.gtin)),
+    )
+
+
+def _metadata(page: ReadPage) -> dict[str, str]:
+    return {} if page.final_url in (None, page.url) else {"final_url": page.final_url}
+
+
+def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
+    page = visit.page
+    product = page.product or Product()
+    ref = page.ref
+    return NewExtraction(
+        task_id=page.task_id,
+        product_id=product_id,
+        domain_id=page.domain_id,
+        url=page.url,
+        parser=page.parser,
+        parser_version=page.version,
+        role=page.role,
+        outcome=visit.outcome.value,
+        confidence=page.product.confidence if page.product is not None else None,
+        fields=_stored_json(_read_fields(product)),
+        evidence=visit.evidence,
+        problems=problems_json(visit.problems),
+        error_message=visit.reason,
+        segment=ref.segment if ref else None,
+        segment_offset=ref.offset if ref else None,
+        segment_length=ref.length if ref else None,
+    )
+
+
+def evidence_json(product: Product) -> str:
+    """By field: how sure it is, and what said so."""
+    known = {
+        name.value: {
+            "confidence": round(float(said.confidence), 3),
+            "origin": line(said.origin, _ORIGIN_LENGTH),
+        }
+        for name in FieldName
+        if (said := product.evidence.get(name)) is not None
+    }
+    return _json(known)
+
+
+def _read_fields(product: Product) -> dict[str, Any]:
+    """The fields as they were read, right or wrong, cut to what is worth keeping."""
+    shown = replace(
+        product,
+        description=text(product.description, KEPT_DESCRIPTION),
+        price=_printable(product.price),
+        list_price=_printable(product.list_price),
+        rating=_printable(product.rating),
+        images=product.images[:KEPT_LIST],
+        variants=tuple(
+            replace(variant, price=_printable(variant.price))
+            for variant in product.variants[:KEPT_LIST]
+        ),
+        category=product.category[:KEPT_LIST],
+        evidence={},
+    )
+    plain = to_plain(shown)
+    del plain["confidence"]
+    return plain
+
+
+def _printable(value: Decimal | None) -> Decimal | None:
+    """An amount that can be written in full; 1E+1000000 cannot, and its problem quotes it."""
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return None
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return value if len(digits) <= 40 and -20 <= exponent <= 40 else None
+
+
+def _stored_json(plain: dict[str, Any]) -> str:
+    """Nearly everything can be stored as it was read; what cannot is cleaned piece by piece."""
+    try:
+        text = _json(plain)
+    except TypeError:  # a lone surrogate, an integer beyond all bounds
+        return _json(_storable(plain))
+    clean = len(text) <= KEPT_JSON and "\\u0000" not in text
+    return text if clean else _json(_storable(plain))
+
+
+def _storable(value: Any) -> Any:
+    """Plain data without what PostgreSQL refuses, and without texts of any length."""
+    if isinstance(value, str):
+        return text(value, KEPT_DESCRIPTION * 4) or ""
+    if isinstance(value, Mapping):
+        return {name: _storable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, int) and abs(value) > 2**53:
+        return str(value)[:100] if abs(value) < 10**100 else None
+    return value
+
+
+# --- problems, as products keep them --------------------------------------------------------------
+
+
+def problems_json(problems: Iterable[Problem]) -> str:
+    return _json([_plain_problem(problem) for problem in problems])
+
+
+def _plain_problem(problem: Problem) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "field": problem.field,
+        "rule": problem.rule,
+        "message": problem.message,
+        "severity": problem.severity.value,
+    }
+    if problem.held is not None:
+        plain["held"] = {"value": problem.held.value, "page": problem.held.page}
+    return plain
+
+
+def past_of(known: KnownProduct) -> Past:
+    """What a product's row says of earlier visits."""
+    return Past(known.offer, held_values(known.problems))
+
+
+def held_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, Held]:
+    """By field: what waits to be seen again. A doubtful currency is held with its price."""
+    held: dict[str, Held] = {}
+    for problem in problems:
+        if "held" in problem:
+            field = "availability" if problem["field"] == "availability" else "price"
+            held[field] = Held(problem["held"]["value"], problem["held"]["page"])
+    return held
+
+
+def is_holding(problems: Iterable[Problem]) -> bool:
+    return any(problem.held is not None for problem in problems)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,294 @@
+"""The writer of products: pages that were read in, what they changed out.
+
+A batch is one statement per table, inside the transaction of whoever read the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from forager.db.database import Connection
+from forager.images import SeenImages, record_images, renew_images
+from forager.index.kind import PRODUCTS
+from forager.index.store.messages import tell
+from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
+from forager.products.plausibility import Offer
+from forager.products.price_history import percent
+from forager.products.store import extractions, prices
+from forager.products.store import writes as store
+from forager.products.store.writes import KnownProduct, ProductRow
+from forager.products.validation import Problem
+from forager.products.visit import (
+    ReadPage,
+    Visit,
+    extraction_of,
+    is_holding,
+    past_of,
+    row_of,
+    visit_of,
+)
+from forager.settings import Settings
+from forager.webhooks.events import EventKind, NewEvent, record_events
+
+__all__ = ["ReadPage", "Written", "touch_unchanged", "write_pages"]
+
+ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one page."""
+
+    task_id: int
+    # of the extraction: ok, suspect, incomplete, failed
+    outcome: str
+    product_id: int | None
+    is_new: bool
+    content_changed: bool
+    price_changed: bool
+    availability_changed: bool
+    problems: tuple[Problem, ...]
+    # in words, for incomplete and failed
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One product before and after its visit."""
+
+    visit: Visit
+    row: ProductRow
+    known: KnownProduct
+
+    @property
+    def old(self) -> Offer:
+        return self.known.offer
+
+    @property
+    def new(self) -> Offer:
+        return self.row.content.offer
+
+    @property
+    def content_changed(self) -> bool:
+        return not self.known.is_new and self.known.content_hash != self.row.content_hash
+
+    @property
+    def must_be_written(self) -> bool:
+        """A new row is there already, unless it seemed to be known and was deleted meanwhile."""
+        return self.content_changed or (self.known.is_new and not self.known.is_indexed)
+
+    @property
+    def must_be_told(self) -> bool:
+        """A search engine has it otherwise."""
+        return self.known.is_new or self.known.moved or self.content_changed
+
+    @property
+    def offer_changed(self) -> bool:
+        return self.known.is_new or self.old != self.new
+
+    @property
+    def price_changed(self) -> bool:
+        old, new = self.old, self.new
+        return not self.known.is_new and (old.price, old.currency) != (new.price, new.currency)
+
+    @property
+    def availability_changed(self) -> bool:
+        return not self.known.is_new and self.old.availability != self.new.availability
+
+
+async def write_pages(
+    connection: Connection, pages: Sequence[ReadPage], *, settings: Settings
+) -> list[Written]:
+    """Write a batch inside the caller's transaction; one answer for each page, in their order.
+
+    A URL that comes twice is written once, as its last page says.
+    """
+    if not pages:
+        return []
+    currencies = await store.select_currencies(
+        connection, sorted({page.domain_id for page in pages})
+    )
+    visits = [visit_of(page, currencies.get(page.domain_id)) for page in pages]
+    changes = await _write_products(connection, _lasting(visits))
+    judged = [_judged(visit, changes.get(visit.page.url_hash)) for visit in visits]
+    await _write_history(connection, list(changes.values()))
+    await _show_images(connection, list(changes.values()), limit=settings.images_per_product)
+    written = [_written(visit, changes.get(visit.page.url_hash)) for visit in judged]
+    await extractions.insert_extractions(
+        connection,
+        [extraction_of(v, w.product_id) for v, w in zip(judged, written, strict=True)],
+    )
+    alerts = await _count(connection, judged)
+    told = [event for change in changes.values() for event in _events(change)]
+    await record_events(connection, [*told, *alerts])
+    return written
+
+
+async def touch_unchanged(connection: Connection, task_ids: Sequence[int]) -> None:
+    """A page that has not changed, by what its server says: it was seen, and nothing more."""
+    if task_ids:
+        await renew_images(connection, await store.touch_products(connection, task_ids))
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+def _lasting(visits: Sequence[Visit]) -> list[Visit]:
+    """The visits that make products, one for each URL: the last."""
+    active = [visit for visit in visits if visit.is_product and visit.page.role == ACTIVE]
+    return list({visit.page.url_hash: visit for visit in active}.values())
+
+
+async def _write_products(connection: Connection, visits: Sequence[Visit]) -> dict[bytes, _Change]:
+    """The changes by URL. What is decided about a product is decided under its lock."""
+    if not visits:
+        return {}
+    first = {visit.page.url_hash: row_of(visit) for visit in visits}
+    known = await store.visit_products(connection, list(first.values()))
+    changes = {
+        visit.page.url_hash: _change(visit, first[visit.page.url_hash], known[visit.page.url_hash])
+        for visit in visits
+    }
+    await _update(connection, list(changes.values()))
+    told = [c.known.id for c in changes.values() if c.must_be_told]
+    if told:
+        await tell(connection, PRODUCTS, told)
+    return changes
+
+
+def _change(visit: Visit, row: ProductRow, known: KnownProduct) -> _Change:
+    if known.is_new:
+        return _Change(visit, row, known)
+    judged = visit.seen_after(past_of(known))
+    # most prices are believed, and then the row that was made without a past is right
+    return _Change(judged, row if judged == visit else row_of(judged), known)
+
+
+async def _update(connection: Connection, changes: Sequence[_Change]) -> None:
+    changed = [change for change in changes if change.must_be_written]
+    if changed:
+        await store.update_content(
+            connection,
+            [change.row for change in changed],
+            money_changed=[change.price_changed for change in changed],
+        )
+    marked = {
+        change.known.id: change.row.problems
+        for change in changes
+        if not change.must_be_written and not change.known.is_new and _marks_differ(change)
+    }
+    if marked:
+        await store.update_problems(connection, marked)
+    holding = [c.visit.page.task_id for c in changes if is_holding(c.visit.problems)]
+    if holding:
+        # what waits to be seen again must be shown again
+        await store.forget_validators(connection, sorted(holding))
+
+
+def _marks_differ(change: _Change) -> bool:
+    return bool(orjson.loads(change.row.problems) != change.known.problems)
+
+
+# --- what follows from them ----------------------------------------------------------------------
+
+
+async def _write_history(connection: Connection, changes: Sequence[_Change]) -> None:
+    offers = {change.known.id: change.new for change in changes if change.offer_changed}
+    if offers:
+        await prices.insert_changes(connection, offers)
+
+
+async def _show_images(connection: Connection, changes: Sequence[_Change], *, limit: int) -> None:
+    seen = [SeenImages(change.known.id, change.visit.checked.product.images) for change in changes]
+    if seen:
+        await record_images(connection, seen, limit=limit)
+
+
+async def _count(connection: Connection, visits: Sequence[Visit]) -> list[NewEvent]:
+    """How well pages are read, and whether somebody must be told that it got worse."""
+    counts = [
+        ParseCount(
+            visit.page.domain_id,
+            visit.page.parser,
+            visit.page.version,
+            visit.page.role,
+            1,
+            int(visit.outcome in GOOD_OUTCOMES),
+        )
+        for visit in visits
+    ]
+    await count_parses(connection, counts)
+    # a rate falls only with a page that was read badly
+    return await check_rates(connection, {c.domain_id for c in counts if not c.good})
+
+
+def _events(change: _Change) -> list[NewEvent]:
+    events = []
+    if change.known.is_new:
+        events.append(_event(change, EventKind.PRODUCT_ADDED, _offer_words(change.new)))
+    if change.price_changed:
+        events.append(_event(change, EventKind.PRICE_CHANGED, _price_words(change)))
+    if change.availability_changed:
+        told = {"old": change.old.availability, "new": change.new.availability}
+        events.append(_event(change, EventKind.AVAILABILITY_CHANGED, told))
+    return events
+
+
+def _event(change: _Change, kind: EventKind, told: dict[str, Any]) -> NewEvent:
+    named = {"name": change.row.content.product_name, "url": change.row.url}
+    return NewEvent(kind, change.known.id, change.row.domain_id, {**named, **told})
+
+
+def _offer_words(offer: Offer) -> dict[str, Any]:
+    return {
+        "price": offer.price,
+        "list_price": offer.list_price,
+        "currency": offer.currency,
+        "availability": offer.availability,
+    }
+
+
+def _price_words(change: _Change) -> dict[str, Any]:
+    old, new = change.old, change.new
+    words = {"old": old.price, "new": new.price, "currency": new.currency or old.currency}
+    comparable = old.currency == new.currency
+    if not comparable:
+        words["old_currency"] = old.currency
+    return {**words, "percent": percent(old.price, new.price) if comparable else None}
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def _judged(visit: Visit, change: _Change | None) -> Visit:
+    """The visit as it was decided on; one that another replaced is judged by the same past."""
+    if change is None or change.visit.page is visit.page:
+        return visit if change is None else change.visit
+    return visit if change.known.is_new else visit.seen_after(past_of(change.known))
+
+
+def _written(visit: Visit, change: _Change | None) -> Written:
+    answer = Written(
+        task_id=visit.page.task_id,
+        outcome=visit.outcome.value,
+        product_id=change.known.id if change is not None else None,
+        is_new=False,
+        content_changed=False,
+        price_changed=False,
+        availability_changed=False,
+        problems=visit.problems,
+        reason=visit.reason,
+    )
+    if change is None or change.visit.page is not visit.page:
+        return answer
+    return replace(
+        answer,
+        is_new=change.known.is_new,
+        content_changed=change.content_changed,
+        price_changed=change.price_changed,
+        availability_changed=change.availability_changed,
+    )

@@ -1,0 +1,1 @@
+"""Tracked URLs: schedule, lifecycle, download and parse stages, dead letters."""

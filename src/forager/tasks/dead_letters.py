@@ -1,0 +1,132 @@
+"""Dead letters: tasks that failed for good, to be looked at, tried again or let go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import ErrorKind, InvalidInput, NotFound
+from forager.fetch.domains.matching import domains_below, domains_of
+from forager.fetch.domains.service import domain_name
+from forager.tasks.errors import number_of
+from forager.tasks.store import dead_letters as store
+from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
+
+__all__ = [
+    "DeadLetter",
+    "LetterFilter",
+    "LetterGroup",
+    "count_letters",
+    "drop_letters",
+    "group_letters",
+    "letter_filter",
+    "list_letters",
+    "retry_letters",
+    "unknown_letters",
+]
+
+MAX_LIST = 1000
+MAX_ID = 2**63 - 1
+# a transaction of its own for so many: whoever retries a million holds nobody up
+CHUNK = 1_000
+SHOWN = 20
+
+
+def letter_filter(
+    *, ids: Sequence[int] | None = None, cause: str | None = None, domain: str | None = None
+) -> LetterFilter:
+    """Which letters are meant, checked."""
+    if cause is not None and cause not in list(ErrorKind):
+        raise InvalidInput(
+            f"{cause!r} is no kind of error", hint=f"There are: {', '.join(ErrorKind)}."
+        )
+    for letter_id in ids or ():
+        if not 0 < letter_id <= MAX_ID:
+            raise no_such_letter(letter_id)
+    return LetterFilter(
+        ids=None if ids is None else tuple(ids),
+        error_kind=cause,
+        domain=None if domain is None else domain_name(domain),
+    )
+
+
+async def group_letters(
+    database: Database, wanted: LetterFilter, *, limit: int = 50
+) -> list[LetterGroup]:
+    """Open letters by cause and domain, the most frequent first."""
+    async with database.connection() as connection:
+        return await store.select_groups(connection, await _meant(connection, wanted), limit=limit)
+
+
+async def list_letters(
+    database: Database, wanted: LetterFilter, *, cursor: str | None = None, limit: int = 50
+) -> Page[DeadLetter]:
+    """Open letters, newest first."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
+        found = await store.select_letters(
+            connection, meant, before=number_of(cursor), limit=limit + 1
+        )
+    more = len(found) > limit
+    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+
+async def count_letters(database: Database, wanted: LetterFilter) -> int:
+    async with database.connection() as connection:
+        return await store.count_letters(connection, await _meant(connection, wanted))
+
+
+async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]:
+    """Of the ids that are named, those of no open letter; if none has one, that is an error."""
+    if not wanted.ids:
+        return []
+    async with database.connection() as connection:
+        known = await store.select_open_ids(connection, wanted.ids)
+    unknown = [letter_id for letter_id in dict.fromkeys(wanted.ids) if letter_id not in known]
+    if not known:
+        raise no_such_letter(*unknown)
+    return unknown
+
+
+def no_such_letter(*ids: int) -> NotFound:
+    shown = ", ".join(str(letter_id) for letter_id in ids[:SHOWN])
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return NotFound(
+        f"there is no open dead letter {shown}{more}",
+        hint="`forager dead-letters list` shows those there are.",
+    )
+
+
+async def retry_letters(database: Database, wanted: LetterFilter) -> int:
+    """Let the tasks be tried again now, with all their retries; how many."""
+    return await _resolve(database, wanted, "retried")
+
+
+async def drop_letters(database: Database, wanted: LetterFilter) -> int:
+    """Let the letters go; their tasks stay failed. How many."""
+    return await _resolve(database, wanted, "dropped")
+
+
+async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
+    resolved = 0
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted, destroys=resolution == "dropped")
+    while True:
+        async with database.connection() as connection:
+            done = await store.resolve(connection, meant, resolution=resolution, limit=CHUNK)
+        resolved += done
+        if done < CHUNK:
+            return resolved
+
+
+async def _meant(
+    connection: Connection, wanted: LetterFilter, *, destroys: bool = False
+) -> LetterFilter:
+    if wanted.domain is None:
+        return wanted
+    ids = await (domains_below if destroys else domains_of)(connection, wanted.domain)
+    return replace(wanted, domain_ids=tuple(ids))

@@ -1,0 +1,113 @@
+"""Errors of tasks as people look at them: in groups by cause, and one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput, NotFound
+from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domain_name
+from forager.tasks.causes import ErrorType
+from forager.tasks.store import errors as store
+from forager.tasks.store.errors import ErrorFilter, ErrorGroup, ErrorRow
+
+__all__ = [
+    "ErrorFilter",
+    "ErrorGroup",
+    "ErrorRow",
+    "error_filter",
+    "get_error",
+    "group_errors",
+    "list_errors",
+]
+
+MAX_LIST = 1000
+MAX_ID = 2**63 - 1
+
+
+def error_filter(
+    *,
+    domain: str | None = None,
+    error_type: str | None = None,
+    since: timedelta | None = None,
+    message: str | None = None,
+    task_id: int | None = None,
+) -> ErrorFilter:
+    """Which errors are wanted, checked; `message` is that of a group."""
+    if error_type is not None and error_type not in list(ErrorType):
+        raise InvalidInput(
+            f"{error_type!r} is no type of error", hint=f"There are: {', '.join(ErrorType)}."
+        )
+    return ErrorFilter(
+        domain=None if domain is None else domain_name(domain),
+        error_type=error_type,
+        days=None if since is None else since.total_seconds() / 86400,
+        message=message,
+        task_id=task_id,
+    )
+
+
+async def group_errors(
+    database: Database, wanted: ErrorFilter, *, cursor: str | None = None, limit: int = 50
+) -> Page[ErrorGroup]:
+    """Errors by domain, type and message, the most frequent first."""
+    _check_limit(limit)
+    offset = number_of(cursor) or 0
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
+        found = await store.select_groups(connection, meant, limit=limit + 1, offset=offset)
+    more = len(found) > limit
+    return Page(found[:limit], str(offset + limit) if more else None)
+
+
+async def list_errors(
+    database: Database, wanted: ErrorFilter, *, cursor: str | None = None, limit: int = 50
+) -> Page[ErrorRow]:
+    """Single errors, newest first."""
+    _check_limit(limit)
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
+        found = await store.select_errors(
+            connection, meant, before=number_of(cursor), limit=limit + 1
+        )
+    more = len(found) > limit
+    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+
+async def get_error(database: Database, error_id: int) -> ErrorRow:
+    """One error with all that is known of it."""
+    found = None
+    if 0 < error_id <= MAX_ID:
+        async with database.connection() as connection:
+            found = await store.select_error(connection, error_id)
+    if found is None:
+        raise NotFound(
+            f"there is no error {error_id}", hint="`forager errors show` lists the newest ones."
+        )
+    return found
+
+
+async def _meant(connection: Connection, wanted: ErrorFilter) -> ErrorFilter:
+    if wanted.domain is None:
+        return wanted
+    return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))
+
+
+def number_of(cursor: str | None) -> int | None:
+    """The number that a list gave to go on after."""
+    if cursor is None:
+        return None
+    # Python itself refuses to read a number of thousands of digits
+    if not (cursor.isascii() and cursor.isdigit() and int(cursor[:20]) <= MAX_ID):
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return int(cursor)
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")

@@ -1,0 +1,89 @@
+"""Holds: pause, resume and stop all tasks, those of a domain, or a selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forager.db.database import Connection, Database
+from forager.fetch.domains.matching import domains_of
+from forager.tasks.bulk import in_batches
+from forager.tasks.selection import Selection
+from forager.tasks.store import counts as task_counts
+from forager.tasks.store import holds as store
+from forager.tasks.task import Hold
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a hold, or its end, has changed, and what is held now in all."""
+
+    changed: int
+    withdrawn: int
+    all_hold: Hold | None
+    held_domains: int
+    held_tasks: int
+
+
+class Holds:
+    """A hold is no state: it lies on all tasks, on a domain or on a task, each by itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def pause(self, selection: Selection) -> Held:
+        """Nothing new begins; what workers have taken is finished."""
+        return await self._hold(selection, Hold.PAUSED)
+
+    async def stop(self, selection: Selection) -> Held:
+        """Nothing new begins, and what workers have taken is withdrawn."""
+        return await self._hold(selection, Hold.STOPPED)
+
+    async def resume(self, selection: Selection) -> Held:
+        """Lift the hold on just what is named: a domain's stays when all are resumed."""
+        return await self._hold(selection, None)
+
+    async def _hold(self, selection: Selection, hold: Hold | None) -> Held:
+        if selection.is_everything:
+            changed, withdrawn = await self._hold_all(hold)
+        elif selection.is_domain_alone:
+            changed, withdrawn = await self._hold_domain(selection.domain or "", hold)
+        else:
+            changed, withdrawn = await self._hold_selected(selection, hold)
+        async with self._database.connection() as connection:
+            await store.tell_workers(connection)
+            all_hold, domains, tasks = await task_counts.count_held(connection)
+        return Held(
+            changed, withdrawn, None if all_hold is None else Hold(all_hold), domains, tasks
+        )
+
+    async def _hold_all(self, hold: Hold | None) -> tuple[int, int]:
+        # The hold is committed first: what a tick has queued meanwhile is seen by the withdrawal.
+        async with self._database.connection() as connection:
+            changed = await store.hold_all(connection, hold)
+            withdrawn = hold and await store.withdraw_all(connection, running=hold is Hold.STOPPED)
+        return int(changed), withdrawn or 0
+
+    async def _hold_domain(self, host: str, hold: Hold | None) -> tuple[int, int]:
+        changed = withdrawn = 0
+        async with self._database.connection() as connection:
+            for domain_id in await domains_of(connection, host):
+                changed += await store.hold_domain(connection, domain_id, hold)
+                if hold is not None:
+                    withdrawn += await store.withdraw_domain(
+                        connection, domain_id, running=hold is Hold.STOPPED
+                    )
+        return changed, withdrawn
+
+    async def _hold_selected(self, selection: Selection, hold: Hold | None) -> tuple[int, int]:
+        changed = withdrawn = 0
+
+        async def hold_batch(connection: Connection, ids: list[int]) -> None:
+            nonlocal changed, withdrawn
+            changed += await store.hold_tasks(connection, ids, hold)
+            if hold is not None:
+                withdrawn += await store.withdraw_tasks(
+                    connection, ids, running=hold is Hold.STOPPED
+                )
+
+        await in_batches(self._database, selection, hold_batch)
+        return changed, withdrawn

@@ -1,0 +1,349 @@
+"""Files of URLs: CSV, JSON, or one URL per line, read as a stream, however odd they are."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache, partial
+from io import UnsupportedOperation
+from itertools import chain, islice
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+import orjson
+
+from forager.errors import InvalidInput
+from forager.tasks.intervals import parse_every
+from forager.tasks.json_array import Broken, read_array
+from forager.tasks.tracking_request import BadLine, Terms, Wish
+
+# a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX
+MAX_LINE = 512 * 1024
+SHOWN_LENGTH = 200
+COLUMNS = ("url", "priority", "every", "popularity")
+COMMENT = b"#"
+STDIN = "-"
+_DELIMITERS = (",", ";", "\t")
+_NUL = "\0"
+
+Read = Callable[[int, str], Wish | BadLine]
+
+
+class FileFormat(StrEnum):
+    CSV = "csv"
+    JSON_LINES = "jsonl"
+    LIST = "list"
+
+
+_BY_SUFFIX = {
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.CSV,
+    ".jsonl": FileFormat.JSON_LINES,
+    ".ndjson": FileFormat.JSON_LINES,
+    ".json": FileFormat.JSON_LINES,
+    ".txt": FileFormat.LIST,
+    ".list": FileFormat.LIST,
+}
+
+
+def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
+    """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
+
+    The format is told by the file's name, else by its first line; `-` is standard input.
+    """
+    stream = _with_own_lock(stream) if name == STDIN else stream
+    known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    rest = _raw_lines(stream)
+    first = next(rest, None)
+    if first is not None and known in (None, FileFormat.JSON_LINES) and first.raw.startswith(b"["):
+        yield from _read_array(stream, first)
+    elif first is not None:
+        yield from _read_lines(known, chain([first], rest), stream)
+
+
+def _with_own_lock(stream: BinaryIO) -> BinaryIO:
+    """At its end Python takes the lock of `sys.stdin`, and aborts if a thread waits there."""
+    try:
+        return open(stream.fileno(), "rb", closefd=False)
+    except UnsupportedOperation:  # it is not a file of the system
+        return stream
+
+
+def _read_lines(
+    known: FileFormat | None, lines: Iterable[_Line], stream: BinaryIO
+) -> Iterator[Wish | BadLine]:
+    read: Read | None = None
+    for number, line in _lines(lines, stream):
+        if isinstance(line, BadLine):
+            yield line
+        elif read is None:
+            read, is_header = _reader(known or _guess(line), line)
+            if not is_header:
+                yield read(number, line)
+        else:
+            yield read(number, line)
+
+
+def _read_array(stream: BinaryIO, first: _Line) -> Iterator[Wish | BadLine]:
+    """The entries of an array, which may all stand in one line."""
+    for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
+        if isinstance(entry, Broken):
+            yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
+        else:
+            yield wish_of(entry.line, entry.value, entry.text)
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that holds more than a comment; one that is cut goes on in the stream."""
+
+    number: int
+    raw: bytes
+    is_cut: bool
+
+
+def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
+    """Numbered from 1, without the space before them."""
+    number = 0
+    while raw := stream.readline(MAX_LINE):
+        number += 1
+        is_cut = len(raw) == MAX_LINE and not raw.endswith(b"\n")
+        held = (_without_mark(raw) if number == 1 else raw).lstrip()
+        if held and (is_cut or not held.startswith(COMMENT)):
+            yield _Line(number, held, is_cut)
+
+
+def _lines(lines: Iterable[_Line], stream: BinaryIO) -> Iterator[tuple[int, str | BadLine]]:
+    """What cannot be a line of text is bad."""
+    for line in lines:
+        if line.is_cut:
+            _skip_line(stream)
+            words = f"the line is longer than {MAX_LINE:,} bytes"
+            yield line.number, _bad(line.number, words, line.raw[:999])
+        else:
+            yield line.number, _decoded(line.number, line.raw.rstrip())
+
+
+def _without_mark(raw: bytes) -> bytes:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput("the file is in UTF-16", hint="Save it as UTF-8.")
+    return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def _skip_line(stream: BinaryIO) -> None:
+    while (rest := stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+        pass
+
+
+def _decoded(number: int, raw: bytes) -> str | BadLine:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return _bad(number, "the line is not UTF-8 text", raw)
+    return _bad(number, "the line holds a NUL character", raw) if _NUL in text else text
+
+
+# --- formats ----------------------------------------------------------------------------------
+
+
+def _guess(first: str) -> FileFormat:
+    if first.startswith("{"):
+        return FileFormat.JSON_LINES
+    if _header(first) is not None:
+        return FileFormat.CSV
+    return FileFormat.LIST if _divider(first, ",\t") is None else FileFormat.CSV
+
+
+def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
+    """What stands between the cells of a row without a header.
+
+    Most of them may be part of a URL: they divide only if what follows can be understood.
+    """
+    for delimiter in among:
+        cells = _cells(line, delimiter) or []
+        if len(cells) > 1 and isinstance(_wish(0, _by_place(cells), line), Wish):
+            return delimiter
+    return None
+
+
+def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
+    """How lines are read, and whether the first one only names the columns."""
+    if kind is FileFormat.JSON_LINES:
+        return _read_json, False
+    if kind is FileFormat.LIST:
+        return _read_url, _header(first) is not None
+    header = _header(first)
+    if header is None:
+        return partial(_read_row, _divider(first) or ","), False
+    delimiter, names = header
+
+    def read_named(number: int, line: str) -> Wish | BadLine:
+        cells = _cells(line, delimiter)
+        if cells is None:
+            return _bad(number, "the line cannot be divided into columns", line)
+        return _wish(number, dict(zip(names, cells, strict=False)), line)
+
+    return read_named, True
+
+
+def _header(first: str) -> tuple[str, list[str]] | None:
+    """The delimiter and the names of the columns, if this line is made of names."""
+    for delimiter in _DELIMITERS:
+        names = [cell.strip().lower() for cell in _cells(first, delimiter) or []]
+        if "url" in names or _is_almost_header(names):
+            if words := _misspelt(names):
+                # nothing is done yet: better now than after a hundred thousand lines
+                raise InvalidInput(f"the first line has {words}")
+            return delimiter, names
+    return None
+
+
+def _is_almost_header(names: Collection[str]) -> bool:
+    """Whether a line can only have been meant to name the columns."""
+    return len(names) > 1 and not _NOT_NAMES.search("".join(names)) and _misspelt(names) is not None
+
+
+def _read_url(number: int, line: str) -> Wish | BadLine:
+    return _wish(number, {"url": line}, line)
+
+
+def _read_row(delimiter: str, number: int, line: str) -> Wish | BadLine:
+    cells = _cells(line, delimiter)
+    if cells is None:
+        return _bad(number, "the line cannot be divided into columns", line)
+    if len(cells) > len(COLUMNS):
+        return _bad(number, f"more than {len(COLUMNS)} columns: {', '.join(COLUMNS)}", line)
+    return _wish(number, _by_place(cells), line)
+
+
+def _by_place(cells: list[str]) -> dict[str, str]:
+    return dict(zip(COLUMNS, cells, strict=False))
+
+
+def _cells(line: str, delimiter: str) -> list[str] | None:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
+
+
+def _read_json(number: int, line: str) -> Wish | BadLine:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _bad(number, "the line is not JSON", line)
+    return wish_of(number, value, line)
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def wish_of(number: int, value: Any, text: str) -> Wish | BadLine:
+    """What a value of JSON asks for: a URL, or an object with one; `text` is how it was written."""
+    if isinstance(value, str):
+        return _wish(number, {"url": value}, text)
+    if not isinstance(value, dict):
+        return _bad(number, 'it is not an object such as {"url": "https://…"}', text)
+    return _wish(number, value, text)
+
+
+def _misspelt(names: Collection[str]) -> str | None:
+    """The first name that stands for one of ours that is missing; others are somebody else's."""
+    unknown = (name for name in names if name not in _KNOWN)
+    for name in islice(unknown, MOST_NAMES):
+        near = _nearest(name)
+        if near is not None and near not in names:
+            return f"{name!r}: did you mean {near!r}?"
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _nearest(name: str) -> str | None:
+    given = name.strip().lower()
+    near = get_close_matches(given, COLUMNS, n=1) if len(name) <= 20 else []
+    # without a URL nothing can be done, but what may be left out is not guessed at
+    return near[0] if near and (near[0] == "url" or _is_slip(given, near[0])) else None
+
+
+def _is_slip(given: str, meant: str) -> bool:
+    """Whether a name can hardly be a word of its own: `delivery` is no `every`."""
+    return _one_letter_apart(given, meant) or (
+        given[0] == meant[0] and bool(get_close_matches(given, [meant], cutoff=0.85))
+    )
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    """One more, one less, or another one."""
+    short, long = sorted((one, other), key=len)
+    pairs = enumerate(zip(short, long, strict=False))
+    same = next((place for place, (a, b) in pairs if a != b), len(short))
+    return long[same + 1 :] == short[same + (len(short) == len(long)) :]
+
+
+def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
+    if not _KNOWN.issuperset(values) and (words := _misspelt(values)):
+        return _bad(number, f"it has {words}", line)
+    url = values.get("url")
+    if not isinstance(url, str) or not url.strip():
+        return _bad(number, "there is no URL in it", line)
+    if _BREAK.search(url.strip()):
+        # normalised, it would be another URL: tabs and line ends just vanish from one
+        return _bad(number, "there is a tab or a line end within the URL", line)
+    try:
+        terms = Terms(
+            priority=_priority(_given(values, "priority")),
+            every=_every(str(every)) if (every := _given(values, "every")) else None,
+            popularity=_popularity(_given(values, "popularity")),
+        )
+    except InvalidInput as error:
+        return _bad(number, error.message, line)
+    return Wish(number, url.strip(), terms)
+
+
+def _given(values: Mapping[str, Any], name: str) -> Any:
+    """A value, or None where a cell is empty."""
+    value = values.get(name)
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+_KNOWN = frozenset(COLUMNS)
+_NOT_NAMES = re.compile(r"[:/.0-9]")
+# of one line or entry; what nobody asks for is not looked at for ever
+MOST_NAMES = 50
+_BREAK = re.compile(r"[\t\r\n]")
+_WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")
+
+
+@lru_cache(maxsize=1000)
+def _every(text: str) -> timedelta:
+    """Files say the same few intervals again and again."""
+    return parse_every(text)
+
+
+def _priority(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value.strip())
+    raise InvalidInput(f"the priority must be 1 (highest) to 10, not {str(value)[:40]!r}")
+
+
+def _popularity(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{str(value)[:40]!r} is not a number") from None
+
+
+def _bad(number: int, reason: str, line: str | bytes) -> BadLine:
+    text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+    return BadLine(number, reason, text.replace(_NUL, "\N{REPLACEMENT CHARACTER}")[:SHOWN_LENGTH])

@@ -1,0 +1,83 @@
+"""When a task is crawled next: its own interval, its domain's or the default; adapted if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forager.db.database import Connection
+from forager.settings import Settings
+from forager.tasks.store import completions as store
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSchedule:
+    """What a domain says about its tasks; None leaves it to the settings."""
+
+    every: timedelta | None = None
+    adaptive: bool | None = None
+    shortest: timedelta | None = None
+    longest: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A task that a stage has done. `price_changed` None: there was nothing to compare with."""
+
+    task_id: int
+    price_changed: bool | None = None
+
+
+def next_interval(
+    *,
+    asked: timedelta | None,
+    domain: DomainSchedule,
+    settings: Settings,
+    adapted: timedelta | None,
+    price_changed: bool | None,
+) -> tuple[timedelta, timedelta | None]:
+    """How long until the next visit, and what to remember as adapted (None: nothing)."""
+    base = asked or domain.every or timedelta(seconds=settings.recrawl_every)
+    adaptive = settings.adaptive_schedule if domain.adaptive is None else domain.adaptive
+    if not adaptive:
+        return base, None
+    shortest, longest = _bounds(domain, settings)
+    interval = min(max(_adapt(adapted or base, price_changed), shortest), longest)
+    return interval, interval
+
+
+def _adapt(interval: timedelta, price_changed: bool | None) -> timedelta:
+    if price_changed is None:
+        return interval
+    return interval / 2 if price_changed else interval * 5 / 4
+
+
+def _bounds(domain: DomainSchedule, settings: Settings) -> tuple[timedelta, timedelta]:
+    """The domain's bounds; where it has only one, the setting gives way to it."""
+    shortest = domain.shortest or timedelta(seconds=settings.adaptive_min)
+    longest = domain.longest or timedelta(seconds=settings.adaptive_max)
+    if domain.shortest is None:
+        shortest = min(shortest, longest)
+    return shortest, max(shortest, longest)
+
+
+async def complete_tasks(
+    connection: Connection, completions: Sequence[Completion], *, settings: Settings
+) -> None:
+    """Settle tasks whose rows the caller has locked, and set when each comes again."""
+    changed = {done.task_id: done.price_changed for done in completions}
+    known = await store.select_intervals(connection, list(changed))
+    intervals = [
+        next_interval(
+            asked=task.crawl_frequency,
+            domain=DomainSchedule(
+                task.domain_frequency, task.adaptive, task.min_frequency, task.max_frequency
+            ),
+            settings=settings,
+            adapted=task.adapted_frequency,
+            price_changed=changed[task.id],
+        )
+        for task in known
+    ]
+    await store.complete(connection, [task.id for task in known], intervals)

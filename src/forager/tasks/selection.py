@@ -1,0 +1,49 @@
+"""A selection: which tasks are meant, by number, state, domain, time, hold or URL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forager.errors import InvalidInput
+from forager.tasks.task import TaskStatus
+
+MAX_IDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """All of what is named must fit; nothing named means all tasks.
+
+    `domain` is a host: the tasks of the domain that covers it. `url` is a part of the URL, in which
+    * stands for anything.
+    """
+
+    ids: tuple[int, ...] = ()
+    statuses: tuple[TaskStatus, ...] = ()
+    domain: str | None = None
+    url: str | None = None
+    due: bool = False
+    held: bool | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.ids) > MAX_IDS:
+            raise InvalidInput(f"more than {MAX_IDS:,} ids", hint="Select by domain or URL.")
+        if any(not 0 < number < 2**63 for number in self.ids):
+            raise InvalidInput("an id is a number from 1", hint="`forager tasks list` shows them.")
+        if self.url is not None and "\0" in self.url:
+            raise InvalidInput("a URL holds no NUL character")
+
+    @property
+    def is_everything(self) -> bool:
+        return self == Selection()
+
+    @property
+    def is_domain_alone(self) -> bool:
+        return self.domain is not None and self == Selection(domain=self.domain)
+
+    def like(self) -> str | None:
+        """The pattern of the URL for LIKE."""
+        if self.url is None:
+            return None
+        escaped = self.url.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return f"%{escaped.replace('*', '%')}%"

@@ -1,0 +1,275 @@
+"""Tasks: what people and programs can do with them. Command line and API call these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput
+from forager.extract.keys import url_hash
+from forager.extract.urls import Refusal, normalise
+from forager.settings import Settings
+from forager.tasks.bulk import domain_ids_of, in_batches, no_such_task
+from forager.tasks.selection import Selection
+from forager.tasks.store import changes as task_changes
+from forager.tasks.store import counts as task_counts
+from forager.tasks.store import reads as store
+from forager.tasks.store.counts import DomainBacklog
+from forager.tasks.store.reads import Attempt
+from forager.tasks.task import Task, TaskStatus
+from forager.tasks.tracking import Tracked, Tracking
+from forager.tasks.tracking_request import BadLine, Terms, Wish
+from forager.tasks.waiting import MOST_AHEAD, why_not_now
+
+MAX_LIST = 1000
+ATTEMPTS_SHOWN = 20
+BACKLOGS_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """A task, when it comes next, why it does not run now, and its last attempts."""
+
+    task: Task
+    every: timedelta
+    next_at: datetime | None
+    why: str
+    attempts: list[Attempt]
+
+
+@dataclass(frozen=True, slots=True)
+class Recrawled:
+    """`held` ones are due, but wait until they are resumed; the rest was under way already."""
+
+    found: int
+    due: int
+    held: int
+
+    @property
+    def under_way(self) -> int:
+        return self.found - self.due
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStats:
+    counts: dict[TaskStatus, int]
+    all_hold: str | None
+    held_domains: int
+    held_tasks: int
+    ticked_at: datetime | None
+    oldest_due: datetime | None
+    backlog: list[DomainBacklog]
+
+
+class Tasks:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    async def track(
+        self,
+        urls: Iterable[str],
+        *,
+        every: timedelta | None = None,
+        priority: int | None = None,
+        popularity: float | None = None,
+        allow_private: bool = False,
+        found_by: str = "person",
+    ) -> Tracked:
+        """Keep these URLs fresh. One that is tracked already takes over what is given."""
+        wishes = (Wish(number, url) for number, url in enumerate(urls, start=1))
+        return await self.track_wishes(
+            wishes,
+            terms=Terms(priority, every, popularity),
+            allow_private=allow_private,
+            found_by=found_by,
+        )
+
+    async def track_wishes(
+        self,
+        wishes: Iterable[Wish | BadLine],
+        *,
+        terms: Terms,
+        allow_private: bool = False,
+        found_by: str = "file",
+        on_bad: Callable[[BadLine], None] | None = None,
+    ) -> Tracked:
+        """The same for the lines of a file; `terms` count where a line says nothing."""
+        tracking = Tracking(
+            self._database,
+            self._settings,
+            terms=terms,
+            allow_private=allow_private,
+            found_by=found_by,
+            on_bad=on_bad,
+        )
+        return await tracking.track(wishes)
+
+    async def list_tasks(
+        self, selection: Selection | None = None, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[Task]:
+        """Newest first, a page at a time."""
+        if not 1 <= limit <= MAX_LIST:
+            raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+        selection = selection or Selection()
+        before = _decode(cursor)
+        domain_ids = await domain_ids_of(self._database, selection)
+        async with self._database.connection() as connection:
+            found = await store.select_tasks(
+                connection, selection, domain_ids=domain_ids, before=before, limit=limit + 1
+            )
+        more = len(found) > limit
+        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+
+    async def get(self, name: str) -> Task:
+        """By number or by URL."""
+        async with self._database.connection() as connection:
+            return await _existing(connection, name)
+
+    async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
+        """The numbers of the tasks for these URLs; None where there is none."""
+        keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
+        async with self._database.connection() as connection:
+            found = await store.select_ids_by_hash(connection, [key for key in keys if key])
+        return [None if key is None else found.get(key) for key in keys]
+
+    async def unknown(self, selection: Selection) -> list[int]:
+        """Of the numbers that a selection names, those that no task has."""
+        if not selection.ids:
+            return []
+        async with self._database.connection() as connection:
+            known = await store.select_known_ids(connection, selection.ids)
+        return [number for number in dict.fromkeys(selection.ids) if number not in known]
+
+    async def report(self, name: str) -> TaskReport:
+        async with self._database.transaction() as connection:
+            task = await _existing(connection, name)
+            around = await store.select_surroundings(
+                connection,
+                task,
+                MOST_AHEAD,
+                stale_after=self._settings.stale_after,
+                task_proxies=self._settings.task_proxies,
+            )
+            attempts = await store.select_attempts(connection, task.id, ATTEMPTS_SHOWN)
+        asked = task.adapted_frequency or task.crawl_frequency or around.domain_frequency
+        return TaskReport(
+            task=task,
+            every=asked or timedelta(seconds=self._settings.recrawl_every),
+            next_at=_next_at(task),
+            why=why_not_now(task, around),
+            attempts=attempts,
+        )
+
+    async def recrawl(self, selection: Selection) -> Recrawled:
+        """Crawl now, before everything else of the same domain and priority."""
+        due = held = 0
+
+        async def recrawl_batch(connection: Connection, ids: list[int]) -> None:
+            nonlocal due, held
+            moved, waiting = await task_changes.recrawl(connection, ids)
+            due, held = due + moved, held + waiting
+
+        found = await in_batches(self._database, selection, recrawl_batch)
+        return Recrawled(found, due, held)
+
+    async def set_terms(
+        self,
+        selection: Selection,
+        *,
+        priority: int | None = None,
+        every: timedelta | None = None,
+        default_every: bool = False,
+    ) -> int:
+        """Change priority or interval; an interval counts from the last visit."""
+        Terms(priority, every)
+        default = timedelta(seconds=self._settings.recrawl_every) if default_every else None
+        changed = 0
+
+        async def set_batch(connection: Connection, ids: list[int]) -> None:
+            nonlocal changed
+            changed += await task_changes.set_terms(
+                connection, ids, priority=priority, every=every, default_every=default
+            )
+
+        await in_batches(self._database, selection, set_batch)
+        return changed
+
+    async def remove(self, selection: Selection) -> int:
+        """Track no more. Products, their history and the archive stay."""
+        removed = 0
+
+        async def remove_batch(connection: Connection, ids: list[int]) -> None:
+            nonlocal removed
+            removed += await task_changes.delete_tasks(connection, ids)
+
+        await in_batches(self._database, selection, remove_batch, destroys=True)
+        return removed
+
+    async def count(self, selection: Selection) -> int:
+        """How many tasks a selection means."""
+
+        async def nothing(_connection: Connection, _ids: list[int]) -> None:
+            return
+
+        return await in_batches(self._database, selection, nothing)
+
+    async def stats(self) -> TaskStats:
+        async with self._database.transaction() as connection:
+            counts = await task_counts.count_by_status(connection)
+            all_hold, domains, tasks = await task_counts.count_held(connection)
+            backlog = await task_counts.select_backlog(connection, BACKLOGS_SHOWN)
+            ticked_at = await task_counts.select_ticked_at(connection)
+        return TaskStats(
+            counts={status: counts.get(status, 0) for status in TaskStatus},
+            all_hold=all_hold,
+            held_domains=domains,
+            held_tasks=tasks,
+            ticked_at=ticked_at,
+            oldest_due=min((one.oldest_due for one in backlog if one.oldest_due), default=None),
+            backlog=backlog,
+        )
+
+    async def stats_now(self, counted: TaskStats) -> TaskStats:
+        """Counts from before, with what holds tasks now: that must never look undone."""
+        async with self._database.connection() as connection:
+            all_hold, domains, tasks = await task_counts.count_held(connection)
+            ticked_at = await task_counts.select_ticked_at(connection)
+        return replace(
+            counted, all_hold=all_hold, held_domains=domains, held_tasks=tasks, ticked_at=ticked_at
+        )
+
+
+async def _existing(connection: Connection, name: str) -> Task:
+    found: Task | None = None
+    if name.isascii() and name.isdecimal() and len(name) < 19:
+        found = await store.select_task(connection, task_id=int(name))
+    elif not isinstance(url := normalise(name), Refusal):
+        found = await store.select_task(connection, url_hash=url_hash(url))
+    if found is None:
+        raise no_such_task(name[:200])
+    return found
+
+
+def _next_at(task: Task) -> datetime | None:
+    """When it may run next; None if it runs, or waits for a person."""
+    if task.status is TaskStatus.COMPLETED:
+        return task.next_crawl_at
+    return task.scheduled_at if task.status is TaskStatus.PENDING else None
+
+
+def _decode(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return int(cursor)

@@ -1,0 +1,1 @@
+"""The two stages of a task: download a page, then parse it."""

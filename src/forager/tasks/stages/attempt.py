@@ -1,0 +1,110 @@
+"""Attempts: a task as a worker holds it, and how one stage of it ended."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from forager.archive.segment import ArchiveRef
+from forager.fetch.polite import DomainTerms
+from forager.settings import Settings
+from forager.tasks.causes import Cause
+
+
+class Stage(StrEnum):
+    DOWNLOAD = "download"
+    PARSE = "parse"
+
+    @property
+    def status(self) -> str:
+        """What a task is while a worker is at this stage of it."""
+        return "crawling" if self is Stage.DOWNLOAD else "parsing"
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    UNCHANGED = "unchanged"
+    RETRY = "retry"
+    FAILED = "failed"
+    RESTED = "rested"
+    LOST = "lost"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTask:
+    """A task under the lease of this worker, as it was claimed."""
+
+    id: int
+    lease: int
+    domain_id: int
+    url: str
+    url_hash: bytes
+    retry_count: int
+    max_retries: int
+    etag: str | None
+    last_modified: str | None
+    parser_version: str | None
+    segment: str | None
+    segment_offset: int | None
+    segment_length: int | None
+    domain_name: str
+    use_proxies: bool | None
+    allow_private: bool
+
+    @property
+    def ref(self) -> ArchiveRef | None:
+        """Where its page is in the archive."""
+        if self.segment is None or self.segment_offset is None or self.segment_length is None:
+            return None
+        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
+
+    def terms(self, settings: Settings) -> DomainTerms:
+        proxies = settings.task_proxies if self.use_proxies is None else self.use_proxies
+        return DomainTerms(self.domain_name, proxies, self.allow_private)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """How one stage of one task ended this time."""
+
+    task: HeldTask
+    outcome: Outcome
+    cause: Cause | None = None
+    # seconds until the task may start again
+    delay: float = 0.0
+    http_status: int | None = None
+    final_url: str | None = None
+    proxy_id: int | None = None
+    duration_ms: int | None = None
+    size: int | None = None
+    ref: ArchiveRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageOfWorker:
+    """Who commits: attempts name their worker, and only its own tasks may be written."""
+
+    worker_id: UUID
+    stage: Stage
+
+
+def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
+    """The one predicate for retries: what fails for good is failed, everything else while it may.
+
+    `recover` in the store says the same in SQL for the tasks of dead workers.
+    """
+    if cause.permanent or task.retry_count >= task.max_retries:
+        return Outcome.FAILED
+    return Outcome.RETRY
+
+
+def backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
+    """Seconds before the next try: exponential, bounded, spread, and not before it is welcome."""
+    doubled = settings.task_retry_delay * 2.0 ** min(task.retry_count, 30)
+    # those that fell together must not come back together
+    spread = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+    delay = max(doubled * spread, cause.retry_after or 0.0)
+    return min(delay, settings.task_retry_delay_max)

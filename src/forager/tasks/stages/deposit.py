@@ -1,0 +1,197 @@
+"""Where downloads are put: their pages into the archive, and what became of them into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from forager.archive import store as archive_store
+from forager.archive.inventory import growth_of
+from forager.archive.options import archive_options
+from forager.archive.record import ResponseRecord, pack
+from forager.archive.segment import ArchiveRef
+from forager.archive.threads import in_thread
+from forager.archive.writer import ArchiveWriter
+from forager.db.database import Connection, Database
+from forager.errors import LeaseLost
+from forager.extract.text import scalar_values
+from forager.fetch.response import Response
+from forager.fetch.user_agent import agent_header
+from forager.parsers.page_cache import PageCache, page_of
+from forager.products.writer import touch_unchanged
+from forager.settings import Settings
+from forager.tasks.causes import Cause
+from forager.tasks.hints import tell
+from forager.tasks.schedule import Completion, complete_tasks
+from forager.tasks.stages.attempt import (
+    Attempt,
+    HeldTask,
+    Outcome,
+    Stage,
+    StageOfWorker,
+    backoff,
+    outcome_of_failure,
+)
+from forager.tasks.stages.settle import in_halves, patiently, record, say_lost, settle
+from forager.tasks.store import dead_letters
+from forager.tasks.store import stages as store
+
+MAX_VALIDATOR = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What became of one task, and its page if there is one."""
+
+    attempt: Attempt
+    response: Response | None = None
+
+    @property
+    def task(self) -> HeldTask:
+        return self.attempt.task
+
+    @property
+    def size(self) -> int:
+        return 0 if self.response is None else len(self.response.body)
+
+
+class Deposit:
+    """Of one worker. Batches come one after the other; their pages are kept in `cache` too."""
+
+    def __init__(
+        self, database: Database, settings: Settings, who: StageOfWorker, cache: PageCache
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._who = who
+        self._cache = cache
+        self._archive = _archive_writer(database, settings, who.worker_id)
+        self._segment = ""
+
+    async def put(self, batch: Sequence[Download]) -> None:
+        """Archive first, then everything else in one transaction."""
+        await in_halves(await self._archived(batch), self._write, self._refuse)
+
+    async def close(self) -> None:
+        await self._archive.close()
+
+    async def _archived(self, batch: Sequence[Download]) -> list[Download]:
+        pages = [download.response for download in batch if download.response is not None]
+        frames = await in_thread(_packed, pages)
+        refs = iter(await patiently(lambda: self._archive.write(frames)))
+        return [
+            download
+            if download.response is None
+            else replace(download, attempt=replace(download.attempt, ref=next(refs)))
+            for download in batch
+        ]
+
+    async def _write(self, batch: Sequence[Download]) -> None:
+        async with self._database.transaction() as connection:
+            kept = await store.lock_held(connection, self._who, [d.task for d in batch])
+            mine = [download for download in batch if download.task.id in kept]
+            await self._write_pages(connection, mine)
+            await self._write_unchanged(connection, mine)
+            await settle(connection, self._who, [download.attempt for download in mine])
+        say_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
+        record(Stage.DOWNLOAD, [download.attempt for download in mine])
+        for download in mine:
+            if download.response is not None and download.attempt.ref is not None:
+                self._cache.put(download.task.id, download.attempt.ref, page_of(download.response))
+
+    async def _write_pages(self, connection: Connection, batch: Sequence[Download]) -> None:
+        pages = [
+            (download, download.response, download.attempt.ref)
+            for download in batch
+            if download.response is not None and download.attempt.ref is not None
+        ]
+        if not pages:
+            return
+        refs = [ref for _, _, ref in pages]
+        ids = [download.task.id for download, _, _ in pages]
+        await self._hold_segments(connection, refs)
+        await archive_store.grow_segments(connection, growth_of(refs))
+        await store.mark_downloaded(
+            connection,
+            ids,
+            refs,
+            [_validator(response, "ETag") for _, response, _ in pages],
+            [_validator(response, "Last-Modified") for _, response, _ in pages],
+        )
+        await tell(connection, self._settings, ids)
+
+    async def _hold_segments(self, connection: Connection, refs: Sequence[ArchiveRef]) -> None:
+        """Segments stay while their worker is known to live; one that goes says it is not."""
+        names = sorted({ref.segment for ref in refs})
+        if await archive_store.lock_segments(connection, names) != set(names):
+            raise LeaseLost("the archive segments of this worker are being deleted")
+        if self._segment and self._segment != names[-1]:
+            # commits come one after the other: nothing will refer to the last one any more
+            await archive_store.close_segments_of(connection, self._who.worker_id, but=names[-1])
+        self._segment = names[-1]
+
+    async def _write_unchanged(self, connection: Connection, batch: Sequence[Download]) -> None:
+        ids = [d.task.id for d in batch if d.attempt.outcome is Outcome.UNCHANGED]
+        if ids:
+            done = [Completion(task_id, price_changed=False) for task_id in ids]
+            await complete_tasks(connection, done, settings=self._settings)
+            await touch_unchanged(connection, ids)
+            await dead_letters.resolve_of_tasks(connection, ids)
+
+    async def _refuse(self, download: Download, cause: Cause) -> None:
+        """What cannot be written is a failure of that one task."""
+        task = download.task
+        attempt = Attempt(
+            task=task,
+            outcome=outcome_of_failure(task, cause),
+            cause=cause,
+            delay=backoff(task, cause, self._settings),
+        )
+        async with self._database.transaction() as connection:
+            if await store.lock_held(connection, self._who, [task]):
+                await settle(connection, self._who, [attempt])
+        record(Stage.DOWNLOAD, [attempt])
+
+
+def _validator(response: Response, name: str) -> str | None:
+    """A header that can be sent back as it came."""
+    value = response.headers.get(name, "")
+    usable = value.isascii() and value.isprintable() and len(value) <= MAX_VALIDATOR
+    return value if value and usable else None
+
+
+def _packed(responses: Sequence[Response]) -> list[bytes]:
+    return [pack(_record(response)) for response in responses]
+
+
+def _record(response: Response) -> ResponseRecord:
+    return ResponseRecord(
+        url=response.url,
+        date=datetime.now(UTC),
+        status=response.status,
+        headers=[(scalar_values(n), scalar_values(v)) for n, v in response.headers.items()],
+        body=response.body,
+        reason=scalar_values(response.reason),
+        ip=response.peer or None,
+        protocol=f"http/{response.http_version}",
+    )
+
+
+def _archive_writer(database: Database, settings: Settings, worker_id: UUID) -> ArchiveWriter:
+    options = archive_options(settings)
+
+    async def register(name: str) -> None:
+        async with database.connection() as connection:
+            await archive_store.register_segment(connection, name, None, worker_id=worker_id)
+
+    return ArchiveWriter(
+        options.open(),
+        # a worker's id is used once, so it needs no lease beside it
+        owner=f"worker-{worker_id.hex}",
+        lease=0,
+        register=register,
+        info={"http-header-user-agent": agent_header(settings)},
+        segment_limit=options.segment_bytes,
+    )

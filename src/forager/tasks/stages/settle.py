@@ -1,0 +1,122 @@
+"""Settling: how the attempts of one batch are written, and what happens if that is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from forager.archive.errors import ArchiveError
+from forager.db.database import TOO_LARGE, Connection
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, LeaseLost
+from forager.logs import get_logger
+from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
+from forager.tasks.causes import Cause, cause_of, one_line
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
+from forager.tasks.store import dead_letters, errors
+from forager.tasks.store import stages as store
+from forager.tasks.withdrawal import withdraw_gone
+
+log = get_logger("tasks")
+
+# what passes by itself; nothing else may hold up a batch
+TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
+# what PostgreSQL, or the driver before it, has against the content of a row
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError, *TOO_LARGE, UnicodeError)
+PAUSE = 0.5
+PAUSE_WHEN_FULL = 5.0
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+async def settle(connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]) -> None:
+    """Write how attempts ended; the tasks of those that succeeded are moved on by their stage."""
+    retried = _with(Outcome.RETRY, attempts)
+    failed = _with(Outcome.FAILED, attempts)
+    rested = _with(Outcome.RESTED, attempts)
+    if retried:
+        await store.postpone(connection, retried, spend=True)
+    if rested:
+        await store.postpone(connection, rested, spend=False)
+    if failed:
+        await store.fail(connection, failed)
+        await dead_letters.insert_letters(connection, who.stage, failed)
+        await withdraw_gone(connection, failed)
+    if retried or failed:
+        await errors.insert_errors(connection, who.stage, [*retried, *failed])
+    if attempts:
+        await store.insert_attempts(connection, who, attempts)
+
+
+def _with(outcome: Outcome, attempts: Iterable[Attempt]) -> list[Attempt]:
+    return [attempt for attempt in attempts if attempt.outcome is outcome]
+
+
+async def in_halves(
+    items: Sequence[Item],
+    commit: Callable[[Sequence[Item]], Awaitable[None]],
+    refuse: Callable[[Item, Cause], Awaitable[None]],
+) -> None:
+    """Commit all together; if that is refused, in halves, until the guilty one is alone.
+
+    Each half is a transaction of its own: what stands in it is complete in itself.
+    """
+    if not items:
+        return
+    try:
+        await patiently(lambda: commit(items))
+    except LeaseLost:
+        raise
+    except Exception as error:  # one page must not hold up the others, whatever it breaks
+        if len(items) == 1:
+            guilty, cause = items[0], refusal(error)
+            log.error("what a task brought cannot be written", reason=cause.message)
+            await patiently(lambda: refuse(guilty, cause))
+            return
+        middle = len(items) // 2
+        await in_halves(items[:middle], commit, refuse)
+        await in_halves(items[middle:], commit, refuse)
+
+
+def refusal(error: Exception) -> Cause:
+    """Why something was not written: for its content, or for a fault of ours."""
+    if isinstance(error, REFUSALS):
+        return Cause(ErrorKind.VALIDATION, one_line(f"the database refuses it: {error}"))
+    return cause_of(error)
+
+
+async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Ask until database and archive answer. Only for what is harmless to repeat.
+
+    The wait is bounded from outside: without the database nobody renews this worker's row, and it
+    ends itself.
+    """
+    said = False
+    while True:
+        try:
+            return await ask()
+        except TROUBLE as error:
+            if not said:
+                log.warning("cannot be written now, will try again", reason=error.message)
+            said = True
+            await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
+
+
+def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
+    """Say which results are dropped, because their tasks belong to somebody else by now."""
+    lost = [task.id for task in tasks if task.id not in kept]
+    if lost:
+        LEASE_LOSSES.add("task", amount=len(lost))
+        log.warning("results dropped: the tasks were taken away", stage=stage, tasks=lost[:20])
+
+
+def record(stage: Stage, attempts: Iterable[Attempt]) -> None:
+    """For the metrics: what a commit has settled."""
+    meter = DOWNLOADS if stage is Stage.DOWNLOAD else PARSES
+    for attempt in attempts:
+        meter.add(attempt.outcome)
+        if attempt.cause is not None and attempt.outcome in (Outcome.RETRY, Outcome.FAILED):
+            ERRORS.add(attempt.cause.kind)

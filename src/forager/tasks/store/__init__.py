@@ -1,0 +1,1 @@
+"""SQL of tasks: one statement per function, no decisions."""

@@ -1,0 +1,161 @@
+"""The SQL of claiming: which waiting tasks a worker may take, and taking them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.tasks.stages.attempt import HeldTask
+
+# how far into the queue one claim looks for tasks of domains that are not busy
+LOOK_AHEAD = 500
+
+# What a page said counts while it is kept: a product that was archived, or deleted, comes back only
+# if its page is fetched whole, and not if the server may say that nothing has changed.
+READ_BY: LiteralString = """
+    CASE WHEN t.parser_version IS NOT NULL
+          AND EXISTS (SELECT FROM products p WHERE p.crawl_task_id = t.id)
+         THEN t.parser_version
+    END AS parser_version
+"""
+
+COLUMNS: LiteralString = f"""
+    t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
+    t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
+    d.domain_name, d.use_proxies, d.allow_private
+"""
+
+NOTHING_IS_HELD: LiteralString = """
+    NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
+"""
+
+# A worker that others have given up for dead has no row, and must not begin anything new.
+IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
+
+
+async def claim_queued(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    limit: int,
+    busy: Mapping[int, int],
+    resting: Sequence[int],
+    concurrency: int,
+    among: Sequence[int] | None = None,
+    region: str | None = None,
+    task_proxies: bool = False,
+) -> list[HeldTask]:
+    """Take queued tasks in order, of each domain no more than it can serve beside its `busy` ones.
+
+    `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
+    alone. `among`: only these tasks.
+    """
+    named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
+    cursor = connection.cursor(row_factory=class_row(HeldTask))
+    await cursor.execute(
+        f"""
+        WITH ahead AS (
+            SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
+                   coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0)
+                       AS room
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+              LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
+                ON b.id = t.domain_id
+             WHERE t.status = 'queued' AND t.hold IS NULL AND {named}
+               AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
+               AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
+               AND {IN_REGION} AND {HAS_PROXY}
+               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+             ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
+             LIMIT {LOOK_AHEAD}
+        ), numbered AS (
+            SELECT a.*,
+                   row_number() OVER (
+                       PARTITION BY a.domain_id
+                           ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
+                   ) AS nth
+              FROM ahead a
+        ), wanted AS MATERIALIZED (
+            SELECT id
+              FROM numbered
+             WHERE nth <= room
+             ORDER BY priority, scheduled_at, popularity DESC, id
+             LIMIT %(limit)s
+        ), locked AS MATERIALIZED (
+            SELECT t.id
+              FROM crawl_tasks t
+             WHERE t.id IN (SELECT id FROM wanted) AND t.status = 'queued' AND t.hold IS NULL
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'crawling', worker_id = %(worker_id)s, lease = t.lease + 1,
+               started_at = now(), updated_at = now()
+          FROM locked, domains d
+         WHERE t.id = locked.id AND d.id = t.domain_id
+        RETURNING {COLUMNS}
+        """,
+        {
+            "worker_id": worker_id,
+            "limit": limit,
+            "busy_ids": list(busy),
+            "busy_counts": list(busy.values()),
+            "resting": list(resting),
+            "concurrency": concurrency,
+            "among": None if among is None else list(among),
+            "region": region,
+            "task_proxies": task_proxies,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def claim_downloaded(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    limit: int,
+    among: Sequence[int] | None = None,
+    waited: float = 0.0,
+    region: str | None = None,
+) -> list[HeldTask]:
+    """Take downloaded tasks in order: `among` these, or any that have `waited` so many seconds."""
+    chosen: LiteralString = (
+        "t.updated_at <= now() - %(waited)s * interval '1 second'"
+        if among is None
+        else "t.id = ANY(%(among)s)"
+    )
+    cursor = connection.cursor(row_factory=class_row(HeldTask))
+    await cursor.execute(
+        f"""
+        WITH locked AS MATERIALIZED (
+            SELECT t.id
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id AND d.task_hold IS NULL
+             WHERE t.status = 'downloaded' AND t.hold IS NULL AND {chosen} AND {IN_REGION}
+               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+             ORDER BY t.priority, t.scheduled_at, t.id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'parsing', worker_id = %(worker_id)s, lease = t.lease + 1,
+               updated_at = now()
+          FROM locked, domains d
+         WHERE t.id = locked.id AND d.id = t.domain_id
+        RETURNING {COLUMNS}
+        """,
+        {
+            "worker_id": worker_id,
+            "limit": limit,
+            "among": None if among is None else list(among),
+            "waited": waited,
+            "region": region,
+        },
+    )
+    return await cursor.fetchall()

@@ -1,0 +1,208 @@
+"""The SQL of dead letters: tasks that failed for good, until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+from forager.tasks.stages.attempt import Attempt, Stage
+from forager.tasks.task import CHANNEL
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A task that failed for good."""
+
+    id: int
+    task_id: int
+    domain: str
+    url: str
+    stage: str
+    error_type: str
+    error_kind: str
+    error_message: str
+    attempts: int
+    died_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LetterGroup:
+    """Dead letters of one domain with the same cause."""
+
+    domain: str
+    error_kind: str
+    message: str
+    count: int
+    last_died: datetime
+    example_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Which letters; None: whatever it is.
+
+    `domain` is what a person named, `domain_ids` are those that are meant by it.
+    """
+
+    ids: tuple[int, ...] | None = None
+    error_kind: str | None = None
+    domain: str | None = None
+    domain_ids: tuple[int, ...] | None = None
+
+
+MATCHES: LiteralString = """
+    l.resolved_at IS NULL
+    AND (%(ids)s::bigint[] IS NULL OR l.id = ANY(%(ids)s))
+    AND (%(error_kind)s::text IS NULL OR l.error_kind = %(error_kind)s)
+    AND (%(domain_ids)s::bigint[] IS NULL OR l.domain_id = ANY(%(domain_ids)s))
+"""
+
+
+async def insert_letters(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
+    """One open letter for each task; an older one of the same task is overwritten."""
+    attempts = [(attempt.task, attempt.cause) for attempt in failed if attempt.cause is not None]
+    await connection.execute(
+        """
+        INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
+                                  error_message, message_key, attempts)
+        SELECT f.task_id, f.domain_id, f.url, %(stage)s, f.type, f.kind, f.message, f.key,
+               f.attempts
+          FROM unnest(
+                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(urls)s::text[],
+                   %(types)s::text[], %(kinds)s::text[], %(messages)s::text[], %(keys)s::text[],
+                   %(attempts)s::int[]
+               ) AS f (task_id, domain_id, url, type, kind, message, key, attempts)
+        ON CONFLICT (task_id) WHERE resolved_at IS NULL DO UPDATE
+           SET stage = excluded.stage, error_type = excluded.error_type,
+               error_kind = excluded.error_kind, error_message = excluded.error_message,
+               message_key = excluded.message_key, attempts = excluded.attempts, died_at = now()
+        """,
+        {
+            "stage": stage.value,
+            "task_ids": [task.id for task, _ in attempts],
+            "domain_ids": [task.domain_id for task, _ in attempts],
+            "urls": [task.url for task, _ in attempts],
+            "types": [cause.type.value for _, cause in attempts],
+            "kinds": [cause.kind.value for _, cause in attempts],
+            "messages": [cause.message for _, cause in attempts],
+            "keys": [cause.key for _, cause in attempts],
+            "attempts": [task.retry_count + 1 for task, _ in attempts],
+        },
+    )
+
+
+async def resolve_of_tasks(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Tasks that were completed after all need no decision any more."""
+    await connection.execute(
+        """
+        UPDATE dead_letters
+           SET resolved_at = now(), resolution = 'retried'
+         WHERE task_id = ANY(%s) AND resolved_at IS NULL
+        """,
+        (list(task_ids),),
+    )
+
+
+async def select_letters(
+    connection: Connection, wanted: LetterFilter, *, before: int | None, limit: int
+) -> list[DeadLetter]:
+    """Open letters, newest first."""
+    cursor = connection.cursor(row_factory=class_row(DeadLetter))
+    await cursor.execute(
+        f"""
+        SELECT l.id, l.task_id, d.domain_name AS domain, l.url, l.stage, l.error_type,
+               l.error_kind, l.error_message, l.attempts, l.died_at
+          FROM dead_letters l
+          JOIN domains d ON d.id = l.domain_id
+         WHERE {MATCHES}
+           AND (%(before)s::bigint IS NULL OR l.id < %(before)s)
+         ORDER BY l.id DESC
+         LIMIT %(limit)s
+        """,
+        {**_values(wanted), "before": before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_groups(
+    connection: Connection, wanted: LetterFilter, *, limit: int
+) -> list[LetterGroup]:
+    """Open letters by cause and domain, the most frequent first."""
+    cursor = connection.cursor(row_factory=class_row(LetterGroup))
+    await cursor.execute(
+        f"""
+        SELECT d.domain_name AS domain, l.error_kind, l.message_key AS message,
+               count(*) AS count, max(l.died_at) AS last_died,
+               (array_agg(l.url ORDER BY l.id DESC))[1] AS example_url
+          FROM dead_letters l
+          JOIN domains d ON d.id = l.domain_id
+         WHERE {MATCHES}
+         GROUP BY d.domain_name, l.error_kind, l.message_key
+         ORDER BY count(*) DESC, max(l.died_at) DESC
+         LIMIT %(limit)s
+        """,
+        {**_values(wanted), "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Of these ids, those of open letters."""
+    cursor = await connection.execute(
+        "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+    )
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def count_letters(connection: Connection, wanted: LetterFilter) -> int:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", _values(wanted))
+    return await cursor.fetchone() or 0
+
+
+async def resolve(
+    connection: Connection, wanted: LetterFilter, *, resolution: str, limit: int
+) -> int:
+    """Settle some letters: `retried` ones send their failed tasks to be tried now."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"""
+        WITH chosen AS (
+            SELECT l.id, l.task_id
+              FROM dead_letters l
+             WHERE {MATCHES}
+             ORDER BY l.id
+             LIMIT %(limit)s
+               FOR UPDATE SKIP LOCKED
+        ), resolved AS (
+            UPDATE dead_letters l
+               SET resolved_at = now(), resolution = %(resolution)s
+              FROM chosen
+             WHERE l.id = chosen.id
+        ), retried AS (
+            UPDATE crawl_tasks t
+               SET status = 'pending', scheduled_at = now(), retry_count = 0, error_kind = NULL,
+                   error_message = NULL, updated_at = now()
+              FROM chosen
+             WHERE t.id = chosen.task_id AND t.status = 'failed' AND %(resolution)s = 'retried'
+        ), woken AS (
+            SELECT pg_notify('{CHANNEL}', '') FROM chosen LIMIT 1
+        )
+        SELECT count(*) FROM chosen LEFT JOIN woken ON true
+        """,
+        {**_values(wanted), "resolution": resolution, "limit": limit},
+    )
+    return await cursor.fetchone() or 0
+
+
+def _values(wanted: LetterFilter) -> dict[str, object]:
+    return {
+        "ids": None if wanted.ids is None else list(wanted.ids),
+        "error_kind": wanted.error_kind,
+        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
+    }

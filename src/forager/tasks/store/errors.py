@@ -1,0 +1,175 @@
+"""The SQL of errors: one row for each failed attempt, and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.tasks.stages.attempt import Attempt, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Errors of one domain with the same cause."""
+
+    domain: str | None
+    error_type: str
+    message: str
+    count: int
+    first_seen: datetime
+    last_seen: datetime
+    # the newest one
+    example_id: int
+    example_url: str | None
+    example_message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """One error."""
+
+    id: int
+    task_id: int | None
+    job_id: str | None
+    domain: str | None
+    stage: str
+    error_type: str
+    error_kind: str
+    error_message: str
+    url: str | None
+    stack_trace: str | None
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFilter:
+    """Which errors; None: whatever it is. `days` back from the database's now.
+
+    `domain` is what a person named, `domain_ids` are those that are meant by it.
+    """
+
+    domain: str | None = None
+    error_type: str | None = None
+    days: float | None = None
+    message: str | None = None
+    task_id: int | None = None
+    domain_ids: tuple[int, ...] | None = None
+
+
+MATCHES: LiteralString = """
+    (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
+    AND (%(error_type)s::text IS NULL OR e.error_type = %(error_type)s)
+    AND (%(message)s::text IS NULL OR e.message_key = %(message)s)
+    AND (%(task_id)s::bigint IS NULL OR e.crawl_task_id = %(task_id)s)
+    AND (%(days)s::float8 IS NULL
+         OR e.occurred_at >= now() - make_interval(secs => %(days)s * 86400))
+"""
+
+
+async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
+    """One row for each attempt that has a cause."""
+    attempts = [(attempt.task, attempt.cause) for attempt in failed if attempt.cause is not None]
+    await connection.execute(
+        """
+        INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
+                                error_message, message_key, stack_trace, url)
+        SELECT e.task_id, e.domain_id, %(stage)s, e.type, e.kind, e.message, e.key, e.trace, e.url
+          FROM unnest(
+                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(types)s::text[],
+                   %(kinds)s::text[], %(messages)s::text[], %(keys)s::text[], %(traces)s::text[],
+                   %(urls)s::text[]
+               ) AS e (task_id, domain_id, type, kind, message, key, trace, url)
+        """,
+        {
+            "stage": stage.value,
+            "task_ids": [task.id for task, _ in attempts],
+            "domain_ids": [task.domain_id for task, _ in attempts],
+            "types": [cause.type.value for _, cause in attempts],
+            "kinds": [cause.kind.value for _, cause in attempts],
+            "messages": [cause.message for _, cause in attempts],
+            "keys": [cause.key for _, cause in attempts],
+            "traces": [cause.stack_trace for _, cause in attempts],
+            "urls": [task.url for task, _ in attempts],
+        },
+    )
+
+
+async def select_groups(
+    connection: Connection, wanted: ErrorFilter, *, limit: int, offset: int
+) -> list[ErrorGroup]:
+    """Groups by how often they happened."""
+    cursor = connection.cursor(row_factory=class_row(ErrorGroup))
+    await cursor.execute(
+        f"""
+        WITH grouped AS (
+            SELECT e.domain_id, e.error_type, e.message_key, count(*) AS count,
+                   min(e.occurred_at) AS first_seen, max(e.occurred_at) AS last_seen,
+                   max(e.id) AS example_id
+              FROM error_logs e
+             WHERE {MATCHES}
+             GROUP BY e.domain_id, e.error_type, e.message_key
+             ORDER BY count DESC, last_seen DESC, example_id DESC
+             LIMIT %(limit)s OFFSET %(offset)s
+        )
+        SELECT d.domain_name AS domain, g.error_type, g.message_key AS message, g.count,
+               g.first_seen, g.last_seen, g.example_id, e.url AS example_url,
+               e.error_message AS example_message
+          FROM grouped g
+          JOIN error_logs e ON e.id = g.example_id
+          LEFT JOIN domains d ON d.id = g.domain_id
+         ORDER BY g.count DESC, g.last_seen DESC, g.example_id DESC
+        """,
+        {**_values(wanted), "limit": limit, "offset": offset},
+    )
+    return await cursor.fetchall()
+
+
+async def select_errors(
+    connection: Connection, wanted: ErrorFilter, *, before: int | None, limit: int
+) -> list[ErrorRow]:
+    """Single errors, newest first."""
+    cursor = connection.cursor(row_factory=class_row(ErrorRow))
+    await cursor.execute(
+        f"""
+        SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
+               e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
+          FROM error_logs e
+          LEFT JOIN domains d ON d.id = e.domain_id
+         WHERE {MATCHES}
+           AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
+         ORDER BY e.id DESC
+         LIMIT %(limit)s
+        """,
+        {**_values(wanted), "before": before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_error(connection: Connection, error_id: int) -> ErrorRow | None:
+    cursor = connection.cursor(row_factory=class_row(ErrorRow))
+    await cursor.execute(
+        """
+        SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
+               e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
+          FROM error_logs e
+          LEFT JOIN domains d ON d.id = e.domain_id
+         WHERE e.id = %s
+        """,
+        (error_id,),
+    )
+    return await cursor.fetchone()
+
+
+def _values(wanted: ErrorFilter) -> dict[str, object]:
+    return {
+        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
+        "error_type": wanted.error_type,
+        "days": wanted.days,
+        "message": wanted.message,
+        "task_id": wanted.task_id,
+    }

@@ -1,0 +1,58 @@
+"""SQL of hints: which tasks wait for a worker, to be told to a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg.rows import scalar_row
+
+from forager.db.database import Connection
+from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+
+# ids in one message: few enough to be spread over workers, many enough to be worth one
+HINT_SIZE = 20
+# the lowest priorities of the first two bands
+HIGH, NORMAL = 3, 7
+
+
+async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
+    """One row for every few of these tasks that wait: of one stage, domain and band."""
+    await connection.execute(
+        """
+        INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)
+        SELECT stage, band, domain_id, array_agg(id ORDER BY nth)
+          FROM (
+            SELECT *, row_number() OVER (
+                       PARTITION BY stage, domain_id, band
+                           ORDER BY priority, scheduled_at, popularity DESC, id
+                   ) AS nth
+              FROM (
+                SELECT id, domain_id, priority, scheduled_at, popularity,
+                       CASE status WHEN 'queued' THEN 'crawl' ELSE 'parse' END AS stage,
+                       CASE WHEN priority <= %(high)s THEN 1
+                            WHEN priority <= %(normal)s THEN 2 ELSE 3 END AS band
+                  FROM crawl_tasks
+                 WHERE id = ANY(%(ids)s) AND status IN ('queued', 'downloaded')
+              ) AS waiting
+          ) AS numbered
+         GROUP BY stage, domain_id, band, (nth - 1) / %(size)s
+        """,
+        {"ids": list(task_ids), "size": HINT_SIZE, "high": HIGH, "normal": NORMAL},
+    )
+
+
+async def select_queued(
+    connection: Connection, task_ids: Sequence[int], *, region: str | None, task_proxies: bool
+) -> set[int]:
+    """Those that still wait to be downloaded, and may be by a worker of this region."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"""
+        SELECT t.id
+          FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
+         WHERE t.id = ANY(%(ids)s) AND t.status = 'queued' AND t.hold IS NULL
+           AND d.is_active AND d.task_hold IS NULL AND {IN_REGION} AND {HAS_PROXY}
+        """,
+        {"ids": list(task_ids), "region": region, "task_proxies": task_proxies},
+    )
+    return set(await cursor.fetchall())

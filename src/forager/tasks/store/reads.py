@@ -1,0 +1,263 @@
+"""SQL of tasks as people see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, kwargs_row
+
+from forager.db.database import Connection
+from forager.tasks.selection import Selection
+from forager.tasks.task import Hold, Task, TaskStatus
+
+_COLUMNS: LiteralString = """
+    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
+    t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
+    t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
+    t.parser_version, t.found_by, t.created_at, t.updated_at, d.task_hold AS domain_hold,
+    (SELECT c.hold FROM task_control c) AS all_hold
+"""
+
+# A condition is written only where something is asked, so that each question gets its own plan.
+_CONDITIONS: dict[str, LiteralString] = {
+    "ids": "t.id = ANY(%(ids)s)",
+    "statuses": "t.status = ANY(%(statuses)s)",
+    # of one domain, the index has the tasks in the order of their ids
+    "domain_id": "t.domain_id = %(domain_id)s",
+    "domain_ids": "t.domain_id = ANY(%(domain_ids)s)",
+    "url": "t.url ILIKE %(url)s",
+    "due": "t.status = 'pending' AND t.scheduled_at <= now()",
+    "held": """(t.hold IS NOT NULL
+                OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
+                OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(held)s""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One row of `task_attempts`, as far as people want to know."""
+
+    stage: str
+    attempt: int
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: datetime | None
+    finished_at: datetime
+    duration_ms: int | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that can keep a task from running now, besides the task itself."""
+
+    now: datetime
+    all_hold: str | None
+    ticked_at: datetime | None
+    domain_hold: str | None
+    is_active: bool
+    blocked_until: datetime | None
+    crawl_delay: float | None
+    slow_delay: float
+    next_slot_at: datetime
+    domain_frequency: timedelta | None
+    # the region that its domain is tied to, and whether a worker of it has been heard of lately
+    region: str | None
+    has_worker: bool
+    # those of the only proxies there are, if it goes through the pool and no such worker runs
+    proxy_regions: list[str | None] | None
+    ahead: int
+
+
+def _task(*, status: str, **values: Any) -> Task:
+    for name in ("hold", "domain_hold", "all_hold"):
+        values[name] = None if values[name] is None else Hold(values[name])
+    return Task(status=TaskStatus(status), **values)
+
+
+def _where(
+    selection: Selection, domain_ids: Sequence[int] | None
+) -> tuple[LiteralString, dict[str, Any]]:
+    ids = None if domain_ids is None else list(domain_ids)
+    values: dict[str, Any] = {
+        "ids": list(selection.ids) or None,
+        "statuses": list(selection.statuses) or None,
+        "domain_id": ids[0] if ids is not None and len(ids) == 1 else None,
+        "domain_ids": ids if ids is not None and len(ids) != 1 else None,
+        "url": selection.like(),
+        "due": selection.due or None,
+        "held": selection.held,
+    }
+    named = {name: value for name, value in values.items() if value is not None}
+    conditions: LiteralString = " AND ".join(_CONDITIONS[name] for name in named)
+    return conditions or "true", named
+
+
+async def select_tasks(
+    connection: Connection,
+    selection: Selection,
+    *,
+    domain_ids: Sequence[int] | None,
+    before: int | None,
+    limit: int,
+) -> list[Task]:
+    """Newest first."""
+    where, values = _where(selection, domain_ids)
+    cursor = connection.cursor(row_factory=kwargs_row(_task))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE {where} AND t.id < %(before)s
+         ORDER BY t.id DESC
+         LIMIT %(limit)s
+        """,
+        {**values, "before": 2**63 - 1 if before is None else before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_ids(
+    connection: Connection,
+    selection: Selection,
+    *,
+    domain_ids: Sequence[int] | None,
+    after: int,
+    limit: int,
+) -> list[int]:
+    """The ids of a selection in their order, so that everybody locks in the same one."""
+    where, values = _where(selection, domain_ids)
+    cursor = await connection.execute(
+        f"""
+        SELECT t.id
+          FROM crawl_tasks t
+         WHERE {where} AND t.id > %(after)s
+         ORDER BY t.id
+         LIMIT %(limit)s
+        """,
+        {**values, "after": after, "limit": limit},
+    )
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def select_task(
+    connection: Connection, *, task_id: int | None = None, url_hash: bytes | None = None
+) -> Task | None:
+    """By one of the two."""
+    cursor = connection.cursor(row_factory=kwargs_row(_task))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE t.id = %s OR t.url_hash = %s
+        """,
+        (task_id, url_hash),
+    )
+    return await cursor.fetchone()
+
+
+async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Of these numbers, those that tasks have."""
+    cursor = await connection.execute("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    cursor = await connection.execute(
+        "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
+    )
+    return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
+
+
+async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
+    """The last attempts at a task, newest first."""
+    cursor = connection.cursor(row_factory=class_row(Attempt))
+    await cursor.execute(
+        """
+        SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
+               proxy_id, worker_id, started_at, finished_at, duration_ms, size
+          FROM task_attempts
+         WHERE task_id = %s
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (task_id, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_surroundings(
+    connection: Connection, task: Task, most: int, *, stale_after: float, task_proxies: bool
+) -> Surroundings:
+    """`ahead`: due tasks of its domain that come first, counted up to `most`."""
+    cursor = connection.cursor(row_factory=class_row(Surroundings))
+    await cursor.execute(
+        """
+        SELECT now() AS now,
+               c.hold AS all_hold,
+               c.ticked_at,
+               d.task_hold AS domain_hold,
+               d.is_active,
+               CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
+               d.crawl_delay_seconds::float8 AS crawl_delay,
+               d.slow_delay,
+               d.next_slot_at,
+               d.crawl_frequency AS domain_frequency,
+               d.region,
+               EXISTS (
+                   SELECT
+                     FROM workers w
+                    WHERE w.role = 'tasks' AND (d.region IS NULL OR w.region = d.region)
+                      AND w.last_seen > now() - %(stale_after)s * interval '1 second'
+               ) AS has_worker,
+               (
+                   SELECT array_agg(DISTINCT p.region)
+                     FROM proxies p
+                    WHERE p.is_active AND coalesce(d.use_proxies, %(task_proxies)s)
+                   HAVING NOT bool_or(EXISTS (
+                       SELECT
+                         FROM workers w
+                        WHERE w.role = 'tasks' AND (d.region IS NULL OR w.region = d.region)
+                          AND (p.region IS NULL OR w.region = p.region)
+                          AND w.last_seen > now() - %(stale_after)s * interval '1 second'
+                   ))
+               ) AS proxy_regions,
+               (
+                   SELECT count(*)::int
+                     FROM (
+                       SELECT
+                         FROM crawl_tasks t
+                        WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
+                          AND t.priority <= %(priority)s
+                          AND (t.priority, t.scheduled_at) < (%(priority)s, %(scheduled_at)s)
+                          AND t.scheduled_at <= now()
+                        LIMIT %(most)s
+                     ) AS first
+               ) AS ahead
+          FROM domains d
+         CROSS JOIN task_control c
+         WHERE d.id = %(domain_id)s
+        """,
+        {
+            "priority": task.priority,
+            "scheduled_at": task.scheduled_at,
+            "domain_id": task.domain_id,
+            "most": most,
+            "stale_after": stale_after,
+            "task_proxies": task_proxies,
+        },
+    )
+    found = await cursor.fetchone()
+    assert found is not None  # a task has a domain
+    return found

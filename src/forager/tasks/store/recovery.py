@@ -1,0 +1,186 @@
+"""The SQL of recovery: tasks of workers that died go back to where they were claimed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.tasks.task import CHANNEL
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredTask:
+    id: int
+    status: str
+    retry_count: int
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A worker that holds tasks, or is in the list as one that does. No `last_seen`: no row."""
+
+    id: UUID
+    last_seen: datetime | None
+    process: str | None
+    is_stale: bool
+
+
+# What becomes of tasks that were locked under the name `orphans`. Like a job, a task spends a
+# retry on the death of its worker: a page that kills workers must come to an end.
+RECOVER: LiteralString = f"""
+    moved AS (
+        UPDATE crawl_tasks t
+           SET status = CASE
+                   WHEN t.retry_count >= t.max_retries THEN 'failed'
+                   WHEN t.status = 'parsing' THEN 'downloaded'
+                   ELSE 'queued'
+               END,
+               retry_count = t.retry_count + (t.retry_count < t.max_retries)::int,
+               completed_at = CASE
+                   WHEN t.retry_count >= t.max_retries THEN now() ELSE t.completed_at
+               END,
+               next_crawl_at = CASE
+                   WHEN t.retry_count >= t.max_retries THEN NULL ELSE t.next_crawl_at
+               END,
+               error_kind = 'internal', error_message = %(reason)s,
+               worker_id = NULL, lease = t.lease + 1, updated_at = now()
+          FROM orphans
+         WHERE t.id = orphans.id
+        RETURNING t.id, t.domain_id, t.url, t.status, t.started_at, t.retry_count, t.max_retries,
+                  orphans.lease, orphans.worker_id, orphans.attempt,
+                  CASE orphans.status WHEN 'parsing' THEN 'parse' ELSE 'download' END AS stage
+    ), logged AS (
+        INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, error_kind,
+                                   error_message, worker_id, started_at)
+        SELECT id, domain_id, stage, lease, least(attempt, 32767), 'lost', 'internal', %(reason)s,
+               worker_id, started_at
+          FROM moved
+    ), told AS (
+        INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
+                                error_message, message_key, url)
+        SELECT id, domain_id, stage, 'other', 'internal', %(reason)s, %(key)s, url
+          FROM moved
+    ), died AS (
+        INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
+                                  error_message, message_key, attempts)
+        SELECT id, domain_id, url, stage, 'other', 'internal', %(reason)s, %(key)s, attempt
+          FROM moved
+         WHERE status = 'failed'
+        ON CONFLICT (task_id) WHERE resolved_at IS NULL DO UPDATE
+           SET stage = excluded.stage, error_type = excluded.error_type,
+               error_kind = excluded.error_kind, error_message = excluded.error_message,
+               message_key = excluded.message_key, attempts = excluded.attempts, died_at = now()
+    ), woken AS (
+        SELECT pg_notify('{CHANNEL}', '') FROM moved LIMIT 1
+    )
+    SELECT m.id, m.status, m.retry_count, m.max_retries FROM moved m LEFT JOIN woken ON true
+"""
+
+
+async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
+    """All workers for tasks, and everybody else in whose name tasks are held."""
+    cursor = connection.cursor(row_factory=class_row(Holder))
+    await cursor.execute(
+        """
+        WITH RECURSIVE holders AS (
+            -- from one to the next: there may be many tasks to a worker
+            (SELECT worker_id FROM crawl_tasks WHERE worker_id IS NOT NULL
+              ORDER BY worker_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT t.worker_id FROM crawl_tasks t WHERE t.worker_id > h.worker_id
+                     ORDER BY t.worker_id LIMIT 1)
+              FROM holders h
+             WHERE h.worker_id IS NOT NULL
+        ), everybody AS (
+            SELECT worker_id AS id FROM holders WHERE worker_id IS NOT NULL
+             UNION
+            SELECT id FROM workers WHERE role = 'tasks'
+        )
+        SELECT e.id, w.last_seen, w.process,
+               w.id IS NULL OR w.last_seen < now() - %s * interval '1 second' AS is_stale
+          FROM everybody e
+          LEFT JOIN workers w ON w.id = e.id
+        """,
+        (stale_after,),
+    )
+    return await cursor.fetchall()
+
+
+async def recover_stale(
+    connection: Connection,
+    workers: Sequence[Holder],
+    *,
+    stale_after: float,
+    reason: str,
+    key: str,
+    limit: int,
+) -> list[RecoveredTask]:
+    """Take tasks from workers that are silent. Their silence is tested again here."""
+    cursor = connection.cursor(row_factory=class_row(RecoveredTask))
+    await cursor.execute(
+        f"""
+        WITH orphans AS (
+            SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
+              FROM crawl_tasks t
+              JOIN unnest(%(ids)s::uuid[], %(seen)s::timestamptz[]) AS s (id, last_seen)
+                ON t.worker_id = s.id
+              LEFT JOIN workers w ON w.id = s.id
+             WHERE w.last_seen IS NOT DISTINCT FROM s.last_seen
+               AND (w.id IS NULL
+                    OR w.last_seen < now() - %(stale_after)s * interval '1 second')
+             ORDER BY t.id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        ), {RECOVER}
+        """,
+        {
+            "ids": [worker.id for worker in workers],
+            "seen": [worker.last_seen for worker in workers],
+            "stale_after": stale_after,
+            "reason": reason,
+            "key": key,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def recover_dead(
+    connection: Connection, worker_ids: Sequence[UUID], *, reason: str, key: str, limit: int
+) -> list[RecoveredTask]:
+    """Take tasks from workers whose process is known to be gone."""
+    cursor = connection.cursor(row_factory=class_row(RecoveredTask))
+    await cursor.execute(
+        f"""
+        WITH orphans AS (
+            SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
+              FROM crawl_tasks t
+             WHERE t.worker_id = ANY(%(ids)s)
+             ORDER BY t.id
+             LIMIT %(limit)s
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        ), {RECOVER}
+        """,
+        {"ids": list(worker_ids), "reason": reason, "key": key, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def forget_workers(connection: Connection, workers: Sequence[Holder]) -> None:
+    """Delete the rows of dead workers that hold nothing: what they wrote to is closed by that."""
+    await connection.execute(
+        """
+        DELETE FROM workers w
+         USING unnest(%s::uuid[], %s::timestamptz[]) AS s (id, last_seen)
+         WHERE w.id = s.id AND w.last_seen = s.last_seen AND w.role = 'tasks'
+           AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
+        """,
+        ([worker.id for worker in workers], [worker.last_seen for worker in workers]),
+    )

@@ -1,0 +1,266 @@
+"""SQL of the scheduler. What it reads grows with what is due and queued, not with what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import LiteralString
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+from forager.tasks.allowance import DomainLoad
+from forager.tasks.task import CHANNEL
+
+# one number for all schedulers of a database
+_LEADER = 0x666F_7261_7461_736B
+
+
+async def lead(connection: Connection) -> bool:
+    """Whether this transaction is the only one that queues; the lock goes with it."""
+    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
+    row = await cursor.fetchone()
+    return row is not None and row[0]
+
+
+async def walk_indexes(connection: Connection) -> None:
+    """In this transaction rows are read in the order of an index, and no further than needed.
+
+    After a large import the statistics are old; a plan made by them would read the whole table.
+    """
+    await connection.execute(
+        """
+        SELECT set_config('enable_seqscan', 'off', true),
+               set_config('enable_bitmapscan', 'off', true)
+        """
+    )
+
+
+async def wake_due(connection: Connection, limit: int) -> int:
+    """Completed tasks whose next visit has come are pending from that time on."""
+    cursor = await connection.execute(
+        """
+        WITH due AS (
+            SELECT id
+              FROM crawl_tasks
+             WHERE status = 'completed' AND next_crawl_at <= now()
+             ORDER BY next_crawl_at
+             LIMIT %s
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'pending',
+               scheduled_at = t.next_crawl_at,
+               next_crawl_at = NULL,
+               retry_count = 0,
+               updated_at = now()
+         WHERE t.id = ANY(ARRAY(SELECT id FROM due))
+        """,
+        (limit,),
+    )
+    return cursor.rowcount
+
+
+async def withdraw_queued(connection: Connection, window: float) -> int:
+    """Queued tasks that may not be crawled any more wait again, out of the workers' way."""
+    cursor = await connection.execute(
+        """
+        WITH unwanted AS (
+            SELECT t.id
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             CROSS JOIN task_control c
+             WHERE t.status = 'queued'
+               AND (c.hold IS NOT NULL OR d.task_hold IS NOT NULL OR t.hold IS NOT NULL
+                    OR NOT d.is_active
+                    OR d.blocked_until > now() + %s * interval '1 second')
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET status = 'pending', lease = t.lease + 1, updated_at = now()
+         WHERE t.id = ANY(ARRAY(SELECT id FROM unwanted))
+        """,
+        (window,),
+    )
+    return cursor.rowcount
+
+
+_SECONDS_TO: LiteralString = "greatest(0, coalesce(extract(epoch FROM {} - now()), 0))::float8"
+
+# From one (domain, priority) straight to the next: the index is not read in between.
+_SELECT_LOADS: LiteralString = f"""
+WITH RECURSIVE waiting AS (
+    (
+        SELECT domain_id, priority
+          FROM crawl_tasks
+         WHERE status = 'pending' AND hold IS NULL
+         ORDER BY domain_id, priority
+         LIMIT 1
+    )
+    UNION ALL
+    SELECT following.domain_id, following.priority
+      FROM waiting
+     CROSS JOIN LATERAL (
+        SELECT domain_id, priority
+          FROM crawl_tasks
+         WHERE status = 'pending' AND hold IS NULL
+           AND (domain_id, priority) > (waiting.domain_id, waiting.priority)
+         ORDER BY domain_id, priority
+         LIMIT 1
+     ) AS following
+), listed AS (
+    SELECT domain_id, array_agg(priority::int ORDER BY priority) AS priorities
+      FROM waiting
+     GROUP BY domain_id
+), busy AS (
+    SELECT domain_id,
+           count(*) FILTER (WHERE status = 'queued')::int AS queued,
+           count(*) FILTER (WHERE status = 'crawling')::int AS crawling
+      FROM (
+        SELECT domain_id, status FROM crawl_tasks WHERE status = 'queued'
+        UNION ALL
+        SELECT domain_id, status FROM crawl_tasks
+         WHERE worker_id IS NOT NULL AND status = 'crawling'
+      ) AS with_workers
+     GROUP BY domain_id
+)
+SELECT d.id,
+       d.domain_name AS name,
+       d.crawl_delay_seconds::float8 AS delay,
+       d.max_concurrent_requests AS concurrency,
+       d.slow_delay,
+       d.per_proxy_only,
+       d.use_proxies,
+       d.region,
+       d.is_active,
+       d.task_hold IS NOT NULL OR c.hold IS NOT NULL AS is_held,
+       {_SECONDS_TO.format("d.blocked_until")} AS blocked_for,
+       {_SECONDS_TO.format("d.next_slot_at")} AS slot_in,
+       coalesce(busy.queued, 0) AS queued,
+       coalesce(busy.crawling, 0) AS crawling,
+       listed.priorities
+  FROM listed
+  JOIN domains d ON d.id = listed.domain_id
+  LEFT JOIN busy ON busy.domain_id = d.id
+ CROSS JOIN task_control c
+"""
+
+
+async def select_loads(connection: Connection) -> list[DomainLoad]:
+    """The domains that have pending tasks, due or not, with what their budgets allow."""
+    cursor = connection.cursor(row_factory=class_row(DomainLoad))
+    await cursor.execute(_SELECT_LOADS)
+    return await cursor.fetchall()
+
+
+# Each domain and priority has its place in the index, where the due come first. The priorities of a
+# domain are visited in their order, and no more is read than the domain is allowed.
+_QUEUE_DUE: LiteralString = """
+WITH candidates AS (
+    SELECT t.*
+      FROM unnest(%(domains)s::bigint[], %(allowances)s::int[], %(priorities)s::text[])
+           AS budget (domain_id, allowance, priorities)
+     CROSS JOIN LATERAL (
+        SELECT due.*
+          FROM unnest(budget.priorities::smallint[]) AS wanted (priority)
+         CROSS JOIN LATERAL (
+            SELECT id, priority, scheduled_at, popularity
+              FROM crawl_tasks
+             WHERE status = 'pending' AND hold IS NULL
+               AND domain_id = budget.domain_id AND priority = wanted.priority
+               AND scheduled_at <= now()
+             ORDER BY scheduled_at, popularity DESC, id
+             LIMIT budget.allowance
+         ) AS due
+         LIMIT budget.allowance
+     ) AS t
+), chosen AS MATERIALIZED (
+    SELECT id
+      FROM candidates
+     ORDER BY priority, scheduled_at, popularity DESC, id
+     LIMIT %(limit)s
+), locked AS MATERIALIZED (
+    SELECT locked.id
+      FROM chosen
+     CROSS JOIN LATERAL (
+        -- spelled so that no index of pending tasks seems to be of use here
+        SELECT t.id
+          FROM crawl_tasks t
+         WHERE t.id = chosen.id AND t.status = 'pending' AND coalesce(t.hold, '') = ''
+           FOR NO KEY UPDATE SKIP LOCKED
+     ) AS locked
+)
+UPDATE crawl_tasks
+   SET status = 'queued', updated_at = now()
+ WHERE id = ANY(ARRAY(SELECT id FROM locked))
+RETURNING id
+"""
+
+
+async def queue_due(
+    connection: Connection, allowances: Sequence[tuple[DomainLoad, int]], limit: int
+) -> list[int]:
+    """Hand due tasks to the workers: of each domain no more than so many, of all than `limit`."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        _QUEUE_DUE,
+        {
+            "domains": [load.id for load, _ in allowances],
+            "allowances": [number for _, number in allowances],
+            # an array of arrays would have to be rectangular
+            "priorities": [f"{{{','.join(map(str, load.priorities))}}}" for load, _ in allowances],
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def note_tick(connection: Connection) -> None:
+    await connection.execute("UPDATE task_control SET ticked_at = now()")
+
+
+async def tell_workers(connection: Connection) -> None:
+    await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
+
+async def count_proxies(connection: Connection, *, stale_after: float) -> dict[str | None, int]:
+    """Those in use, by the region that they are tied to; without those that no worker reaches."""
+    cursor = await connection.execute(
+        """
+        SELECT p.region, count(*)::int
+          FROM proxies p
+         WHERE p.is_active
+           AND (p.region IS NULL OR EXISTS (
+                SELECT
+                  FROM workers w
+                 WHERE w.role = 'tasks' AND w.region = p.region
+                   AND w.last_seen > now() - %s * interval '1 second'
+           ))
+         GROUP BY p.region
+        """,
+        (stale_after,),
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def select_delaying_robots(
+    connection: Connection, within: float | None
+) -> list[tuple[str, bytes]]:
+    """Origins whose robots.txt came within so many seconds, and those files.
+
+    Most say nothing of a delay; they are empty here.
+    """
+    cursor = await connection.execute(
+        """
+        SELECT origin,
+               CASE
+                   WHEN status BETWEEN 200 AND 299 AND encode(body, 'escape') ~* 'crawl-delay'
+                   THEN body
+                   ELSE ''
+               END
+          FROM robots_files
+         WHERE %(within)s::float8 IS NULL
+            OR fetched_at > now() - %(within)s::float8 * interval '1 second'
+        """,
+        {"within": within},
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]

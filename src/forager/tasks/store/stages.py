@@ -1,0 +1,245 @@
+"""The SQL of the two stages: fencing commits, and moving tasks on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from psycopg.rows import scalar_row
+
+from forager.archive.segment import ArchiveRef
+from forager.db.database import Connection
+from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
+from forager.tasks.task import CHANNEL
+
+
+async def lock_held(
+    connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
+) -> set[int]:
+    """The fence: lock those of the tasks that are still ours, and tell which."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT t.id
+          FROM crawl_tasks t
+          JOIN unnest(%(ids)s::bigint[], %(leases)s::bigint[]) AS mine (id, lease)
+            ON t.id = mine.id AND t.lease = mine.lease
+         WHERE t.worker_id = %(worker_id)s AND t.status = %(status)s
+         ORDER BY t.id
+           FOR NO KEY UPDATE OF t
+        """,
+        {
+            "ids": [task.id for task in tasks],
+            "leases": [task.lease for task in tasks],
+            "worker_id": who.worker_id,
+            "status": who.stage.status,
+        },
+    )
+    return set(await cursor.fetchall())
+
+
+async def mark_downloaded(
+    connection: Connection,
+    ids: Sequence[int],
+    refs: Sequence[ArchiveRef],
+    etags: Sequence[str | None],
+    last_modified: Sequence[str | None],
+) -> None:
+    """The pages are in the archive. Their validators count once a parser has read them."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'downloaded', worker_id = NULL, updated_at = now(),
+               segment = p.segment, segment_offset = p.start, segment_length = p.length,
+               etag = p.etag, last_modified = p.modified, parser_version = NULL
+          FROM unnest(
+                   %s::bigint[], %s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[]
+               ) AS p (id, segment, start, length, etag, modified)
+         WHERE t.id = p.id
+        """,
+        (
+            list(ids),
+            [ref.segment for ref in refs],
+            [ref.offset for ref in refs],
+            [ref.length for ref in refs],
+            list(etags),
+            list(last_modified),
+        ),
+    )
+
+
+async def mark_read(
+    connection: Connection, ids: Sequence[int], versions: Sequence[str | None]
+) -> None:
+    """Remember which parser read the archived page of each task."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET parser_version = r.version
+          FROM unnest(%s::bigint[], %s::text[]) AS r (id, version)
+         WHERE t.id = r.id
+        """,
+        (list(ids), list(versions)),
+    )
+
+
+async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
+    """Back to pending until later; `spend` a retry for each, and say why."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'pending', worker_id = NULL, updated_at = now(),
+               scheduled_at = now() + p.delay * interval '1 second',
+               retry_count = t.retry_count + %(spend)s::int,
+               error_kind = CASE WHEN %(spend)s THEN p.kind ELSE t.error_kind END,
+               error_message = CASE WHEN %(spend)s THEN p.message ELSE t.error_message END
+          FROM unnest(%(ids)s::bigint[], %(delays)s::float8[], %(kinds)s::text[],
+                      %(messages)s::text[]) AS p (id, delay, kind, message)
+         WHERE t.id = p.id
+        """,
+        {
+            "spend": spend,
+            "ids": [attempt.task.id for attempt in attempts],
+            "delays": [attempt.delay for attempt in attempts],
+            **_causes(attempts),
+        },
+    )
+
+
+async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
+    """These will not be tried again unless somebody says so."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET status = 'failed', worker_id = NULL, completed_at = now(), next_crawl_at = NULL,
+               updated_at = now(), error_kind = f.kind, error_message = f.message
+          FROM unnest(%(ids)s::bigint[], %(kinds)s::text[], %(messages)s::text[])
+                   AS f (id, kind, message)
+         WHERE t.id = f.id
+        """,
+        {"ids": [attempt.task.id for attempt in attempts], **_causes(attempts)},
+    )
+
+
+async def insert_attempts(
+    connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]
+) -> None:
+    """The audit trail of one commit."""
+    await connection.execute(
+        """
+        INSERT INTO task_attempts (
+            task_id, domain_id, stage, lease, attempt, outcome, error_kind, error_message,
+            http_status, final_url, proxy_id, worker_id, started_at, finished_at, duration_ms,
+            size, segment, segment_offset, segment_length
+        )
+        SELECT a.task_id, a.domain_id, %(stage)s, a.lease, least(a.attempt, 32767), a.outcome,
+               a.kind, a.message, a.http_status, a.final_url, a.proxy_id, %(worker_id)s,
+               now() - a.duration_ms * interval '1 millisecond', now(), a.duration_ms,
+               a.size, a.segment, a.start, a.length
+          FROM unnest(
+                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(leases)s::bigint[],
+                   %(attempts)s::int[], %(outcomes)s::text[], %(kinds)s::text[],
+                   %(messages)s::text[], %(statuses)s::smallint[], %(final_urls)s::text[],
+                   %(proxy_ids)s::bigint[], %(durations)s::int[], %(sizes)s::int[],
+                   %(segments)s::text[], %(starts)s::bigint[], %(lengths)s::int[]
+               ) AS a (task_id, domain_id, lease, attempt, outcome, kind, message, http_status,
+                       final_url, proxy_id, duration_ms, size, segment, start, length)
+        """,
+        {
+            "stage": who.stage.value,
+            "worker_id": who.worker_id,
+            "task_ids": [attempt.task.id for attempt in attempts],
+            "domain_ids": [attempt.task.domain_id for attempt in attempts],
+            "leases": [attempt.task.lease for attempt in attempts],
+            "attempts": [attempt.task.retry_count + 1 for attempt in attempts],
+            "outcomes": [attempt.outcome.value for attempt in attempts],
+            "statuses": [attempt.http_status for attempt in attempts],
+            "final_urls": [attempt.final_url for attempt in attempts],
+            "proxy_ids": [attempt.proxy_id for attempt in attempts],
+            "durations": [attempt.duration_ms for attempt in attempts],
+            "sizes": [attempt.size for attempt in attempts],
+            "segments": [attempt.ref.segment if attempt.ref else None for attempt in attempts],
+            "starts": [attempt.ref.offset if attempt.ref else None for attempt in attempts],
+            "lengths": [attempt.ref.length if attempt.ref else None for attempt in attempts],
+            **_causes(attempts),
+        },
+    )
+
+
+async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]:
+    """The leases of all tasks that a worker holds, by id."""
+    cursor = await connection.execute(
+        "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def give_back(
+    connection: Connection,
+    worker_id: UUID,
+    *,
+    ids: Sequence[int] | None = None,
+    stopped_only: bool = False,
+    reason: str,
+) -> list[int]:
+    """Return tasks to where they were claimed from, without spending a retry; which ones.
+
+    `ids`: only these; `stopped_only`: those that somebody stopped, which wait as pending.
+    """
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        WITH held AS (
+            SELECT t.id, t.status, t.lease
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id
+             WHERE t.worker_id = %(worker_id)s
+               AND (%(ids)s::bigint[] IS NULL OR t.id = ANY(%(ids)s))
+               AND (NOT %(stopped_only)s OR 'stopped' IN (
+                       t.hold, d.task_hold, (SELECT hold FROM task_control)
+                   ))
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        ), given AS (
+            UPDATE crawl_tasks t
+               SET status = CASE
+                       WHEN held.status = 'parsing' THEN 'downloaded'
+                       WHEN %(stopped_only)s THEN 'pending'
+                       ELSE 'queued'
+                   END,
+                   worker_id = NULL, lease = t.lease + 1, updated_at = now()
+              FROM held
+             WHERE t.id = held.id
+            RETURNING t.id, t.domain_id, t.retry_count, t.started_at, held.status AS from_status,
+                      held.lease AS held_lease
+        ), logged AS (
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       error_message, worker_id, started_at)
+            SELECT id, domain_id,
+                   CASE from_status WHEN 'parsing' THEN 'parse' ELSE 'download' END,
+                   held_lease, least(retry_count + 1, 32767), 'withdrawn', %(reason)s,
+                   %(worker_id)s, started_at
+              FROM given
+        )
+        SELECT id FROM given
+        """,
+        {
+            "worker_id": worker_id,
+            "ids": None if ids is None else list(ids),
+            "stopped_only": stopped_only,
+            "reason": reason,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def notify(connection: Connection) -> None:
+    """Wake the workers."""
+    await connection.execute(f"NOTIFY {CHANNEL}")
+
+
+def _causes(attempts: Sequence[Attempt]) -> dict[str, list[str | None]]:
+    return {
+        "kinds": [attempt.cause.kind.value if attempt.cause else None for attempt in attempts],
+        "messages": [attempt.cause.message if attempt.cause else None for attempt in attempts],
+    }

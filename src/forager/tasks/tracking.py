@@ -1,0 +1,279 @@
+"""Tracking: URLs that people, files and crawls name become tasks, thousands at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from forager.db.database import Connection, Database
+from forager.errors import GiveUp
+from forager.extract.hosts import host_name, host_of, parent_domains
+from forager.extract.keys import url_hash
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.fetch.budgets.budget import base_url
+from forager.fetch.guard import GuardPolicy
+from forager.settings import Settings
+from forager.tasks.store import tracking as store
+from forager.tasks.store.tracking import Cover, NewTask
+from forager.tasks.task import DEFAULT_PRIORITY
+from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, Wish
+
+CHUNK = 5_000
+# seconds in which a chunk that is being read is done, unless nothing comes
+CLOSING = 0.5
+SHOWN = 20
+SHOWN_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FoundProduct:
+    """A product page that a crawl met; `allow_private` as that crawl was allowed."""
+
+    url: str
+    allow_private: bool = False
+    terms: Terms = ANY_TERMS
+
+
+@dataclass(slots=True)
+class Tracked:
+    """What became of the URLs that were named; of the bad ones, the first few."""
+
+    added: int = 0
+    known: int = 0
+    updated: int = 0
+    bad: int = 0
+    first_bad: list[BadLine] = field(default_factory=list)
+
+    @property
+    def kept(self) -> int:
+        return self.added + self.known
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A wish whose URL has its one spelling."""
+
+    wish: Wish
+    url: NormalisedUrl
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Wishes that are tracked together, and what cannot be."""
+
+    named: list[_Named]
+    bad: list[BadLine]
+
+
+class Tracking:
+    """One import: any number of wishes, in chunks that are committed one by one.
+
+    An import that is interrupted keeps what it has done, and can be begun again.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        terms: Terms,
+        allow_private: bool,
+        found_by: str,
+        on_bad: Callable[[BadLine], None] | None = None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._terms = terms
+        self._allow_private = allow_private
+        self._found_by = found_by
+        self._on_bad = on_bad
+        self._tracked = Tracked()
+
+    async def track(self, wishes: Iterable[Wish | BadLine]) -> Tracked:
+        # one time for all of them, so that popularity decides between them
+        async with self._database.connection() as connection:
+            due = await store.select_now(connection)
+        chunks = _chunks(wishes)
+        following = _read_ahead(chunks)
+        try:
+            while chunk := await asyncio.shield(following):
+                # while the database works on one chunk, the next is read
+                following = _read_ahead(chunks)
+                for bad in chunk.bad:
+                    self._refuse(bad)
+                async with self._database.transaction() as connection:
+                    await self._track_chunk(connection, chunk.named, due)
+        finally:
+            # a thread cannot be cancelled, and whoever opened the file is about to close it;
+            # for one who was typing it and wants to leave, nobody waits
+            await asyncio.wait([following], timeout=CLOSING)
+            if not following.cancel():
+                following.exception()  # whatever ended this is told instead
+        return self._tracked
+
+    async def _track_chunk(
+        self, connection: Connection, named: Sequence[_Named], due: datetime
+    ) -> None:
+        covers, refused = await cover_hosts(
+            connection, {one.host for one in named}, allow_private=self._allow_private
+        )
+        tasks: dict[bytes, NewTask] = {}
+        said: dict[NormalisedUrl, Terms] = {}
+        for one in named:
+            if one.host in refused:
+                self._refuse(_bad(one.wish, refused[one.host]))
+                continue
+            self._tracked.known += one.url in said
+            # of a URL that is named twice, the later line counts in what it says
+            said[one.url] = one.wish.terms.or_else(said.get(one.url, ANY_TERMS))
+            new = _new_task(one.url, covers[one.host], said[one.url].or_else(self._terms))
+            tasks[new.url_hash] = new
+        await self._write(connection, list(tasks.values()), due)
+
+    async def _write(self, connection: Connection, tasks: list[NewTask], due: datetime) -> None:
+        added = await store.insert_tasks(
+            connection,
+            tasks,
+            due=due,
+            default_priority=DEFAULT_PRIORITY,
+            max_retries=self._settings.task_retries,
+            found_by=self._found_by,
+        )
+        self._tracked.added += added
+        self._tracked.known += len(tasks) - added
+        if added < len(tasks):
+            self._tracked.updated += await store.update_terms(connection, tasks)
+
+    def _refuse(self, bad: BadLine) -> None:
+        self._tracked.bad += 1
+        if len(self._tracked.first_bad) < SHOWN:
+            self._tracked.first_bad.append(bad)
+        if self._on_bad is not None:
+            self._on_bad(bad)
+
+
+async def track_found(
+    connection: Connection, urls: Sequence[FoundProduct], found_by: str, *, max_retries: int = 3
+) -> int:
+    """Turn product pages into tasks, inside the caller's transaction; how many are new.
+
+    URLs that cannot be tracked are left out, those that are tracked stay as they are.
+    """
+    found = [(page, url) for page in urls if not isinstance(url := normalise(page.url), Refusal)]
+    tasks: dict[bytes, NewTask] = {}
+    for allowed in (False, True):
+        part = [(page, url) for page, url in found if page.allow_private is allowed]
+        hosts = {host_of(url) for _, url in part}
+        covers, _ = await cover_hosts(connection, hosts, allow_private=allowed)
+        for page, url in part:
+            if (cover := covers.get(host_of(url))) is not None:
+                new = _new_task(url, cover, page.terms)
+                tasks[new.url_hash] = new
+    if not tasks:
+        return 0
+    return await store.insert_tasks(
+        connection,
+        list(tasks.values()),
+        due=None,
+        default_priority=DEFAULT_PRIORITY,
+        max_retries=max_retries,
+        found_by=found_by,
+    )
+
+
+async def cover_hosts(
+    connection: Connection, hosts: set[str], *, allow_private: bool
+) -> tuple[dict[str, Cover], dict[str, str]]:
+    """The domain of each host, made where there is none; and why some hosts are refused."""
+    if not hosts:
+        return {}, {}
+    covers = await _find_covers(connection, hosts)
+    refused = {}
+    for host in sorted(hosts):
+        known = covers.get(host)
+        reason = _refusal(
+            host, allowed=allow_private or (known is not None and known.allow_private)
+        )
+        if reason is not None:
+            refused[host] = reason
+    missing = hosts - covers.keys() - refused.keys()
+    if missing:
+        covers = await _make_covers(connection, hosts - refused.keys(), missing)
+    kept = {host: cover for host, cover in covers.items() if host not in refused}
+    if allow_private and kept:
+        await store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
+    return kept, refused
+
+
+async def _make_covers(
+    connection: Connection, hosts: set[str], missing: set[str]
+) -> dict[str, Cover]:
+    """Of a shop and its subdomains in one list, the shop's row covers all, as if it came first."""
+    tops = {host for host in missing if not missing.intersection(parent_domains(host))}
+    await store.insert_domains(connection, {host: base_url(host) for host in tops})
+    return await _find_covers(connection, hosts)
+
+
+async def _find_covers(connection: Connection, hosts: set[str]) -> dict[str, Cover]:
+    lines = {host: [host, *parent_domains(host)] for host in hosts}
+    rows = await store.select_covers(
+        connection, sorted({n for line in lines.values() for n in line})
+    )
+    nearest = {host: next((n for n in line if n in rows), None) for host, line in lines.items()}
+    return {host: rows[name] for host, name in nearest.items() if name is not None}
+
+
+def _refusal(host: str, *, allowed: bool) -> str | None:
+    """Names are judged when they are resolved; what can be told from the name is said at once."""
+    try:
+        GuardPolicy(allow_private=allowed).check_unresolved(host_name(host))
+    except GiveUp as error:
+        return f"{error.message}; {error.hint}" if error.hint else error.message
+    return None
+
+
+def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
+    return NewTask(cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity)
+
+
+def _bad(wish: Wish, reason: str) -> BadLine:
+    return BadLine(wish.line, reason, wish.url[:SHOWN_LENGTH])
+
+
+def _chunks(wishes: Iterable[Wish | BadLine]) -> Iterator[_Chunk]:
+    rest = iter(wishes)
+    while part := list(islice(rest, CHUNK)):
+        chunk = _Chunk([], [])
+        for wish in part:
+            _sort_into(chunk, wish)
+        yield chunk
+
+
+def _sort_into(chunk: _Chunk, wish: Wish | BadLine) -> None:
+    if isinstance(wish, BadLine):
+        chunk.bad.append(wish)
+    elif isinstance(url := normalise(wish.url.strip()), Refusal):
+        chunk.bad.append(_bad(wish, url.value))
+    else:
+        chunk.named.append(_Named(wish, url, host_of(url)))
+
+
+def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:
+    """The next chunk, read by a thread that does not hold up the end of the process."""
+    reading: Future[_Chunk | None] = Future()
+    reading.set_running_or_notify_cancel()
+
+    def read() -> None:
+        try:
+            reading.set_result(next(chunks, None))
+        except BaseException as error:  # told to whoever waits for the chunk
+            reading.set_exception(error)
+
+    threading.Thread(target=read, name="reading ahead", daemon=True).start()
+    return asyncio.wrap_future(reading)

@@ -1,0 +1,100 @@
+"""Why a task does not run now, in words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from forager.tasks.store.reads import Surroundings
+from forager.tasks.task import Hold, Task, TaskStatus
+
+MOST_AHEAD = 1_000
+SILENT_AFTER = timedelta(minutes=1)
+
+_WITH_WORKERS = {
+    TaskStatus.QUEUED: "handed to the workers; the next that is free takes it",
+    TaskStatus.CRAWLING: "being downloaded now",
+    TaskStatus.DOWNLOADED: "downloaded; waits for a worker that parses",
+    TaskStatus.PARSING: "being parsed now",
+}
+
+
+def why_not_now(task: Task, around: Surroundings) -> str:
+    """One line; the reason that a person can do most about comes first."""
+    if task.status in (TaskStatus.CRAWLING, TaskStatus.PARSING):
+        return _WITH_WORKERS[task.status]
+    if task.status is TaskStatus.FAILED:
+        return f"failed; `forager tasks recrawl {task.id}` tries again"
+    held = _held(task, around)
+    if held is not None:
+        return held
+    if not around.is_active:
+        return f"its domain is switched off; `forager domains enable {task.domain}`"
+    if task.status is TaskStatus.COMPLETED:
+        return "done; waits for its next visit"
+    is_waiting = task.status is not TaskStatus.PENDING or task.scheduled_at <= around.now
+    if is_waiting and around.region is not None and not around.has_worker:
+        return (
+            f"waits for a worker of region {around.region}, and none runs;"
+            f" `forager worker --region {around.region}` is one"
+        )
+    if is_waiting and task.status is not TaskStatus.DOWNLOADED and around.proxy_regions:
+        unreachable = _waits_for_proxy(around.region, around.proxy_regions)
+        if unreachable is not None:
+            return unreachable
+    if task.status is not TaskStatus.PENDING:
+        return _WITH_WORKERS[task.status]
+    return _why_pending(task, around)
+
+
+def _held(task: Task, around: Surroundings) -> str | None:
+    for hold, what, resume in (
+        (around.all_hold, "all tasks are", "--all"),
+        (around.domain_hold, "its domain is", f"--domain {task.domain}"),
+        (task.hold, "it is", str(task.id)),
+    ):
+        if hold is not None:
+            return f"{what} {Hold(hold)}; `forager tasks resume {resume}`"
+    return None
+
+
+def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> str | None:
+    tied = sorted(each for each in proxy_regions if each is not None)
+    if len(tied) < len(proxy_regions):
+        return None  # some are for everybody: no worker runs at all
+    if region is not None:
+        return (
+            f"waits for a proxy that workers of region {region} may use, and all are tied to"
+            f" others ({', '.join(tied)}); `forager proxies set` ties them"
+        )
+    return (
+        f"waits for a worker that has a proxy: all are tied to {', '.join(tied)}, and none runs"
+        f" there; `forager worker --region {tied[0]}` is one"
+    )
+
+
+def _why_pending(task: Task, around: Surroundings) -> str:
+    if task.scheduled_at > around.now:
+        if task.retry_count:
+            return f"waits before retry {task.retry_count} of {task.max_retries}"
+        return "its time has not come"
+    if _is_silent(around.ticked_at, around.now):
+        return "due, but no scheduler runs; start `forager up` or `forager scheduler`"
+    if around.blocked_until is not None:
+        return "due, but its host asked to be left alone for a while"
+    return _waits_for_budget(around)
+
+
+def _waits_for_budget(around: Surroundings) -> str:
+    pace = []
+    if around.crawl_delay:
+        pace.append(f"one request in {around.crawl_delay:g} s")
+    if around.slow_delay > 0:
+        pace.append(f"slowed down by {around.slow_delay:g} s")
+    if around.ahead:
+        number = f"{around.ahead}" if around.ahead < MOST_AHEAD else f"{MOST_AHEAD} or more"
+        pace.append(f"{number} of its domain are ahead of it")
+    return "due; waits for its domain's budget" + (f" ({', '.join(pace)})" if pace else "")
+
+
+def _is_silent(ticked_at: datetime | None, now: datetime) -> bool:
+    return ticked_at is None or now - ticked_at > SILENT_AFTER

@@ -1,0 +1,1 @@
+"""Worker processes that run the stages of tasks."""

@@ -1,0 +1,133 @@
+"""Recovery: tasks whose worker died go back to the stage they were claimed from.
+
+The same rule as the watchdog's: a heartbeat must be old, and be the same that was seen at the look
+before. Workers of this machine need not be waited for: whether they live can be seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from forager.db.database import Connection, Database
+from forager.db.patience import Patience, keep_watch
+from forager.jobs.local import has_died
+from forager.logs import get_logger
+from forager.metrics.recorded import LEASE_LOSSES
+from forager.settings import Settings
+from forager.tasks.causes import message_key
+from forager.tasks.hints import tell
+from forager.tasks.store import recovery as store
+from forager.tasks.store import stages
+from forager.tasks.store.recovery import Holder, RecoveredTask
+
+log = get_logger("recovery")
+
+CHUNK = 1_000
+WORKER_DIED = "the process of the worker has died"
+
+Recover = Callable[[Connection], Awaitable[list[RecoveredTask]]]
+
+
+class TaskRecovery:
+    """Any number of processes may look; a task is recovered once."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._suspects: dict[UUID, datetime | None] = {}
+
+    async def run(self) -> None:
+        patience = Patience(log, "cannot look for tasks of dead workers now")
+        await keep_watch(self.run_once, patience, every=self._settings.watchdog_interval)
+
+    async def run_once(self) -> list[RecoveredTask]:
+        """One look: recover what is certainly dead, and what was silent at the look before too."""
+        async with self._database.connection() as connection:
+            holders = await store.select_holders(connection, stale_after=self._settings.stale_after)
+        dead = [h for h in holders if h.process is not None and has_died(h.process)]
+        silent = [h for h in holders if h.is_stale and h not in dead]
+        given_up = [
+            h for h in silent if h.id in self._suspects and self._suspects[h.id] == h.last_seen
+        ]
+        self._suspects = {h.id: h.last_seen for h in silent}
+        return [*await self._recover_dead(dead), *await self._recover_stale(given_up)]
+
+    async def look_twice(self) -> list[RecoveredTask]:
+        """Look, give the living time to beat, and look again. For a person who asks once."""
+        recovered = await self.run_once()
+        if self._suspects:
+            await asyncio.sleep(self._settings.heartbeat_interval * 1.5)
+            recovered += await self.run_once()
+        return recovered
+
+    async def recover_worker(self, worker_id: UUID) -> list[RecoveredTask]:
+        """Take everything from one worker whose process has ended; its row goes too."""
+        return await self._recover_dead(await self._holder(worker_id))
+
+    async def release_worker(self, worker_id: UUID, *, reason: str) -> None:
+        """The same, for an end that was not the fault of the tasks: none spends a retry."""
+        async with self._database.transaction() as connection:
+            given = await stages.give_back(connection, worker_id, reason=reason)
+            await tell(connection, self._settings, given)
+        holder = await self._holder(worker_id)
+        async with self._database.connection() as connection:
+            await store.forget_workers(connection, holder)
+
+    async def _holder(self, worker_id: UUID) -> list[Holder]:
+        async with self._database.connection() as connection:
+            holders = await store.select_holders(connection, stale_after=self._settings.stale_after)
+        return [holder for holder in holders if holder.id == worker_id]
+
+    async def _recover_dead(self, dead: Sequence[Holder]) -> list[RecoveredTask]:
+        return await self._recover(
+            dead,
+            lambda connection: store.recover_dead(
+                connection,
+                [worker.id for worker in dead],
+                reason=WORKER_DIED,
+                key=WORKER_DIED,
+                limit=CHUNK,
+            ),
+        )
+
+    async def _recover_stale(self, given_up: Sequence[Holder]) -> list[RecoveredTask]:
+        stale_after = self._settings.stale_after
+        reason = f"the worker sent no heartbeat for more than {stale_after:g} s"
+        return await self._recover(
+            given_up,
+            lambda connection: store.recover_stale(
+                connection,
+                given_up,
+                stale_after=stale_after,
+                reason=reason,
+                key=message_key(reason),
+                limit=CHUNK,
+            ),
+        )
+
+    async def _recover(self, workers: Sequence[Holder], take: Recover) -> list[RecoveredTask]:
+        """In chunks, and only then forget the workers: their tasks must not be left to nobody."""
+        recovered: list[RecoveredTask] = []
+        while workers:
+            async with self._database.transaction() as connection:
+                taken = await take(connection)
+                await tell(connection, self._settings, [task.id for task in taken])
+            recovered += taken
+            LEASE_LOSSES.add("recovery", amount=len(taken))
+            if len(taken) < CHUNK:
+                break
+        if workers:
+            async with self._database.connection() as connection:
+                await store.forget_workers(connection, workers)
+        if recovered:
+            failed = sum(task.status == "failed" for task in recovered)
+            log.warning(
+                "recovered tasks of dead workers",
+                tasks=len(recovered),
+                failed=failed,
+                workers=len(workers),
+            )
+        return recovered

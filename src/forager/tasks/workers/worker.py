@@ -1,0 +1,229 @@
+"""A worker for tasks: both stages and the images, under one row in the list of workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+from uuid import UUID
+
+from forager.archive import store as archive_store
+from forager.clock import local_time
+from forager.db.database import Database
+from forager.db.patience import Patience
+from forager.errors import DatabaseUnavailable, DiskFull
+from forager.fetch.polite import Fetching
+from forager.images.fetcher import ImageFetcher
+from forager.jobs.registration import Registration
+from forager.logs import get_logger
+from forager.parsers.page_cache import PageCache
+from forager.parsers.reading import ReadingPool
+from forager.parsers.registry import load_parsers
+from forager.parsers.rollouts import Rollouts
+from forager.settings import Settings
+from forager.tasks.hints import Hints, tell
+from forager.tasks.stages.attempt import Stage
+from forager.tasks.stages.download import Downloader
+from forager.tasks.stages.parse import ParseStage
+from forager.tasks.store import stages as store
+from forager.tasks.task import CHANNEL
+from forager.tasks.workers.holdings import Holdings
+
+log = get_logger("tasks")
+
+TROUBLE = (DatabaseUnavailable, DiskFull)
+# the database may be away or half open: no heartbeat takes longer than this
+ANSWER_LIMIT = 15.0
+RETRY_INTERVAL = 1.0
+FAREWELL_LIMIT = 3.0
+
+
+class TaskWorker:
+    """Downloads and parses until told to stop. `on_renewed` hears when its row was renewed.
+
+    With `hints` it works on what those name; otherwise on whatever waits.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        worker_id: UUID,
+        *,
+        on_renewed: Callable[[float], None] = lambda _: None,
+        hints: Hints | None = None,
+    ) -> None:
+        self._database = database
+        self._hurried = database.answering_within(ANSWER_LIMIT)
+        self._settings = settings
+        self._worker_id = worker_id
+        self._on_renewed = on_renewed
+        self._holdings = Holdings()
+        self._hints = hints
+        self._unclaimed: list[int] = []
+        # one that others have given up for dead must not come back: its segments may be gone
+        self._registration = Registration(
+            self._hurried,
+            worker_id,
+            capacity=settings.task_concurrency,
+            role="tasks",
+            region=settings.region,
+            returns=False,
+        )
+        self._patience = Patience(log, "the database is away, will try again")
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop: what is fetched is committed, the rest is given back."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        for broken in load_parsers(self._settings.parser_modules).broken:
+            log.warning("a parser cannot be used", origin=broken.origin, reason=broken.reason)
+        async with AsyncExitStack() as stack:
+            fetching = await stack.enter_async_context(Fetching(self._database, self._settings))
+            pool = await stack.enter_async_context(ReadingPool(self._settings))
+            await self._enter()
+            log.info("task worker started", worker=str(self._worker_id))
+            try:
+                await self._work(fetching, pool)
+            finally:
+                await self._leave()
+
+    async def _enter(self) -> None:
+        while not self._stopping.is_set():
+            with self._patience:
+                await self._renew()
+                return
+            await asyncio.sleep(RETRY_INTERVAL)
+
+    # --- working ---------------------------------------------------------------------------
+
+    async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
+        parsing, downloading = self._stages(fetching, pool)
+        stages = [asyncio.ensure_future(downloading.run()), asyncio.ensure_future(parsing.run())]
+        beside = [
+            asyncio.ensure_future(work) for work in self._beside(fetching, parsing, downloading)
+        ]
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({stop, *stages, *beside}, return_when=asyncio.FIRST_COMPLETED)
+            if self._hints is not None:
+                self._unclaimed = await self._hints.close()
+            downloading.stop()
+            parsing.stop()
+            for ended in beside:
+                if ended.done():
+                    ended.result()  # none of them ends but by a bug or a lost row
+            await asyncio.gather(*stages)
+        finally:
+            for work in (stop, *stages, *beside):
+                work.cancel()
+            await asyncio.gather(stop, *stages, *beside, return_exceptions=True)
+
+    def _stages(self, fetching: Fetching, pool: ReadingPool) -> tuple[ParseStage, Downloader]:
+        rollouts, cache = Rollouts(), PageCache()
+        parsing = ParseStage(
+            self._database,
+            self._settings,
+            self._worker_id,
+            pool=pool,
+            rollouts=rollouts,
+            cache=cache,
+            holdings=self._holdings,
+            hints=None if self._hints is None else self._hints.of(Stage.PARSE),
+        )
+        downloading = Downloader(
+            self._database,
+            self._settings,
+            self._worker_id,
+            fetching=fetching,
+            rollouts=rollouts,
+            cache=cache,
+            holdings=self._holdings,
+            on_downloaded=parsing.wake,
+            hints=None if self._hints is None else self._hints.of(Stage.DOWNLOAD),
+        )
+        return parsing, downloading
+
+    def _beside(
+        self, fetching: Fetching, parsing: ParseStage, downloading: Downloader
+    ) -> list[Coroutine[Any, Any, None]]:
+        work = [self._beat(parsing, downloading), self._listen(downloading)]
+        if self._settings.images:
+            work.append(ImageFetcher(self._database, self._settings, fetching).run())
+        return work
+
+    async def _listen(self, downloading: Downloader) -> None:
+        """Wake the stages on every notification. Polling goes on all the same."""
+        while True:
+            try:
+                async with aclosing(self._database.notifications(CHANNEL)) as notifications:
+                    async for _ in notifications:
+                        downloading.wake()
+            except TROUBLE:
+                await asyncio.sleep(RETRY_INTERVAL)
+
+    # --- staying alive ---------------------------------------------------------------------
+
+    async def _beat(self, parsing: ParseStage, downloading: Downloader) -> None:
+        """Renew this worker's row, and see that both sides agree on what it holds."""
+        while True:
+            pause = self._settings.heartbeat_interval
+            with self._patience:
+                await self._renew()
+                for task_id in await self._compare():
+                    downloading.drop(task_id)
+                    parsing.drop(task_id)
+            await asyncio.sleep(min(pause, RETRY_INTERVAL) if self._patience.is_needed else pause)
+
+    async def _renew(self) -> None:
+        asked_at = local_time()
+        await self._registration.renew(stopping=self._stopping.is_set())
+        self._holdings.may_claim = self._registration.note is None
+        self._on_renewed(asked_at)
+
+    async def _compare(self) -> list[int]:
+        """Give back what is ours by the table alone, or was stopped; the tasks we have lost."""
+        async with self._holdings.claiming:
+            believed = self._holdings.leases()
+            async with self._hurried.connection() as connection:
+                await store.give_back(
+                    connection, self._worker_id, stopped_only=True, reason="it was stopped"
+                )
+                held = await store.select_held(connection, self._worker_id)
+                unknown = [id_ for id_, lease in held.items() if believed.get(id_) != lease]
+                if unknown:
+                    log.warning("gives back tasks that it did not know of", tasks=len(unknown))
+                    await store.give_back(
+                        connection,
+                        self._worker_id,
+                        ids=unknown,
+                        reason="the answer to the claim was lost",
+                    )
+                    await tell(connection, self._settings, unknown)
+        return [id_ for id_, lease in believed.items() if held.get(id_) != lease]
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(FAREWELL_LIMIT):
+                await self._say_farewell()
+        except (*TROUBLE, TimeoutError) as error:
+            # recovery will find the tasks
+            log.warning("stopped without giving tasks back", reason=str(error))
+        log.info("task worker stopped", worker=str(self._worker_id))
+
+    async def _say_farewell(self) -> None:
+        database = self._database.answering_within(FAREWELL_LIMIT)
+        async with database.transaction() as connection:
+            given = await store.give_back(
+                connection, self._worker_id, reason="the worker was stopped"
+            )
+            await tell(connection, self._settings, [*given, *self._unclaimed])
+            if given:
+                await store.notify(connection)
+            await archive_store.close_segments_of(connection, self._worker_id)
+        await self._registration.end()
+        if given:
+            log.info("tasks given back", tasks=len(given))

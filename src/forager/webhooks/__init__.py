@@ -1,0 +1,1 @@
+"""Events, the outbox, and webhook delivery."""

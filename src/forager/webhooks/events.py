@@ -1,0 +1,114 @@
+"""Events: what happened to products and domains, and who is to hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Any
+
+import orjson
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput
+from forager.extract.product.price import plain as amount_text
+from forager.extract.text import storable
+from forager.fetch.domains.matching import domains_of
+from forager.webhooks.store import events as store
+from forager.webhooks.store.events import EventRow
+
+MAX_LIST = 1000
+
+
+class EventKind(StrEnum):
+    PRODUCT_ADDED = "product.added"
+    PRICE_CHANGED = "product.price_changed"
+    AVAILABILITY_CHANGED = "product.availability_changed"
+    PARSER_DEGRADED = "parser.degraded"
+    TRIAL_ENDED = "parser.trial_ended"
+    AUDIT = "catalog.audit"
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """The payload is what the event tells, for good: nothing in it is looked up again later."""
+
+    kind: EventKind
+    product_id: int | None
+    domain_id: int | None
+    payload: Mapping[str, Any]
+
+
+async def record_events(connection: Connection, events: Sequence[NewEvent]) -> None:
+    """Write events, and a message to each webhook that wants one, in the caller's transaction."""
+    if events:
+        await store.insert_events(
+            connection,
+            kinds=[event.kind.value for event in events],
+            product_ids=[event.product_id for event in events],
+            domain_ids=[event.domain_id for event in events],
+            payloads=[orjson.dumps(plain(event.payload)).decode() for event in events],
+        )
+
+
+async def list_events(
+    database: Database,
+    *,
+    kind: str | None = None,
+    domain: str | None = None,
+    product_id: int | None = None,
+    since: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page[EventRow]:
+    """Events, newest first; the cursor is the last id."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    async with database.connection() as connection:
+        found = await store.select_events(
+            connection,
+            kind=None if kind is None else checked_kind(kind).value,
+            domain_ids=None if domain is None else await domains_of(connection, domain),
+            product_id=product_id,
+            since=since,
+            before=row_id(cursor),
+            limit=limit + 1,
+        )
+    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+
+def checked_kind(text: str) -> EventKind:
+    try:
+        return EventKind(text)
+    except ValueError:
+        known = ", ".join(EventKind)
+        raise InvalidInput(f"{text!r} is not a kind of event", hint=f"There are: {known}") from None
+
+
+def plain(value: Any) -> Any:
+    """A payload in JSON's own types, as PostgreSQL accepts it; money as text, so that it stays."""
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Decimal):
+        return amount_text(value)
+    if isinstance(value, Mapping):
+        return {storable(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value
+
+
+def row_id(cursor: str | None) -> int | None:
+    """The id that the cursor of a list stands for."""
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return int(cursor)

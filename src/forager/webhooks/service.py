@@ -1,0 +1,297 @@
+"""Webhooks: addresses that hear of events. Command line and API call these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import ada_url
+import psycopg
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
+from forager.fetch.domains.matching import domain_of
+from forager.fetch.domains.service import UNCHANGED, Unchanged
+from forager.fetch.guard import GuardPolicy
+from forager.secrets import Vault
+from forager.webhooks import signing
+from forager.webhooks.events import checked_kind, row_id
+from forager.webhooks.store import outbox
+from forager.webhooks.store import webhooks as store
+from forager.webhooks.store.events import WEBHOOKS
+from forager.webhooks.store.webhooks import Delivery, Webhook
+
+MAX_LIST = 1000
+MAX_URL = 2000
+SHORTEST_SECRET = 16
+LONGEST_SECRET = 200
+# what a secret is sealed for: one of another table does not open here
+CONTEXT = "webhook secret"
+BY_HAND = "by hand"
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NewWebhook:
+    """Kinds and a domain narrow what is told; without them, all is."""
+
+    url: str
+    kinds: tuple[str, ...] = ()
+    domain: str | None = None
+    secret: str | None = None
+    allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookChanges:
+    """What to set. No kinds: all of them; a domain None: all domains."""
+
+    url: str | Unchanged = UNCHANGED
+    kinds: tuple[str, ...] | Unchanged = UNCHANGED
+    domain: str | Unchanged | None = UNCHANGED
+    allow_private: bool | Unchanged = UNCHANGED
+    active: bool | Unchanged = UNCHANGED
+    # None: a new one is made
+    secret: str | Unchanged | None = UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A webhook after a change, with its secret if that is new: it is shown this once."""
+
+    webhook: Webhook
+    secret: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A webhook with its secret, which is shown this once."""
+
+    webhook: Webhook
+    secret: str
+
+
+class Webhooks:
+    """What people and programs can do with webhooks."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+
+    async def add(self, new: NewWebhook) -> Issued:
+        """A webhook and its secret; a secret is made where none is given."""
+        url = checked_url(new.url, allow_private=new.allow_private)
+        kinds = sorted({checked_kind(kind).value for kind in new.kinds})
+        secret = _checked_secret(new.secret)
+        sealed = self._vault.seal(secret, CONTEXT)
+        async with self._database.transaction() as connection:
+            domain_id = await _domain_id(connection, new.domain)
+            webhook_id = await store.insert_webhook(
+                connection,
+                url=url,
+                secret=sealed,
+                kinds=kinds,
+                domain_id=domain_id,
+                allow_private=new.allow_private,
+            )
+            if webhook_id is None:
+                raise _taken(url)
+            return Issued(await _existing(connection, webhook_id), secret)
+
+    async def change(self, webhook_id: int, changes: WebhookChanges) -> Changed:
+        """Set what is named; messages that wait go to the new address, signed by the new secret."""
+        secret = None if changes.secret is UNCHANGED else _checked_secret(changes.secret)
+        async with self._database.transaction() as connection:
+            known = await store.lock_webhook(connection, webhook_id)
+            if known is None:
+                raise no_such_webhook(webhook_id)
+            values = await _values(connection, changes, known)
+            if secret is not None:
+                values["secret"] = self._vault.seal(secret, CONTEXT)
+            with _only_one(values.get("url")):
+                await store.update_webhook(connection, webhook_id, values)
+            if changes.active is True:
+                # one that is active may rest all the same: this ends it, as enabling does
+                await store.set_active(connection, webhook_id, True, None)
+            elif changes.active is False and known.is_active:
+                await store.set_active(connection, webhook_id, False, BY_HAND)
+            return Changed(await _existing(connection, webhook_id), secret)
+
+    async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
+        _check_limit(limit)
+        async with self._database.connection() as connection:
+            found = await store.select_webhooks(
+                connection, after=row_id(cursor) or 0, limit=limit + 1
+            )
+        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def get(self, webhook_id: int) -> Webhook:
+        async with self._database.connection() as connection:
+            return await _existing(connection, webhook_id)
+
+    async def remove(self, webhook_id: int) -> Webhook:
+        """Forget a webhook, and all messages to it."""
+        async with self._database.transaction() as connection:
+            webhook = await _existing(connection, webhook_id)
+            await store.delete_webhook(connection, webhook_id)
+            await outbox.delete_target(connection, WEBHOOKS, webhook_id)
+            return webhook
+
+    async def enable(self, webhook_id: int) -> Webhook:
+        """Tell it of events again, and at once of those that still wait."""
+        return await self._set_active(webhook_id, True, None)
+
+    async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
+        """Tell it of nothing. What waits is kept for three days; what happens now is not told."""
+        return await self._set_active(webhook_id, False, (reason or BY_HAND)[:1000])
+
+    async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
+        """A new secret, from the next message on."""
+        new = _checked_secret(secret)
+        sealed = self._vault.seal(new, CONTEXT)
+        async with self._database.transaction() as connection:
+            await store.set_secret(connection, webhook_id, sealed)
+            return Issued(await _existing(connection, webhook_id), new)
+
+    async def deliveries(
+        self,
+        webhook_id: int,
+        *,
+        state: DeliveryState | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[Delivery]:
+        """Messages to a webhook, newest first."""
+        _check_limit(limit)
+        async with self._database.connection() as connection:
+            await _existing(connection, webhook_id)
+            found = await store.select_deliveries(
+                connection,
+                webhook_id,
+                state=None if state is None else state.value,
+                before=row_id(cursor),
+                limit=limit + 1,
+            )
+        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
+        """Send at once, and with all attempts before it, what failed or waits; how many."""
+        async with self._database.transaction() as connection:
+            webhook = await _existing(connection, webhook_id)
+            if not webhook.is_active:
+                raise NotAllowed(
+                    f"webhook {webhook_id} is disabled: {webhook.disabled_reason}",
+                    hint=f"Enable it first: forager webhooks enable {webhook_id}",
+                )
+            await store.forget_failures(connection, webhook_id)
+            return await outbox.renew(connection, WEBHOOKS, webhook_id, ids=message_ids)
+
+    async def _set_active(self, webhook_id: int, active: bool, reason: str | None) -> Webhook:
+        async with self._database.transaction() as connection:
+            await store.set_active(connection, webhook_id, active, reason)
+            return await _existing(connection, webhook_id)
+
+
+def checked_url(text: str, *, allow_private: bool) -> str:
+    """The URL as it is stored; names are judged again whenever something is sent."""
+    hint = "Give a full address, for example https://example.com/hooks/prices"
+    try:
+        parts = ada_url.parse_url(text.strip())
+    except ValueError:
+        raise InvalidInput(f"{text[:200]!r} is not a URL", hint=hint) from None
+    if parts["protocol"] not in ("http:", "https:") or len(parts["href"]) > MAX_URL:
+        raise InvalidInput(f"{text[:200]!r} cannot be a webhook's URL", hint=hint)
+    if parts["username"] or parts["password"]:
+        raise InvalidInput(
+            "a webhook's URL must not hold a user or a password: it is shown in lists",
+            hint="Let the receiver check the signature instead.",
+        )
+    try:
+        GuardPolicy(allow_private=allow_private).check_unresolved(parts["hostname"])
+    except GiveUp:
+        raise _private(parts["hostname"], allow_private=allow_private) from None
+    return str(parts["href"]).partition("#")[0]
+
+
+def no_such_webhook(webhook_id: int) -> NotFound:
+    return NotFound(
+        f"there is no webhook {webhook_id}", hint="`forager webhooks list` shows those there are."
+    )
+
+
+async def _existing(connection: Connection, webhook_id: int) -> Webhook:
+    webhook = await store.select_webhook(connection, webhook_id)
+    if webhook is None:
+        raise no_such_webhook(webhook_id)
+    return webhook
+
+
+def _private(host: str, *, allow_private: bool) -> NotPermitted:
+    if allow_private:  # and it was refused all the same
+        return NotPermitted(f"nothing is sent to {host}: it tells of the machine itself")
+    return NotPermitted(
+        f"{host} is a private address",
+        hint="Give --allow-private (`allow_private`) if events may be sent there.",
+    )
+
+
+@contextmanager
+def _only_one(url: str | None) -> Iterator[None]:
+    """Which addresses there are already is known to the database alone."""
+    try:
+        yield
+    except psycopg.errors.UniqueViolation:
+        raise _taken(url or "this address") from None
+
+
+def _taken(url: str) -> AlreadyThere:
+    return AlreadyThere(
+        f"there is a webhook for {url} already",
+        hint="`forager webhooks list` shows it, `forager webhooks set` changes it.",
+    )
+
+
+async def _values(
+    connection: Connection, changes: WebhookChanges, known: Webhook
+) -> dict[str, Any]:
+    """The columns that change, checked; an address must be allowed by what holds afterwards."""
+    values: dict[str, Any] = {}
+    if changes.url is not UNCHANGED or changes.allow_private is not UNCHANGED:
+        url = known.url if changes.url is UNCHANGED else changes.url
+        allowed = changes.allow_private
+        values["allow_private"] = known.allow_private if allowed is UNCHANGED else allowed
+        values["url"] = checked_url(url, allow_private=values["allow_private"])
+    if changes.kinds is not UNCHANGED:
+        values["kinds"] = sorted({checked_kind(kind).value for kind in changes.kinds})
+    if changes.domain is not UNCHANGED:
+        values["domain_id"] = await _domain_id(connection, changes.domain)
+    return values
+
+
+async def _domain_id(connection: Connection, host: str | None) -> int | None:
+    return None if host is None else (await domain_of(connection, host)).id
+
+
+def _checked_secret(given: str | None) -> str:
+    if given is None:
+        return signing.new_secret()
+    if not (SHORTEST_SECRET <= len(given) <= LONGEST_SECRET and given.isascii()):
+        raise InvalidInput(
+            f"a secret has from {SHORTEST_SECRET} to {LONGEST_SECRET} ASCII characters",
+            hint="Without one, a good one is made.",
+        )
+    return given
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")

@@ -1,0 +1,1 @@
+"""SQL of events, the outbox and webhooks."""
