@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 2
+EXTRACTOR_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from forager.extract.markdown.blocks import Part
 from forager.extract.markdown.split import split_markdown
@@ -102,20 +102,31 @@ def join_parts(parts: Sequence[Part]) -> str:
 # --- for storage ------------------------------------------------------------------------------
 
 Id = TypeVar("Id")
+AnySection = TypeVar("AnySection", bound="PlacedSection")
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifiedSection(Generic[Id]):
-    """A section with an id of its own and its parent's, ready to be inserted."""
+class PlacedSection(Protocol):
+    """A section that says where it stands, and below which other."""
+
+    @property
+    def position(self) -> int: ...
+    @property
+    def parent(self) -> int | None: ...
+
+
+class IdentifiedSection(NamedTuple, Generic[Id, AnySection]):
+    """A section with its own id and its parent's, ready to be inserted."""
 
     id: Id
     parent_id: Id | None
-    section: Section
+    section: AnySection
 
 
-def identify(sections: Sequence[Section], new_id: Callable[[], Id]) -> list[IdentifiedSection[Id]]:
+def identify(
+    sections: Sequence[AnySection], new_id: Callable[[], Id]
+) -> list[IdentifiedSection[Id, AnySection]]:
     """Sections with client-side ids, so that parents and children go to the database together."""
-    ids = [new_id() for _ in sections]
+    ids = {section.position: new_id() for section in sections}
     return [
         IdentifiedSection(
             ids[section.position],
