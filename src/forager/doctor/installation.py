@@ -14,6 +14,7 @@ from forager.doctor.check import Check, ok, warn
 from forager.fetch.budgets.budget import is_loopback
 from forager.jobs import workers
 from forager.settings import Settings
+from forager.settings.values import masked_url
 
 SOON = timedelta(days=7)
 LOOKED_AT = 1000
@@ -65,7 +66,8 @@ def check_traces(settings: Settings) -> Check:
         return ok("traces", "not asked for")
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
         return warn("traces", "OpenTelemetry is not installed", tracing.INSTALL)
-    return ok("traces", f"are sent to {settings.traces_url or 'OTEL_EXPORTER_OTLP_ENDPOINT'}")
+    place = masked_url(settings.traces_url or "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return ok("traces", f"are sent to {place}")
 
 
 def _ends_soon(key: ApiKey) -> bool:
