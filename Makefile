@@ -89,7 +89,7 @@ chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the 
 	@FORAGER_TEST_CHAOS_TASKS=$(or $(TASKS),10000) $(BIN)/pytest tests/services/test_dispatch_chaos.py $(ARGS)
 
 chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
-	@$(BIN)/forager-chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA)

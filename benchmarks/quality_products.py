@@ -25,7 +25,7 @@ from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Availability, Product
 from forager.parsers.generic import VERSION
 from forager.parsers.registry import parse_product
-from forager.sandbox.serving import look_for_cycles_seldom
+from forager.processes.serving import look_for_cycles_seldom
 
 Reader = Callable[[ProductPage], Product]
 Values = dict[str, str | None]

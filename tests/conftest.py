@@ -1,4 +1,4 @@
-"""The real PostgreSQL for every test: one server per run, one cheap database per test."""
+"""The real PostgreSQL for every test: one server per run, one database per test."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import hypothesis
-import psycopg
 import pytest
 from pydantic import SecretStr
 
@@ -23,6 +20,7 @@ from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.settings import Settings
+from support.databases import Databases, administration, with_database
 
 # the same inputs in every run: a change fails the tests, and chance does not.
 # HYPOTHESIS_PROFILE=default looks elsewhere each time, and `make fuzz` further than that
@@ -61,40 +59,44 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(run_folder: Path) -> Iterator[str]:
+def postgres(run_folder: Path) -> Iterator[str]:
     """A PostgreSQL: FORAGER_TEST_DATABASE_URL, or an embedded one of this test run."""
     external = os.environ.get("FORAGER_TEST_DATABASE_URL")
     if external:
         yield external
         return
     with join_server(run_folder / "server") as use:
-        with _administration(use.url) as connection:
+        with administration(use.url) as connection:
             # processes are killed here, the machine is not: what the kernel has is safe enough
             connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
         yield use.url
 
 
 @pytest.fixture(scope="session")
-def template(server: str, run_folder: Path) -> str:
+def template(postgres: str, run_folder: Path) -> str:
     """A database at the current schema, to be copied; made by whichever process comes first."""
     name = f"{TEMPLATE}_{run_folder.name.replace('-', '_')}"
-    with _file_lock(run_folder / "template.lock"), _administration(server) as connection:
+    with _file_lock(run_folder / "template.lock"), administration(postgres) as connection:
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
         if known.fetchone() is None:
             connection.execute(f'CREATE DATABASE "{name}"')
-            schema.upgrade(with_database(server, name))
+            schema.upgrade(with_database(postgres, name))
     return name
 
 
+@pytest.fixture(scope="session")
+def databases(postgres: str, template: str) -> Iterator[Databases]:
+    made = Databases(postgres, template)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def database_url(server: str, template: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    with _administration(server) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-    yield with_database(server, name)
-    with _administration(server) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+def database_url(databases: Databases) -> Iterator[str]:
+    with databases.database() as url:
+        yield url
 
 
 @pytest.fixture
@@ -119,16 +121,6 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 def queue(database: Database, settings: Settings) -> Queue:
     return Queue(database, settings)
-
-
-def with_database(url: str, name: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-
-
-@contextmanager
-def _administration(server: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(server, autocommit=True) as connection:
-        yield connection
 
 
 @contextmanager

@@ -359,7 +359,7 @@ async def _network(database: Database, settings: Settings) -> None:
     await domains.set(CHAIRS, DomainChanges(region="eu"))
     proxies = Proxies(database, Vault(settings))
     for number, price, region in ((1, "3.50/GB", "eu"), (2, "0.0004/request", None),
-                                  (3, "25/month", "us"), (4, None, None)):  # fmt: skip
+                                  (3, "25/GB", "us"), (4, None, None)):  # fmt: skip
         address = parse_address(f"http://forager:demo@proxy{number}.example.net:3128")
         cost = None if price is None else parse_cost(price)
         added = await proxies.add(address)

@@ -15,21 +15,29 @@ import structlog
 from forager.settings import LogFormat
 from forager.terminal import clean
 
+_announces = False
 
-def configure_logs(level: str, log_format: LogFormat | str = LogFormat.AUTO) -> None:
-    """Send this process's logs to standard error. Data belongs on standard output."""
+
+def configure_logs(
+    level: str, log_format: LogFormat | str = LogFormat.AUTO, *, announces: bool = False
+) -> None:
+    """Send this process's logs to standard error. Data belongs on standard output.
+
+    With `announces`, a person at a terminal sees what `announce` says at every level.
+    """
+    global _announces
     log_format = LogFormat(log_format)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     pretty = on_terminal if log_format is LogFormat.AUTO else log_format is LogFormat.CONSOLE
+    number = logging.getLevelNamesMapping()[level.upper()]
+    _announces = announces and on_terminal and number > logging.INFO
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             *_rendering(pretty, colors=on_terminal and not os.environ.get("NO_COLOR")),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[level.upper()]
-        ),
+        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=False,
     )
@@ -39,6 +47,14 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """A logger whose lines carry the part of Forager they come from."""
     logger: structlog.stdlib.BoundLogger = structlog.get_logger(part=name)
     return logger
+
+
+def announce(logger: structlog.stdlib.BoundLogger, message: str, **facts: object) -> None:
+    """Log why a person has to wait; at a terminal they are told even where logs are quiet."""
+    logger.info(message, **facts)
+    if _announces:
+        details = ", ".join(f"{name} {value}" for name, value in facts.items() if value != "")
+        _StandardError().msg(f"{message} ({details})" if details else message)
 
 
 class _StandardError:

@@ -10,12 +10,9 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import aiohttp
-import psycopg
 import pytest
-from psycopg import sql
 
 from api.client import Api
 from api.server_process import FORAGER, api_process, wait_for_address
@@ -25,6 +22,7 @@ from forager.access.caller import NOBODY
 from forager.api.server import serve
 from forager.db.database import Database, SessionLimits
 from forager.settings import Settings
+from support.databases import outage
 
 CRAWL = "/api/knowledge-items/crawl"
 ORDER = {"urls": ["https://docs.example.org/"]}
@@ -107,22 +105,12 @@ async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
 
 
 async def test_a_database_that_is_away_is_said_and_comes_back(
-    api: Api, server: str, database_url: str
+    api: Api, postgres: str, database_url: str
 ) -> None:
-    name = sql.Identifier(urlsplit(database_url).path.lstrip("/"))
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
-        admin.execute(
-            """
-            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE datname = %s AND pid <> pg_backend_pid()
-            """,
-            (urlsplit(database_url).path.lstrip("/"),),
-        )
+    with outage(postgres, database_url):
         away = [await api.get("/api/jobs"), await api.post(CRAWL, ORDER)]
         ready = await api.get("/readyz")
         assert (await api.get("/healthz")).status == 200
-        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(name))
     for answer in away:
         assert (answer.status, answer.is_problem) == (503, True)
         assert int(answer.headers["Retry-After"]) > 0

@@ -22,8 +22,8 @@ from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.jobs.control import StopCause
 from forager.jobs.lifecycle import Status
+from forager.processes.control import StopCause
 from forager.products.archiving import archive_folder
 from forager.secrets import Vault
 from forager.settings import Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+
 from benchmarks.curve import Curve, Line, nice_top, short
 
 SVG = "{http://www.w3.org/2000/svg}"

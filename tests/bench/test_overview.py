@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from benchmarks import bench, report
 from benchmarks.measured import number_in, read_measured
 from benchmarks.overview import write_overview

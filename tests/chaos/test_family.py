@@ -10,16 +10,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from forager.chaos.family import members
+from chaos.family import members
 from forager.db.embedded import server_status
 
 LIMIT = 100.0
 HARNESS = """
 import asyncio, sys
 from pathlib import Path
-from forager.chaos.cluster import running_cluster
-from forager.chaos.family import members
-from forager.chaos.reaper import start_reaper
+from chaos.cluster import running_cluster
+from chaos.family import members
+from chaos.reaper import start_reaper
 from forager.logs import configure_logs
 
 async def main(folder: Path) -> None:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from forager.chaos.line import Line
+from chaos.line import Line
 
 LIMIT = 60.0
 

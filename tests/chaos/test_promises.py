@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from chaos.promises import broken_refs
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
-from forager.chaos.promises import broken_refs
 
 SEGMENT = "2026/01/02/0123-1-0000.warc.zst"
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from forager.chaos.broken import Switch
-from forager.chaos.faults import FAULTS, Fault
-from forager.chaos.requests import Budget
-from forager.chaos.run import Plan, Result, run
-from forager.chaos.violation import Promise
+from chaos.broken import Switch
+from chaos.faults import FAULTS, Fault
+from chaos.requests import Budget
+from chaos.run import Plan, Result, run
+from chaos.violation import Promise
 
 # large enough for a machine that is ten times slower; nothing waits for it to pass
 PATIENCE = 500.0

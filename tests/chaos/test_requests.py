@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forager.chaos.requests import Budget, Served, excess, most_at_once
+from chaos.requests import Budget, Served, excess, most_at_once
 
 BUDGET = Budget(delay=0.1, concurrency=2)
 

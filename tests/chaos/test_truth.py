@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forager.chaos.truth import OUTCOMES, Kind, make_pages
+from chaos.truth import OUTCOMES, Kind, make_pages
 
 
 @pytest.mark.parametrize("count", [1, 7, 40, 750])

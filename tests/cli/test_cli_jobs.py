@@ -16,8 +16,8 @@ from forager.db.database import open_database
 from forager.db.ids import new_id
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lease import Lease
-from forager.jobs.local import process_name
 from forager.jobs.queue import Queue
+from forager.processes.identity import process_name
 from forager.settings import Settings
 
 Capture = pytest.CaptureFixture[str]

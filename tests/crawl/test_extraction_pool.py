@@ -8,7 +8,7 @@ import psutil
 
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.fetch.response import Response, Timing, headers_from
-from forager.sandbox.process import SandboxLimits
+from forager.processes.sandbox import SandboxLimits
 
 HOME = "http://a.example/"
 PAGE = b"<title>A</title><main><p>Text <a href=/b>b</a> <a href=http://other.example/c>c</a></p></main>"

@@ -55,3 +55,16 @@ async def test_other_crawls_track_nothing(crawls: Crawls, shop: Shop, database: 
     fill(shop)
     await crawls.run(f"http://{shop.host}/")
     assert await tracked(database) == []
+
+
+async def test_a_product_that_cannot_be_tracked_fails_alone(
+    crawls: Crawls, shop: Shop, database: Database
+) -> None:
+    products = fill(shop)
+    refused = min(products)
+    await crawls.sql(f"ALTER TABLE crawl_tasks ADD CHECK (url <> '{refused}')")
+    crawled = await crawls.run(f"http://{shop.host}/", products=True)
+    assert crawled.job.status == "completed"
+    assert {task[0] for task in await tracked(database)} == products - {refused}
+    assert crawled.visited[refused].reason == "validation"
+    assert crawled.ledger["failed_by_reason"] == {"validation": 1}

@@ -190,3 +190,24 @@ async def test_a_page_that_postgresql_refuses_fails_alone(crawls: Crawls, site: 
     }  # fmt: skip
     assert len(crawled.pages()) == 1 + 28 + 30
     assert all(hits == 1 for hits in site.hits.values())
+
+
+async def test_whatever_statement_refuses_a_row_only_its_url_fails(
+    crawls: Crawls, site: Site
+) -> None:
+    """A link that cannot be put into the frontier, and a page that cannot wait in it."""
+    await crawls.sql(
+        "ALTER TABLE crawl_frontier ADD CHECK (url NOT LIKE '%%/refused'), ADD CHECK (attempts < 1)"
+    )
+    good = [f"/{n}" for n in range(10)]
+    site.pages["/"] = html("Start", [*good[:5], "/refused", "/status/500", *good[5:]])
+    site.pages["/refused"] = html("Refused")
+    for path in good:
+        site.pages[path] = html(f"Good {path}")
+    crawled = await crawls.run(f"{site.url}/")
+    assert crawled.job.status == "completed"
+    assert crawled.pages(site.url) == {"/", *good}
+    outcomes = crawled.outcomes(site.url)
+    assert outcomes["/refused"] == outcomes["/status/500"] == "failed:validation"
+    assert crawled.ledger["failed_by_reason"] == {"validation": 2}
+    assert crawled.pending == {}

@@ -13,8 +13,8 @@ from crawl.crawling import Crawls, eventually
 from crawl.test_kills import working
 from forager.crawl.batch import Batch, Committer
 from forager.errors import DatabaseUnavailable
-from forager.jobs.control import StopCause
 from forager.jobs.lifecycle import Status
+from forager.processes.control import StopCause
 from servers.site import Page, Site, html, text
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 import orjson
 import psycopg
@@ -17,6 +15,7 @@ from forager.db.patience import Patience, keep_up, keep_watch
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.logs import configure_logs, get_logger
 from forager.settings import Settings
+from support.databases import outage
 
 WORDS = "nothing is done now"
 OVER = "the trouble is over"
@@ -31,21 +30,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
 @pytest.fixture(autouse=True)
 def spoken_logs(quiet_logs: None) -> None:
     configure_logs("info", "json")
-
-
-@contextmanager
-def outage(server: str, url: str) -> Iterator[None]:
-    """Nobody gets a connection to the database while this lasts."""
-    name = urlsplit(url).path[1:]
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
-        )
-        try:
-            yield
-        finally:
-            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
 
 class Service:
@@ -82,14 +66,14 @@ class Service:
 
 
 async def test_an_outage_is_said_when_it_begins_and_when_it_ends(
-    server: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
+    postgres: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service = Service(database.answering_within(1.0))
     patience = Patience(get_logger("test"), WORDS)
     watching = asyncio.ensure_future(keep_watch(service.look, patience, every=0.01))
     try:
         await service.is_well()
-        with outage(server, database_url):
+        with outage(postgres, database_url):
             await service.failures(3)
         await service.is_well()
         # the look after it has ended the trouble for certain
@@ -149,7 +133,7 @@ async def test_upkeep_goes_on_after_trouble() -> None:
 
 
 async def test_every_service_of_a_worker_says_it_once(
-    server: str,
+    postgres: str,
     database_url: str,
     database: Database,
     settings: Settings,
@@ -158,7 +142,7 @@ async def test_every_service_of_a_worker_says_it_once(
     """As a worker has them, looking far more often than in earnest."""
     hasty = settings.model_copy(update={"scheduler_interval": 0.02, "watchdog_interval": 0.02})
     service = Service(database.answering_within(1.0))
-    with outage(server, database_url):
+    with outage(postgres, database_url):
         async with background_services(database.answering_within(0.5), hasty):
             watch = Patience(get_logger("test"), WORDS)
             watching = asyncio.ensure_future(keep_watch(service.look, watch, every=0.01))

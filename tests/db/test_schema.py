@@ -6,13 +6,10 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import psycopg
 import pytest
 from alembic.script import ScriptDirectory
-from psycopg import sql
 from schema_dump import DUMP, schema_dump
 
 from forager.db import schema
@@ -20,16 +17,16 @@ from forager.db.database import open_database
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import NotFound, SchemaMismatch
 from forager.settings import Settings
+from support.databases import administration, create_database, drop_database, with_database
 
 
 @pytest.fixture
-def empty_url(server: str) -> Iterator[str]:
+def empty_url(postgres: str) -> Iterator[str]:
     """A database that Forager has not used yet."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with administration(postgres) as server:
+        name = create_database(server)
+        yield with_database(postgres, name)
+        drop_database(server, name)
 
 
 def rows(url: str, query: Any) -> list[Any]:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy

@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.fetch.budgets.budget import Budgets

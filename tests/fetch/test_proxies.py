@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
 import traceback
 from base64 import b64encode
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import pytest
 from pydantic import SecretStr
 
 from forager.db.database import Database, SessionLimits
-from forager.db.embedded import join_server
 from forager.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -50,17 +47,6 @@ LOCAL = GuardPolicy(allow_private=True)
 OPTIONS = ClientOptions(user_agent="ForagerTest/1.0", guard=LOCAL)
 PASSWORD = "tr0ub4dor&3"
 HOST = "shop.example"
-
-
-@pytest.fixture(scope="session")
-def server(run_folder: Path) -> Iterator[str]:
-    """The PostgreSQL of this test run; the fixture of this name beside us is a web server."""
-    external = os.environ.get("FORAGER_TEST_DATABASE_URL")
-    if external:
-        yield external
-        return
-    with join_server(run_folder / "server") as use:
-        yield use.url
 
 
 @pytest.fixture

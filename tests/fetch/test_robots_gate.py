@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
 from forager.db.database import Database
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.report import MAX_SHOWN, RobotsReport, robots_report

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fetch.postgres import postgres  # noqa: F401 - a fixture
-from forager.chaos.line import Line
+from chaos.line import Line
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.budgets.accounts import FRESH_FOR, DomainAccount

@@ -16,7 +16,7 @@ import pytest
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.errors import ErrorKind, GiveUp
 from forager.fetch.response import Response, Timing, headers_from
-from forager.sandbox.process import SandboxLimits
+from forager.processes.sandbox import SandboxLimits
 from hostile.pages import (
     BYTES,
     MANY,

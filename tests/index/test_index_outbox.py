@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from catalog.product_shop import Shop, lamp
 from forager.db.database import Database
-from forager.db.ids import new_id
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
@@ -28,13 +25,12 @@ from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.store import indexes, messages
 from forager.index.upkeep import IndexUpkeep
-from forager.jobs.supervisor import _told_settings
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.withdrawal import withdraw_gone
-from forager.tasks.workers.control import Instructions, receive_instructions
+from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 
 PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}
@@ -250,13 +246,7 @@ def test_processes_that_are_started_get_the_url_whole(settings: Settings) -> Non
         update={"search": Search.OPENSEARCH, "opensearch_url": SecretStr(url)}
     )
     assert "hunter2" not in repr(settings)
-    assert Settings(**_told_settings(settings)).opensearch_url == SecretStr(url)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(Instructions(new_id(), "postgresql://x", settings).encode())
-        told = receive_instructions(theirs)
-    assert told is not None
-    assert told.settings.opensearch_url == SecretStr(url)
+    assert Settings(**settings.for_child_process()).opensearch_url == SecretStr(url)
 
 
 def test_nothing_that_talks_to_an_engine_is_imported_without_one() -> None:

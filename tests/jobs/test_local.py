@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from forager.jobs.local import has_died, process_name
+from forager.processes.identity import has_died, process_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 

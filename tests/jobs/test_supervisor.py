@@ -307,7 +307,7 @@ async def test_a_pause_takes_effect(database_url: str, settings: Settings, kind:
 async def test_a_frozen_runner_is_paused_by_force(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.jobs.limits.PAUSE_LIMIT", 1.0)
+    monkeypatch.setattr("forager.processes.supervised.PAUSE_LIMIT", 1.0)
     async with open_shop(database_url, settings) as shop, at_work(shop):
         job_id = await shop.enqueue("freeze")
         mark = await shop.first_mark(job_id)

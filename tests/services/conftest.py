@@ -66,7 +66,7 @@ def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearch]
 
 
 @pytest.fixture(scope="session")
-def pgbouncer(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PgBouncer]:
+def pgbouncer(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PgBouncer]:
     """In front of the PostgreSQL of the tests."""
-    with running(PgBouncer(tmp_path_factory.mktemp("pgbouncer"), server)) as pool:
+    with running(PgBouncer(tmp_path_factory.mktemp("pgbouncer"), postgres)) as pool:
         yield pool

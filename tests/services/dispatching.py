@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import amqp
 from kombu import Connection
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
@@ -26,10 +25,10 @@ from forager.dispatch.sweeper import Sweeper
 from forager.dispatch.topology import DEAD, EXCHANGE, Route, routes_of
 from forager.settings import Dispatch, Settings
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.workers.control import Instructions
-from forager.tasks.workers.keeper import WorkerProcess
 from forager.tasks.workers.recovery import TaskRecovery
+from forager.tasks.workers.supervisor import WorkerProcess
 from services.servers.rabbitmq import RabbitMQ
+from tasks.working import Tasks
 
 LIMIT = 60.0
 BIN = Path(sys.executable).parent
@@ -127,7 +126,7 @@ def beside(database: Database, settings: Settings) -> list[Service]:
 
 
 class Worker:
-    """A worker's process, as a keeper starts it."""
+    """A worker's process, as a supervisor starts it."""
 
     def __init__(self, tasks: Tasks, settings: Settings | None = None) -> None:
         self._database = tasks.database
@@ -136,16 +135,16 @@ class Worker:
 
     def _start(self) -> WorkerProcess:
         settings = self._settings
-        instructions = Instructions(new_id(), self._database.url, settings)
         is_told = settings.dispatch is Dispatch.CELERY
-        return WorkerProcess.start(instructions, "forager.dispatch" if is_told else "forager.tasks")
+        module = "forager.dispatch" if is_told else "forager.tasks"
+        return WorkerProcess(new_id(), self._database.url, settings, module)
 
     async def stop(self) -> int | None:
         os.kill(self.started.pid, signal.SIGTERM)
         return await self._exited()
 
     async def kill_and_replace(self) -> None:
-        """SIGKILL; its keeper recovers the tasks, and starts another."""
+        """SIGKILL; its supervisor recovers the tasks, and starts another."""
         await self.kill()
         await TaskRecovery(self._database, self._settings).recover_worker(self.started.worker_id)
         self.started = self._start()

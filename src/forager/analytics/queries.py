@@ -51,10 +51,9 @@ PRICE_CHANGES = Query(
     """,
 )
 
-# Money comes from what went through each proxy, which is more than pages: robots.txt, images and
-# whatever was redirected too. A month's price is owed from the day the proxy was added, or the
-# first day, to this day, and is shared by bytes; without bytes, by requests. Proxies of one address
-# may be paid in several currencies: a row for each, and what was counted is in the first of them.
+# Cost comes from the usage counters of proxies, which include robots.txt, images and redirects.
+# Proxies with one address may have prices in several currencies: one row each, and the counts
+# are in the first of them.
 CRAWL_COST = Query(
     "crawl-cost",
     "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time, money.",
@@ -79,29 +78,16 @@ CRAWL_COST = Query(
           FROM {proxy_usage}
          WHERE toDate(at, 'UTC') > toDate(now(), 'UTC') - {days}
          GROUP BY proxy_id, domain
-    ), shares AS (
-        SELECT proxy_id, domain, requests, bytes,
-               sum(bytes) OVER proxies AS all_bytes,
-               sum(requests) OVER proxies AS all_requests
-          FROM used
-        WINDOW proxies AS (PARTITION BY proxy_id)
     ), priced AS (
-        SELECT s.domain AS domain, coalesce(p.address, '') AS proxy, p.cost_currency AS currency,
+        SELECT u.domain AS domain, coalesce(p.address, '') AS proxy, p.cost_currency AS currency,
                coalesce(p.cost_unit, '') AS unit, coalesce(p.cost_amount, 0) AS amount,
-               s.requests AS requests, s.bytes AS bytes,
-               if(s.all_bytes > 0, s.bytes / s.all_bytes, s.requests / s.all_requests) AS part,
-               greatest(toDate(coalesce(p.created_at, p.at), 'UTC'),
-                        toDate(now(), 'UTC') - {days} + 1) AS first_day,
-               toUInt32(greatest(0, toDate(now(), 'UTC') - first_day + 1)) AS owed_days,
-               arraySum(n -> 1 / toDayOfMonth(toLastDayOfMonth(first_day + n)), range(owed_days))
-                   AS months
-          FROM shares AS s
-          JOIN {proxies} AS p ON p.id = s.proxy_id
+               u.requests AS requests, u.bytes AS bytes
+          FROM used AS u
+          JOIN {proxies} AS p ON p.id = u.proxy_id
     ), billed AS (
         SELECT domain, proxy, currency,
                multiIf(unit = 'request', amount * requests,
                        unit = 'GB', amount * bytes / 1000000000,
-                       unit = 'month', amount * months * part,
                        NULL) AS cost
           FROM priced
     ), lines AS (

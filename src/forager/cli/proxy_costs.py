@@ -1,4 +1,4 @@
-"""`forager proxies set|costs`: what proxies cost, whom they are for, and who has to pay."""
+"""`forager proxies set|costs`: the region and price of proxies, and their cost by domain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Cost = Annotated[
     str | None,
     typer.Option(
         metavar="AMOUNT/UNIT|default",
-        help="What it costs: 0.002/request, 3.50/GB or 50/month; `default`: it is not known.",
+        help="Price: 0.002/request or 3.50/GB; `default`: not known.",
         show_default=False,
     ),
 ]
@@ -60,19 +60,16 @@ def changes_of(region: str | None, cost: str | None, currency: str | None) -> Pr
 def costs(
     context: typer.Context,
     since: Annotated[
-        str, typer.Option(metavar="30d", help="So far back, in whole days: 7d, 30d, 12w.")
+        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
     ] = "30d",
     domain: Annotated[
         str | None,
-        typer.Option(metavar="HOST", help="Only the share of this domain.", show_default=False),
+        typer.Option(metavar="HOST", help="Only this domain.", show_default=False),
     ] = None,
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Show what went through proxies for each domain, and what it cost.
-
-    The price of a month is shared by bytes, a part of it for each day, used or not.
-    """
+    """Show the traffic through proxies by domain, and its cost."""
     from forager.db.database import open_database
     from forager.fetch.domains.service import domain_name
     from forager.fetch.proxies.costs import report_costs
@@ -113,7 +110,7 @@ def _line(line: CostLine) -> dict[str, Any]:
 
 def _show(report: CostReport) -> None:
     if not report.lines:
-        note(f"Nothing went through proxies since {report.first}.")
+        note(f"No traffic through proxies since {report.first}.")
         return
     show_table(
         {
@@ -126,7 +123,7 @@ def _show(report: CostReport) -> None:
         },
         [
             (
-                line.domain or ("(not used)", "dim"),
+                line.domain,
                 f"{line.proxy_id} {line.proxy}",
                 line.requests,
                 size_in_words(line.bytes),
@@ -143,4 +140,4 @@ def _show(report: CostReport) -> None:
         "bold",
     )
     if report.is_cut:
-        note(f"Cut: {len(report.lines)} of {report.count} lines, the dearest; --limit shows more.")
+        note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")

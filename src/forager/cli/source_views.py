@@ -83,6 +83,7 @@ def show_generations(generations: Sequence[Generation]) -> None:
         "CHANGED": RIGHT,
         "REMOVED": RIGHT,
         "SAME": RIGHT,
+        "CARRIED": RIGHT,
         "CREATED": {},
         "PUBLISHED": {},
         "NOTE": {},
@@ -96,6 +97,7 @@ def show_generations(generations: Sequence[Generation]) -> None:
             generation.changed,
             generation.removed,
             generation.unchanged,
+            generation.carried_over,
             short_time(generation.created_at),
             short_time(generation.published_at),
             generation.note,
@@ -127,9 +129,13 @@ def show_diff(diff: Diff) -> None:
     for page in diff.changed:
         say(f"C {page.url}", "yellow")
         _show_sections(page)
+    for carried in diff.carried_over:
+        since = f"failing since {short_time(carried.since)}"
+        say(f"K {carried.url} ({carried.reason}, {since}, refresh {carried.times})", "magenta")
     note(
         f"generation {diff.old} to {diff.new}: {len(diff.added)} added, "
-        f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed"
+        f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed, "
+        f"{len(diff.carried_over)} carried over"
     )
     if diff.truncated:
         note("There are more differences: raise --limit.")

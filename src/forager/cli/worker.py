@@ -97,13 +97,13 @@ async def run_worker(
 
 def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
     from forager.jobs.supervisor import Supervisor
-    from forager.tasks.workers.keeper import TaskKeeper
+    from forager.tasks.workers.supervisor import TaskSupervisor
 
     parts: list[Part] = []
     if jobs:
         parts.append(Supervisor(database, settings))
     if tasks:
-        parts.append(TaskKeeper(database, settings, _program(settings)))
+        parts.append(TaskSupervisor(database, settings, _program(settings)))
     return parts
 
 

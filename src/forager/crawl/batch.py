@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-import psycopg
 
 from forager.archive import store as archive_store
 from forager.archive.inventory import growth_of
@@ -13,13 +11,15 @@ from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
+from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
-from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
 from forager.crawl.state import CrawlState
-from forager.db.database import TOO_LARGE, Connection
+from forager.db.database import Connection
+from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
@@ -31,10 +31,12 @@ from forager.tracing import span
 log = get_logger("crawl")
 
 
-# what PostgreSQL, or the driver before it, has against the content of a row
-REFUSALS = (psycopg.DataError, psycopg.IntegrityError, *TOO_LARGE, UnicodeError)
 # a crawl that starts at many places may be sent to many others, but the scope is read at each link
 MAX_MORE_SEEDS = 1_000
+
+
+# what one row of a batch, or several that belong together, come from
+_Part = Settlement | Postponed | Entry
 
 
 @dataclass(slots=True)
@@ -66,11 +68,15 @@ class Committer:
         self._archive = archive
         self._pages = pages
         self._on_new_seed = on_new_seed
+        # keys of entries that the frontier refused; they may be under way all the same
+        self._refused: set[bytes] = set()
 
     def assemble(self, visits: Sequence[Settlement | Postponed]) -> Batch:
         """Enter visits into the ledger and judge what they found. Nothing is written yet."""
         batch = Batch()
         for visit in visits:
+            if visit.entry.key in self._refused:
+                continue
             if isinstance(visit, Postponed):
                 batch.postponed.append(visit)
             else:
@@ -81,6 +87,8 @@ class Committer:
     def _enter(self, settled: Settlement, batch: Batch) -> None:
         ledger = self._state.ledger
         ledger.settle(settled.outcome, settled.reason)
+        if settled.carried_over and settled.reason:
+            ledger.note(CARRIED_OVER, settled.reason)
         ledger.bytes_fetched += settled.size or 0
         for reason, links in settled.out_of_scope.items():
             ledger.note(OUT_OF_SCOPE, reason, links)
@@ -106,7 +114,7 @@ class Committer:
     async def write(self, batch: Batch) -> None:
         """Archive first, then everything else in one transaction, in one round trip.
 
-        A page that PostgreSQL refuses must not poison its batch: it fails, the others stay.
+        A row that any statement refuses must not poison its batch: it fails, the others stay.
         """
         with span("commit", attributes={"pages": len(batch.settled)}):
             await self._write(batch)
@@ -117,24 +125,17 @@ class Committer:
         try:
             await self._commit(batch, refs)
         except REFUSALS:
-            refused = await self._find_refused(batch)
+            refused = await self._find_refused(batch, refs)
             if not refused:
                 raise
-            log.warning("pages refused by the database", pages=len(refused))
-            batch.settled = [self._failed(s, refused) for s in batch.settled]
-            batch.discovered.excluded = [
-                self._failed(s, refused) for s in batch.discovered.excluded
-            ]
-            refs = [
-                None if s.entry.key in refused else ref
-                for s, ref in zip(batch.settled, refs, strict=True)
-            ]
-            await self._commit(batch, refs)
+            log.warning("rows refused by the database", rows=len(refused))
+            await self._commit(*self._without(refused, batch, refs))
 
     async def _commit(self, batch: Batch, refs: Sequence[ArchiveRef | None]) -> None:
         plan = self._pages.plan(batch.settled, refs)
         async with self._context.commit() as connection:
             await self._write_rows(connection, batch, refs)
+            await self.write_state(connection)
             await self._pages.write(connection, plan)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
@@ -163,7 +164,6 @@ class Committer:
         await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):
             await archive_store.grow_segments(connection, growth)
-        await self.write_state(connection)
 
     async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
         """Product pages become tasks in the commit that settles them."""
@@ -188,27 +188,66 @@ class Committer:
         percentage = self._state.ledger.percentage(self._options.page_limit)
         await store.update_progress(connection, job_id, percentage)
 
-    async def _find_refused(self, batch: Batch) -> dict[bytes, str]:
-        """Try the rows one by one, and take everything back: only the guilty are wanted."""
-        job_id = self._context.lease.job_id
-        refused: dict[bytes, str] = {}
+    async def _find_refused(
+        self, batch: Batch, refs: Sequence[ArchiveRef | None]
+    ) -> list[tuple[_Part, Exception]]:
+        """Try parts of the batch and roll everything back, until the guilty ones are known."""
+        archived = dict(zip(map(id, batch.settled), refs, strict=True))
+        found = batch.discovered
+        parts: list[_Part] = [*batch.settled, *found.excluded, *batch.postponed, *found.entries]
         async with self._context.database.transaction() as connection:
-            for settled in [*batch.settled, *batch.discovered.excluded]:
-                try:
-                    async with connection.transaction(force_rollback=True):
-                        await store.insert_visited(connection, job_id, [settled], [None])
-                        await self._pages.write(connection, self._pages.plan([settled], [None]))
-                except REFUSALS as error:
-                    refused[settled.entry.key] = str(error).strip()
-        return refused
 
-    def _failed(self, settled: Settlement, refused: Mapping[bytes, str]) -> Settlement:
-        words = refused.get(settled.entry.key)
+            async def attempt(some: Sequence[_Part]) -> None:
+                settled = [part for part in some if isinstance(part, Settlement)]
+                postponed = [part for part in some if isinstance(part, Postponed)]
+                entries = [part for part in some if isinstance(part, Entry)]
+                tried = Batch(settled, postponed, Discovered(entries))
+                tried_refs = [archived.get(id(part)) for part in settled]
+                async with connection.transaction(force_rollback=True):
+                    await self._write_rows(connection, tried, tried_refs)
+                    await self._pages.write(connection, self._pages.plan(settled, tried_refs))
+
+            return await isolate_refused(parts, attempt)
+
+    def _without(
+        self,
+        refused: Sequence[tuple[_Part, Exception]],
+        batch: Batch,
+        refs: Sequence[ArchiveRef | None],
+    ) -> tuple[Batch, list[ArchiveRef | None]]:
+        """The batch with what was refused settled as failed."""
+        words = {id(part): str(error).strip() for part, error in refused}
+        archived = [
+            None if id(s) in words else ref for s, ref in zip(batch.settled, refs, strict=True)
+        ]
+        found = batch.discovered
+        batch.settled = [self._failed(s, words.get(id(s))) for s in batch.settled]
+        found.excluded = [self._failed(s, words.get(id(s))) for s in found.excluded]
+        batch.postponed = [p for p in batch.postponed if id(p) not in words]
+        found.entries = [entry for entry in found.entries if id(entry) not in words]
+        lost = [
+            self._lost(part, words[id(part)])
+            for part, _ in refused
+            if not isinstance(part, Settlement)
+        ]
+        batch.settled += lost
+        return batch, [*archived, *(None for _ in lost)]
+
+    def _lost(self, part: Entry | Postponed, words: str) -> Settlement:
+        """A URL that cannot be kept in the frontier comes to its end here."""
+        entry = part if isinstance(part, Entry) else part.entry
+        self._refused.add(entry.key)
+        self._state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
+        return failed(entry, ErrorKind.VALIDATION, words)
+
+    def _failed(self, settled: Settlement, words: str | None) -> Settlement:
         if words is None:
             return settled
         self._state.ledger.resettle(
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
+        if settled.carried_over and settled.reason:
+            self._state.ledger.note(CARRIED_OVER, settled.reason, -1)
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
 
 

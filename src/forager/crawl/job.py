@@ -17,6 +17,7 @@ from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.batch import Committer
+from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
@@ -29,7 +30,6 @@ from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.sealing import open_options
-from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
@@ -49,7 +49,7 @@ from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
-from forager.sandbox.process import SandboxLimits
+from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -169,7 +169,15 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         options,
         state,
         discovery,
-        Visitor(context, judge, sender=sender, robots=robots, pool=pool, pages=pages),
+        Visitor(
+            context,
+            judge,
+            sender=sender,
+            robots=robots,
+            pool=pool,
+            pages=pages,
+            carry_over=CarryOver(pages, CarryOverLimits.of(options, context.settings)),
+        ),
         committer,
         pages,
         Ending(context, options, state, committer, rereading),
@@ -208,9 +216,9 @@ async def _remember(parts: _Crawl) -> None:
         return
     parts.discovery.reserve(parts.state.ledger.discovered)
     async for chunk in _known(parts.context.database, parts.context.lease.job_id):
-        for key, url, outcome, reason, content in chunk:
+        for key, url, reason, content in chunk:
             parts.discovery.remember(key, url, reason)
-            if content is not None and outcome in (PageOutcome.FETCHED, PageOutcome.UNCHANGED):
+            if content is not None:
                 parts.visitor.remember_content(content)
 
 

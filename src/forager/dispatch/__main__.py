@@ -1,4 +1,4 @@
-"""A worker's process with a broker: `python -m forager.dispatch FD`, started by a keeper."""
+"""A worker's process with a broker: `python -m forager.dispatch FD`, started by a supervisor."""
 
 from __future__ import annotations
 

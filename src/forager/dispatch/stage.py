@@ -57,7 +57,7 @@ class StageThread:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="stages", daemon=True)
                 self._thread.start()
-                threading.Thread(target=self._watch, name="lifeline", daemon=True).start()
+                threading.Thread(target=self._watch, name="lease deadline", daemon=True).start()
 
     def stop(self) -> None:
         """Finish what is held, or give it back."""

@@ -35,6 +35,8 @@ class Generation:
     changed: int
     removed: int
     unchanged: int
+    # could not be fetched, and are listed as they were in the base
+    carried_over: int
     created_at: datetime
     published_at: datetime | None
     retired_at: datetime | None

@@ -16,10 +16,12 @@ from forager.documents.publication import no_such_source
 from forager.documents.reading import DocumentRow, SectionRow
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
-from forager.extract.urls import Refusal, normalise
+from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme, with_scheme
 
 MAX_LIST = 1000
 INDEXED_PATH = 600
+# a duplicate may repeat a duplicate: a redirect to a page that names another one
+MAX_HOPS = 12
 # sections are split only when they are much longer
 LARGE = 50_000
 
@@ -39,6 +41,8 @@ class ReadPage:
 
     document: DocumentRow
     sections: list[SectionRow]
+    # the URL that was asked for, if that is a duplicate of this page
+    duplicate: str | None = None
 
     @property
     def markdown(self) -> str:
@@ -86,22 +90,48 @@ async def read_page(
 ) -> ReadPage:
     """A published page by its URL; without a source, the copy that was fetched last.
 
-    With an owner, only what is in one of that owner's sources.
+    With an owner, only what is in one of that owner's sources. A URL that the crawl settled as a
+    duplicate leads to the page it repeats; one without a scheme is looked for under both.
     """
-    normalised = normalise(url if "://" in url else f"https://{url}")
+    spellings = _spellings(url)
+    async with database.connection() as connection:
+        for spelling in spellings:
+            found = await _find(connection, spelling, source_id, user_id)
+            if found is not None:
+                # documents are immutable: these sections are the page's, whatever is published now
+                sections = await store.select_sections(connection, found.id)
+                return ReadPage(found, sections, None if found.url == spelling else spelling)
+    raise NotFound(
+        f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
+        hint="`forager search` finds pages by what is in them.",
+    )
+
+
+def _spellings(url: str) -> list[NormalisedUrl]:
+    given = with_scheme(url)
+    normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} is not a page's URL: {normalised.value}")
-    async with database.connection() as connection:
-        found = await store.select_published_documents(
-            connection, url_key(normalised), source_id, user_id
-        )
-        if not found:
-            raise NotFound(
-                f"there is no page {normalised}" + (f" in {source_id}" if source_id else ""),
-                hint="`forager search` finds pages by what is in them.",
-            )
-        # documents are immutable: these sections belong to the page whatever is published now
-        return ReadPage(found[0], await store.select_sections(connection, found[0].id))
+    other = normalise(other_scheme(given))
+    if "://" in url or isinstance(other, Refusal):
+        return [normalised]
+    return [normalised, other]
+
+
+async def _find(
+    connection: Connection, url: str, source_id: str | None, user_id: UUID | None
+) -> DocumentRow | None:
+    """The page at a URL, or the one that it repeats."""
+    for _ in range(MAX_HOPS):
+        key = url_key(NormalisedUrl(url))
+        found = await store.select_published_documents(connection, key, source_id, user_id)
+        if found:
+            return found[0]
+        kept = await store.select_page_repeated(connection, key, source_id, user_id)
+        if kept is None:
+            return None
+        url = kept
+    return None
 
 
 async def read_path(database: Database, source_id: str, path: str) -> ReadPage:

@@ -62,6 +62,12 @@ def from_text(
     return _document(parts, url, front_title or title, language, "markdown", [])
 
 
+def _unresolved(markdown: str, url: str) -> str:
+    """Links within the page as the page has them: one page may be found under two URLs."""
+    plain = url.partition("#")[0]
+    return markdown.replace(f"]({plain}#", "](#").replace(f"](<{plain}#", "](<#")
+
+
 def _document(
     parts: list[Part],
     url: str,
@@ -82,7 +88,7 @@ def _document(
         language=language or detect_language(markdown),
         markdown=markdown,
         sections=sections,
-        content_hash=sha256(f"{title}\0{markdown}".encode()).digest(),
+        content_hash=sha256(f"{title}\0{_unresolved(markdown, url)}".encode()).digest(),
         extractor_version=EXTRACTOR_VERSION,
         chosen_by=chosen_by,
         truncated=tuple(truncated),

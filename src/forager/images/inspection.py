@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from forager.errors import ErrorKind, GiveUp
-from forager.sandbox.process import Sandbox, SandboxLimits
+from forager.processes.sandbox import Sandbox, SandboxLimits
 
 MODULE = "forager.images.inspector"
 LIMITS = SandboxLimits(processes=1, seconds=10.0, memory_mb=640)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 # the two that Pillow would otherwise look for by loading every decoder it has
 from PIL import AvifImagePlugin, Image, UnidentifiedImageError, WebPImagePlugin
 
-from forager.sandbox.serving import Answer, limit_memory, serve
+from forager.processes.serving import Answer, limit_memory, serve
 
 # a photo of 50 megapixels takes 200 MB when decoded
 MAX_PIXELS = 50_000_000

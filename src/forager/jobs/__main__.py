@@ -6,11 +6,7 @@ Everything a runner does is in the database when it is committed, so it may be k
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import signal
-import socket
-import sys
 from uuid import UUID
 
 import uvloop
@@ -18,47 +14,30 @@ import uvloop
 from forager.db import database as db
 from forager.errors import DatabaseUnavailable
 from forager.jobs.context import JobContext
-from forager.jobs.control import Assignment, Continue, Stop, StopCause, Tick, decode, encode
-from forager.jobs.guardian import Guardian, end_process_group
 from forager.jobs.job import Job
 from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import RECONNECT_INTERVAL, Runner, patiently
-from forager.logs import configure_logs
 from forager.metrics.recorder import recording
+from forager.processes.control import Assignment, Continue, Stop
+from forager.processes.guardian import Guardian, end_process_group, join_supervisor
 from forager.settings import Settings
 from forager.tracing import tracing
 
-TICK_INTERVAL = 1.0
-ORPHAN_LIMIT = 15.0
-
 
 def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(False)
-    assignment = _receive_assignment(control)
-    settings = Settings(**assignment.settings)
-    configure_logs(settings.log_level, settings.log_format)
-    # first of all: whatever hangs from here on, the process ends in time
-    guardian = Guardian(
-        control,
-        renewed_at=assignment.renewed_at,
-        lease_limit=settings.lease_limit,
-        orphan_grace=ORPHAN_LIMIT,
-    )
-    guardian.start()
+    assignment, settings, guardian = join_supervisor()
     with tracing(settings, "runner"):
-        uvloop.run(_run(assignment, settings, control, guardian))
+        uvloop.run(_run(assignment, settings, guardian))
 
 
-async def _run(
-    assignment: Assignment, settings: Settings, control: socket.socket, guardian: Guardian
-) -> None:
+async def _run(assignment: Assignment, settings: Settings, guardian: Guardian) -> None:
     """One run of one job, from its first look at the database to its last commit."""
-    lease = Lease(UUID(assignment.job_id), assignment.lease, UUID(assignment.worker_id))
-    ticking = asyncio.ensure_future(_tick(control))
-    kind = _load_kind(assignment, settings)
+    work = assignment.work
+    lease = Lease(UUID(work["job_id"]), work["lease"], UUID(assignment.worker_id))
+    ticking = asyncio.ensure_future(guardian.keep_ticking())
+    kind = _load_kind(work["kind"], settings)
     _spare_the_collector()
     database = db.Database(
         assignment.database_url,
@@ -72,9 +51,7 @@ async def _run(
             await patiently(lambda: queue.fail(lease, kind))
             return
         job = await _job(queue, lease)
-        context = JobContext(
-            job, lease, database, settings, on_progress=lambda: _send(control, progress=True)
-        )
+        context = JobContext(job, lease, database, settings, on_progress=guardian.note_progress)
         _take_orders(context, guardian)
         runner = Runner(context, kind, queue)
         await runner.run()
@@ -83,10 +60,10 @@ async def _run(
     ticking.cancel()
 
 
-def _load_kind(assignment: Assignment, settings: Settings) -> JobKind | str:
+def _load_kind(name: str, settings: Settings) -> JobKind | str:
     """Import the handler, or say what is wrong with it."""
     try:
-        return load_kind(assignment.kind, settings.job_modules)
+        return load_kind(name, settings.job_modules)
     except Exception as error:
         return f"the handler cannot be loaded: {error}"
 
@@ -107,10 +84,7 @@ def _take_orders(context: JobContext, guardian: Guardian) -> None:
         else:
             context.carry_on()
 
-    loop = asyncio.get_running_loop()
-    guardian.attach(loop, deliver)
-    # a service manager sends it to every process of a service at once
-    loop.add_signal_handler(signal.SIGTERM, deliver, Stop(StopCause.SHUTDOWN))
+    guardian.attach(deliver)
 
 
 def _spare_the_collector() -> None:
@@ -120,32 +94,6 @@ def _spare_the_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-
-
-async def _tick(control: socket.socket) -> None:
-    """Say that the event loop turns. Only from the loop itself, never from a thread."""
-    while True:
-        _send(control)
-        await asyncio.sleep(TICK_INTERVAL)
-
-
-def _send(control: socket.socket, *, progress: bool = False) -> None:
-    # a full socket means that the supervisor does not read: ticks are not worth waiting for
-    with contextlib.suppress(OSError):
-        control.send(encode(Tick(progress)), socket.MSG_DONTWAIT)
-
-
-def _receive_assignment(control: socket.socket) -> Assignment:
-    """Read the first line, and not a byte more: the guardian reads the rest."""
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = control.recv(1)
-        if not byte:
-            raise SystemExit(1)  # the supervisor died before it said what to run
-        line += byte
-    message = decode(line)
-    assert isinstance(message, Assignment)
-    return message
 
 
 if __name__ == "__main__":

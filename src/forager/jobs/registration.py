@@ -11,8 +11,8 @@ from forager.db.database import Database
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import LeaseLost
 from forager.jobs import workers
-from forager.jobs.local import process_name
 from forager.logs import get_logger
+from forager.processes.identity import process_name
 
 log = get_logger("supervisor")
 

@@ -11,12 +11,12 @@ from typing import TypeVar
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost
 from forager.jobs import store
 from forager.jobs.context import JobContext
-from forager.jobs.control import StopCause
 from forager.jobs.kinds import JobKind
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS, LEASE_LOSSES
+from forager.processes.control import StopCause
 from forager.tracing import Value, is_traced, span
 
 log = get_logger("runner")

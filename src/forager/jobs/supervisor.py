@@ -13,12 +13,10 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.patience import TROUBLE, Patience
 from forager.jobs import store
-from forager.jobs.control import Assignment, Stop, StopCause
 from forager.jobs.job import Job
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import Status
-from forager.jobs.limits import broken_limit
 from forager.jobs.process import RunnerProcess
 from forager.jobs.queue import Queue
 from forager.jobs.registration import Registration
@@ -26,6 +24,8 @@ from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
+from forager.processes.control import Assignment, StopCause
+from forager.processes.supervised import watch_limits
 from forager.settings import Settings
 
 log = get_logger("supervisor")
@@ -33,9 +33,6 @@ log = get_logger("supervisor")
 # the database may be away or half open: no question to it takes longer than this
 ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
-PULSE_INTERVAL = 0.5
-# if our own loop stood still for this long, nobody's silence means anything
-OWN_GAP = 5.0
 # a runner's lease is renewed only while it showed life this lately (or since the last renewal)
 LIFE_SIGN = 5.0
 # of the time to stop, what is kept for giving back the jobs of killed runners
@@ -77,7 +74,7 @@ class Supervisor:
             asyncio.ensure_future(task)
             for task in (
                 self._listen(),
-                self._watch_limits(),
+                watch_limits(lambda: list(self.runners.values()), self._settings),
                 Watchdog(self._database, self._settings).run(),
                 Upkeep(self._database, self._settings).run(),
             )
@@ -163,20 +160,6 @@ class Supervisor:
             except TROUBLE:
                 await asyncio.sleep(RETRY_INTERVAL)
 
-    async def _watch_limits(self) -> None:
-        """Kill runners that break a limit. Asks nobody, so it works while the database is away."""
-        last_pulse = time.monotonic()
-        while True:
-            await asyncio.sleep(PULSE_INTERVAL)
-            now = time.monotonic()
-            for runner in self.runners.values():
-                if now - last_pulse > OWN_GAP:
-                    runner.last_tick = runner.last_progress = now
-                reason = broken_limit(runner, self._settings)
-                if reason is not None:
-                    runner.kill(reason)
-            last_pulse = now
-
     # --- runners ---------------------------------------------------------------------------
 
     async def _claim(self) -> None:
@@ -195,16 +178,14 @@ class Supervisor:
     async def _start(self, job: Job, renewed_at: float) -> None:
         lease = Lease(job.id, job.lease, self.worker_id)
         assignment = Assignment(
-            job_id=str(job.id),
-            kind=job.kind,
-            lease=job.lease,
             worker_id=str(self.worker_id),
             database_url=self._database.url,
             renewed_at=renewed_at,
-            settings=_told_settings(self._settings),
+            settings=self._settings.for_child_process(),
+            work={"job_id": str(job.id), "kind": job.kind, "lease": job.lease},
         )
         try:
-            runner = RunnerProcess.start(lease, assignment, on_exit=self._wake.set)
+            runner = RunnerProcess(lease, assignment, on_exit=self._wake.set)
         except OSError as error:  # too many processes or files, or no memory: not the job's fault
             reason = f"no runner could be started: {error}"
             log.error("no runner could be started", job=str(job.id), reason=str(error))
@@ -268,7 +249,7 @@ class Supervisor:
         for runner in running:
             status = held.get(runner.lease.job_id)
             if status is Status.PAUSED:
-                runner.ask_to_stop(Stop(StopCause.PAUSE))
+                runner.ask_to_stop(StopCause.PAUSE)
             elif status is Status.PROCESSING:
                 runner.carry_on()
             elif status is None:
@@ -281,7 +262,7 @@ class Supervisor:
         runners = list(self.runners.values())
         log.info("worker stops", runners=len(runners))
         for runner in runners:
-            runner.ask_to_stop(Stop(StopCause.SHUTDOWN))
+            runner.ask_to_stop(StopCause.SHUTDOWN)
         await _exits(runners, self._settings.shutdown_grace - self._farewell())
         for runner in runners:
             runner.kill()
@@ -304,22 +285,6 @@ class Supervisor:
 
     def _farewell(self) -> float:
         return max(0.5, min(FAREWELL, self._settings.shutdown_grace / 4))
-
-
-def _told_settings(settings: Settings) -> dict[str, Any]:
-    """Settings as a runner is told them, through a socket that nobody else reads."""
-    told = settings.model_dump(mode="json", exclude={"database_url"})
-    # dumped, they are stars
-    for name in (
-        "secret_key",
-        "database_pool_url",
-        "broker_url",
-        "clickhouse_url",
-        "opensearch_url",
-    ):
-        secret = getattr(settings, name)
-        told[name] = None if secret is None else secret.get_secret_value()
-    return told
 
 
 async def _exits(runners: list[RunnerProcess], timeout: float) -> None:

@@ -14,11 +14,11 @@ from uuid import UUID
 from forager.db.database import Database
 from forager.db.patience import Patience, keep_watch
 from forager.jobs import store, workers
-from forager.jobs.family import has_family
 from forager.jobs.job import Recovered
-from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
+from forager.processes.identity import has_died
+from forager.processes.tree import exists_marked
 from forager.settings import Settings
 
 log = get_logger("watchdog")
@@ -55,7 +55,7 @@ class Watchdog:
                 worker_id
                 for worker_id, process in held
                 # a runner that outlived its supervisor gives its job back by itself
-                if has_died(process) and not has_family(worker_id)
+                if has_died(process) and not exists_marked(f"{worker_id} ")
             ]
             if not dead:
                 return []

@@ -17,7 +17,7 @@ from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.plain import to_plain
 from forager.parsers import generic
 from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
-from forager.sandbox.serving import Answer, limit_memory, serve
+from forager.processes.serving import Answer, limit_memory, serve
 
 MAX_ERROR = 2_000
 

@@ -21,7 +21,7 @@ from forager.parsers.page_cache import Page
 from forager.parsers.parser import FieldProblem
 from forager.parsers.reader import used_parser
 from forager.parsers.registry import chosen_parser, loaded_modules
-from forager.sandbox.process import Sandbox, SandboxLimits
+from forager.processes.sandbox import Sandbox, SandboxLimits
 from forager.settings import Settings
 
 MODULE = "forager.parsers.reader"

@@ -20,10 +20,23 @@ class CrawlSettings(BaseModel):
         description="Processes of a crawl that read pages; by default one for two cores.",
     )
     extraction_time_limit: Seconds = Field(
-        default=20.0, description="Longest time one page may take to be read."
+        default=20.0, description="Processor time one page may take to be read."
     )
     extraction_memory_mb: int = Field(
         default=1024, ge=256, description="Memory a process that reads pages may use."
+    )
+    carry_over_refreshes: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        description="Refreshes in a row that a page which fails temporarily stays published.",
+    )
+    carry_over_days: float = Field(
+        default=30.0,
+        ge=0,
+        le=3650,
+        allow_inf_nan=False,
+        description="Days that a page which fails temporarily stays published.",
     )
     secret_key: SecretStr | None = Field(
         default=None,

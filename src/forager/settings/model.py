@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -59,6 +59,18 @@ class Settings(
         frozen=True,
         validate_default=True,
     )
+
+    def for_child_process(self) -> dict[str, Any]:
+        """All values with secrets in clear text, for a socket that only one child process reads.
+
+        Without `database_url`: children use the database that this process has found or started.
+        """
+        values = self.model_dump(mode="json", exclude={"database_url"})
+        for name in values:
+            value = getattr(self, name)
+            if isinstance(value, SecretStr):
+                values[name] = value.get_secret_value()
+        return values
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -32,21 +32,24 @@ class WorkerSettings(BaseModel):
         gt=1,  # a sign of life comes once per second
         le=A_YEAR,
         allow_inf_nan=False,
-        description="A runner without a sign of life for this long is frozen, and killed.",
+        description="A runner or task worker without a sign of life for this long is killed.",
     )
     progress_limit: Seconds = Field(
         default=900.0,
-        description="A runner that lives but commits nothing for this long is stuck, and killed.",
+        description="A runner or task worker that commits nothing for this long is killed.",
     )
     job_modules: Names = Field(
         default=(),
         description="Python modules, separated by commas, that register job kinds of your own.",
     )
     job_time_limit: Seconds | None = Field(
-        default=None, description="Longest time one run of a job may take; none by default."
+        default=None,
+        description="Longest time one run of a job, or one task, may take; none by default.",
     )
     job_memory_limit_mb: int = Field(
-        default=2048, ge=64, description="Memory a runner and its children may use together."
+        default=2048,
+        ge=64,
+        description="Memory a runner or task worker and its children may use together.",
     )
     shutdown_grace: SecondsOrZero = Field(
         default=20.0, description="Time runners get to commit and leave when a worker stops."

@@ -1,4 +1,4 @@
-"""A worker's process: `python -m forager.tasks FD`, started by a keeper with a socket to it.
+"""A worker's process: `python -m forager.tasks FD`, started by a supervisor with a control socket.
 
 Everything it does is in the database when it is committed, so it may be killed at any moment.
 """

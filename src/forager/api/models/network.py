@@ -146,7 +146,7 @@ class Proxy(View):
 
 
 class Cost(View):
-    """So much money for each request, each GB (10^9 bytes), or each month."""
+    """An amount of money per request or per GB (10^9 bytes)."""
 
     amount: Amount
     unit: CostUnit
@@ -185,26 +185,26 @@ class ProxySettings(Order):
 
 
 class CostLine(View):
-    """What one domain sent through one proxy, and its share of the cost."""
+    """The traffic of one domain through one proxy, and its cost."""
 
-    domain: str | None = Field(description="Null: the price of a month in which nobody used it.")
+    domain: str
     proxy_id: int
     proxy: str
     requests: int
     bytes: int = Field(description="Of bodies, as they came over the wire.")
     price: str | None = Field(examples=["0.002 USD/request"])
-    cost: Amount | None = Field(description="Null where no cost of the proxy is known.")
+    cost: Amount | None = Field(description="Null if the price of the proxy is not known.")
     currency: str | None
 
 
 class CostReport(View):
-    """The dearest lines, and what all of them come to."""
+    """The most expensive lines, and totals over all lines."""
 
     first: date
     last: date
     lines: list[CostLine]
-    count: int = Field(description="How many lines there are in all.")
-    is_cut: bool = Field(description="Whether only the dearest of them are here.")
+    count: int = Field(description="Number of lines in all.")
+    is_cut: bool = Field(description="True if `lines` holds only the most expensive ones.")
     requests: int
     bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")

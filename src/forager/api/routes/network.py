@@ -30,7 +30,7 @@ from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_LINES, MOST_DAYS, report_costs
+from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.service import parse_address
 from forager.fetch.proxies.trial import try_proxies
 from forager.fetch.user_agent import agent_header
@@ -123,7 +123,7 @@ async def show_costs(
     here: Here,
     caller: Operator,
     days: Annotated[
-        int, Query(ge=1, le=MOST_DAYS, description="Whole days in UTC, today among them.")
+        int, Query(ge=1, le=MAX_DAYS, description="Whole days in UTC, today among them.")
     ] = DEFAULT_DAYS,
     domain: Annotated[
         PlainText | None,
@@ -133,10 +133,7 @@ async def show_costs(
         int, Query(ge=1, le=MAX_LINES, description="So many lines, the dearest first.")
     ] = 100,
 ) -> CostReport:
-    """What went through proxies for each domain, and what it cost.
-
-    The price of a month is shared by bytes, a part of it for each day, used or not.
-    """
+    """Report the traffic and cost of proxies by domain."""
     name = None if domain is None else domain_name(domain)
     return CostReport.of(await report_costs(here.database, days=days, domain=name, limit=limit))
 

@@ -17,8 +17,8 @@ from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
 from forager.metrics.recorded import EXTRACTION_SECONDS
-from forager.sandbox.frames import encode_frame
-from forager.sandbox.process import Sandbox, SandboxLimits
+from forager.processes.frames import encode_frame
+from forager.processes.sandbox import Sandbox, SandboxLimits
 
 MODULE = "forager.crawl.extraction.process"
 

@@ -25,7 +25,7 @@ from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.sandbox.serving import Answer, limit_memory, serve
+from forager.processes.serving import Answer, limit_memory, serve
 
 MAX_KNOWN = 100_000
 

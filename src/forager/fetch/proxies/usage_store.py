@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
+from typing import LiteralString
 
 from psycopg.rows import class_row
 
@@ -23,29 +24,49 @@ class NewUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedProxy:
-    """A proxy as a bill names it."""
+class DomainUsage:
+    """The traffic of one domain through one proxy, with the price of the proxy."""
 
-    id: int
+    domain: str
+    proxy_id: int
     scheme: str
     host: str
     port: int
     username: str | None
     has_password: bool
-    created_at: datetime
+    requests: int
+    bytes: int
     cost_amount: Decimal | None
     cost_unit: str | None
     cost_currency: str | None
+    cost: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)
-class UsageSum:
-    """What went through a proxy for one domain; None: for all others together."""
+class CurrencySum:
+    """Sums over all lines in one currency; None: lines without a known price."""
 
-    proxy_id: int
-    domain: str | None
+    currency: str | None
+    lines: int
     requests: int
     bytes: int
+    cost: Decimal
+
+
+_USED: LiteralString = """
+    SELECT u.domain_name AS domain, u.proxy_id,
+           sum(u.requests)::bigint AS requests, sum(u.bytes)::bigint AS bytes
+      FROM proxy_usage u
+     WHERE u.day >= %(first)s AND (%(domain)s::text IS NULL OR u.domain_name = %(domain)s)
+     GROUP BY u.domain_name, u.proxy_id
+"""
+
+_COST: LiteralString = """
+    round(p.cost_amount * CASE p.cost_unit
+        WHEN 'request' THEN u.requests
+        WHEN 'GB' THEN u.bytes / 1000000000.0
+    END, 4)
+"""
 
 
 async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
@@ -99,38 +120,44 @@ async def select_today(connection: Connection) -> date:
     return today
 
 
-async def select_proxies(connection: Connection) -> list[UsedProxy]:
-    cursor = connection.cursor(row_factory=class_row(UsedProxy))
+async def select_usage(
+    connection: Connection, *, first: date, domain: str | None, limit: int
+) -> list[DomainUsage]:
+    """Usage since a day by domain and proxy, the most expensive lines first."""
+    cursor = connection.cursor(row_factory=class_row(DomainUsage))
     await cursor.execute(
-        """
-        SELECT id, proxy_protocol AS scheme, proxy_url AS host, proxy_port AS port,
-               proxy_username AS username, proxy_password IS NOT NULL AS has_password, created_at,
-               cost_amount, cost_unit, cost_currency
-          FROM proxies ORDER BY id
-        """
+        f"""
+        SELECT u.domain, u.proxy_id, p.proxy_protocol AS scheme, p.proxy_url AS host,
+               p.proxy_port AS port, p.proxy_username AS username,
+               p.proxy_password IS NOT NULL AS has_password, u.requests, u.bytes,
+               p.cost_amount, p.cost_unit, p.cost_currency, {_COST} AS cost
+          FROM ({_USED}) AS u
+          JOIN proxies p ON p.id = u.proxy_id
+         ORDER BY cost DESC NULLS LAST, u.bytes DESC, u.requests DESC, u.domain, u.proxy_id
+         LIMIT %(limit)s
+        """,
+        {"first": first, "domain": domain, "limit": limit},
     )
     return await cursor.fetchall()
 
 
-async def stream_usage(
+async def select_usage_sums(
     connection: Connection, *, first: date, domain: str | None
-) -> AsyncGenerator[UsageSum]:
-    """Since a day, proxy by proxy; with `domain`, that one and the sum of the others."""
-    cursor = connection.cursor(row_factory=class_row(UsageSum))
-    statement = """
-        SELECT proxy_id, domain, sum(requests)::bigint AS requests, sum(bytes)::bigint AS bytes
-          FROM (
-            SELECT proxy_id, requests, bytes,
-                   CASE WHEN %(domain)s::text IS NULL OR domain_name = %(domain)s
-                        THEN domain_name END AS domain
-              FROM proxy_usage
-             WHERE day >= %(first)s
-          ) AS used
-         GROUP BY proxy_id, domain
-         ORDER BY proxy_id, domain
-    """
-    async for row in cursor.stream(statement, {"first": first, "domain": domain}):
-        yield row
+) -> list[CurrencySum]:
+    cursor = connection.cursor(row_factory=class_row(CurrencySum))
+    await cursor.execute(
+        f"""
+        SELECT p.cost_currency AS currency, count(*) AS lines,
+               sum(u.requests)::bigint AS requests, sum(u.bytes)::bigint AS bytes,
+               coalesce(sum({_COST}), 0) AS cost
+          FROM ({_USED}) AS u
+          JOIN proxies p ON p.id = u.proxy_id
+         GROUP BY p.cost_currency
+         ORDER BY p.cost_currency
+        """,
+        {"first": first, "domain": domain},
+    )
+    return await cursor.fetchall()
 
 
 async def delete_old_usage(connection: Connection, *, days: float, limit: int) -> int:

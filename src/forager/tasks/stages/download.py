@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.db.patience import Patience
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.polite import Fetching, Journey
 from forager.fetch.response import Request
-from forager.logs import get_logger
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import tried_versions
@@ -36,20 +33,15 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.deposit import Deposit, Download
+from forager.tasks.stages.loop import StageLoop
 from forager.tasks.store import claims
 from forager.tasks.store import hints as hint_store
 from forager.tasks.workers.holdings import Holdings
 
-log = get_logger("tasks")
-
 NOT_MODIFIED = 304
-BATCH_SIZE = 100
 BATCH_BYTES = 16 * 1024 * 1024
-BATCH_SECONDS = 0.5
 # of pages that are fetched and not committed yet; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
-# tasks are claimed when there is room for so many, unless there is nothing else to do
-CLAIM_AT_LEAST = 8
 # downloads that end at nearly the same time make one claim
 CLAIM_INTERVAL = 0.02
 # the rest of a host is heeded here for so long, then the database is asked again: it may be over
@@ -57,15 +49,15 @@ REST_KNOWN_FOR = 15.0
 # a host may ask for a year, and a person may know better: tasks come back to ask
 SHORTEST_REST, LONGEST_REST = 1.0, 3600.0
 DATABASE_DELAY = 1.0
-# how long downloads under way may go on when the worker stops
-LAST_MOMENT = 1.0
 
 
-class Downloader:
-    """Keeps downloads under way until told to stop. `wake` it when something was queued.
+class Downloader(StageLoop[Download]):
+    """Fetches the pages of queued tasks."""
 
-    With `hints` it claims only what those name.
-    """
+    batch_size = 100
+    batch_seconds = 0.5
+    batch_bytes = BATCH_BYTES
+    last_moment = 1.0
 
     def __init__(
         self,
@@ -80,133 +72,68 @@ class Downloader:
         on_downloaded: Callable[[], None],
         hints: StageHints | None = None,
     ) -> None:
-        self._database = database
-        self._settings = settings
-        self._on_downloaded = on_downloaded
-        self._who = StageOfWorker(worker_id, Stage.DOWNLOAD)
+        who = StageOfWorker(worker_id, Stage.DOWNLOAD)
+        super().__init__(database, settings, who, rollouts=rollouts, holdings=holdings, hints=hints)
         self._fetching = fetching
-        self._rollouts = rollouts
-        self._holdings = holdings
-        self._deposit = Deposit(database, settings, self._who, cache)
-        self._running: dict[int, asyncio.Task[Download]] = {}
+        self._on_downloaded = on_downloaded
+        self._deposit = Deposit(database, settings, who, cache)
         self._busy: Counter[int] = Counter()
         self._resting: dict[int, float] = {}
-        self._done: list[Download] = []
-        self._oldest = 0.0
-        self._patience = Patience(log, "no tasks can be claimed now")
-        self._changed = asyncio.Event()
-        self._stopping = False
         self._more_queued = True
-        self._next_look = self._next_claim = 0.0
-        self._hints = hints
-        if hints is not None:
-            hints.attach(self._look_now)
-
-    # --- the loop --------------------------------------------------------------------------
-
-    async def run(self) -> None:
-        try:
-            while not self._stopping:
-                await self._commit_if_due()
-                await self._claim_if_useful()
-                await self._nap()
-            await self._finish()
-        finally:
-            await self._abandon()
-            await self._deposit.close()
+        self._next_claim = 0.0
 
     def wake(self) -> None:
         self._more_queued = True
-        self._changed.set()
+        super().wake()
 
-    def _look_now(self) -> None:
+    def look_now(self) -> None:
         self._next_claim = 0.0
         self.wake()
 
-    def stop(self) -> None:
-        """Claim nothing more; what is fetched by now, or in a moment, is committed."""
-        self._stopping = True
-        self._changed.set()
-
-    def drop(self, task_id: int) -> None:
-        """The task was taken away: do not go on with it."""
-        if task_id in self._running:
-            self._running[task_id].cancel()
-
-    async def _nap(self) -> None:
-        if self._hints is not None:
-            await self._hints.room(self._has_room())
-        now = time.monotonic()
-        until = self._next_look
-        if self._done:
-            until = min(until, self._oldest + BATCH_SECONDS)
-        if self._more_queued and self._has_room():
-            until = min(until, self._next_claim)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - now)):
-                await self._changed.wait()
-        self._changed.clear()
-
-    async def _finish(self) -> None:
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=LAST_MOMENT)
-        await self._abandon()
-        await self._commit()
-
-    async def _abandon(self) -> None:
-        """Stop what is under way. Its tasks are still ours, and are given back by the worker."""
-        running = list(self._running.values())
-        for download in running:
-            download.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+    async def close(self) -> None:
+        await self._deposit.close()
 
     # --- claiming --------------------------------------------------------------------------
 
-    async def _claim_if_useful(self) -> None:
+    def _has_room(self) -> bool:
+        limit = self._settings.task_concurrency
+        enough = limit - len(self._running) >= min(self.claim_at_least, limit)
+        return enough and self._bytes_waiting() < BYTES_WAITING
+
+    def _next_claim_at(self) -> float:
+        can_claim = self._more_queued and self._holdings.may_claim and self._has_room()
+        return self._next_claim if can_claim else float("inf")
+
+    async def _claim(self, is_time: bool) -> None:
         now = time.monotonic()
-        is_time = now >= self._next_look
-        if is_time:
-            self._next_look = now + self._settings.poll_interval
-        if not (is_time or (self._more_queued and now >= self._next_claim)):
+        if not (is_time or now >= self._next_claim_at()):
             return
         room = self._settings.task_concurrency - len(self._running)
-        if room < 1 or not (is_time or self._has_room()):
+        if room < 1:
             return
         self._next_claim = now + CLAIM_INTERVAL
         self._more_queued = False
-        with self._patience:
-            # also when only some were given: others of the same domains may follow
-            claimed = await self._claim(room)
-            self._more_queued = self._more_queued or bool(claimed)
+        # also when only some were given: others of the same domains may follow
+        if await self._claim_queued(room):
+            self._more_queued = True
 
-    def _has_room(self) -> bool:
-        """Whether it is worth a question: there is room for some, in the loop and in memory."""
-        limit = self._settings.task_concurrency
-        waiting = sum(download.size for download in self._done)
-        room = limit - len(self._running)
-        return waiting < BYTES_WAITING and room >= min(CLAIM_AT_LEAST, limit)
-
-    async def _claim(self, room: int) -> int:
+    async def _claim_queued(self, room: int) -> int:
         among = None if self._hints is None else self._hints.begin_look(claims.LOOK_AHEAD)
-        if not self._holdings.may_claim or among == []:
+        if among == []:
             return 0
-        plan = await self._rollouts.current(self._database)
-        async with self._holdings.claiming:
-            async with self._database.connection() as connection:
-                tasks = await claims.claim_queued(
-                    connection,
-                    self._who.worker_id,
-                    limit=room,
-                    busy=self._busy,
-                    resting=self._resting_now(),
-                    concurrency=DEFAULT_CONCURRENCY,
-                    among=among,
-                    region=self._settings.region,
-                    task_proxies=self._settings.task_proxies,
-                )
-            self._holdings.add(tasks)
-        for task in tasks:
-            self._start(task, plan)
+        tasks = await self._take(
+            lambda connection: claims.claim_queued(
+                connection,
+                self._who.worker_id,
+                limit=room,
+                busy=self._busy,
+                resting=self._resting_now(),
+                concurrency=DEFAULT_CONCURRENCY,
+                among=among,
+                region=self._settings.region,
+                task_proxies=self._settings.task_proxies,
+            )
+        )
         if self._hints is not None and among is not None:
             waiting = await self._still_waiting(among, tasks)
             done = [task_id for task_id in among if task_id not in waiting]
@@ -231,27 +158,16 @@ class Downloader:
         self._resting = {id_: until for id_, until in self._resting.items() if until > now}
         return list(self._resting)
 
-    def _start(self, task: HeldTask, plan: RolloutPlan) -> None:
+    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, Download]:
         self._busy[task.domain_id] += 1
-        download = asyncio.create_task(self._download(task, plan))
-        self._running[task.id] = download
-        download.add_done_callback(lambda done: self._arrived(task, done))
+        return self._download(task, plan)
 
-    def _arrived(self, task: HeldTask, done: asyncio.Task[Download]) -> None:
-        self._running.pop(task.id, None)
+    def _freed(self, task: HeldTask) -> None:
         self._busy[task.domain_id] -= 1
         if self._busy[task.domain_id] <= 0:
             del self._busy[task.domain_id]
-        if done.cancelled():
-            # taken away, or the worker stops: in both cases the table says whose it is
-            self._holdings.remove([task])
-        else:
-            if not self._done:
-                self._oldest = time.monotonic()
-            self._done.append(done.result())
         # its domain can take another one
         self._more_queued = True
-        self._changed.set()
 
     # --- one download ----------------------------------------------------------------------
 
@@ -285,26 +201,8 @@ class Downloader:
         delay = backoff(task, cause, self._settings)
         return Download(replace(attempt, cause=cause, delay=delay))
 
-    # --- committing ------------------------------------------------------------------------
-
-    async def _commit_if_due(self) -> None:
-        if not self._done:
-            return
-        due = (
-            len(self._done) >= BATCH_SIZE
-            or time.monotonic() - self._oldest >= BATCH_SECONDS
-            or sum(download.size for download in self._done) >= BATCH_BYTES
-            or not self._running
-        )
-        if due:
-            await self._commit()
-
-    async def _commit(self) -> None:
-        batch, self._done = self._done, []
-        if not batch:
-            return
+    async def _write(self, batch: Sequence[Download]) -> None:
         await self._deposit.put(batch)
-        self._holdings.remove([download.task for download in batch])
         self._on_downloaded()
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
@@ -15,9 +14,7 @@ from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience
 from forager.errors import ErrorKind, NotFound
-from forager.logs import get_logger
 from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
@@ -37,22 +34,17 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.download import read_by
+from forager.tasks.stages.loop import StageLoop
 from forager.tasks.stages.settle import in_halves, record, say_lost, settle
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
 from forager.tasks.workers.holdings import Holdings
 
-log = get_logger("tasks")
-
-BATCH_SIZE = 200
-BATCH_SECONDS = 0.25
 # pages that are being read or wait for it, for each process
 PER_PROCESS = 32
-CLAIM_AT_LEAST = 8
-# whoever downloaded a page has it in memory: others leave it to him for so long
+# the worker that downloaded a page has it in memory: others leave it alone for this long
 LEFT_TO_OTHERS = 1.0
 GOOD = frozenset({"ok", "suspect"})
-LAST_MOMENT = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +56,16 @@ class ReadTask:
     reading: Reading | None = None
     final_url: str | None = None
     cause: Cause | None = None
+    # the page is in the archive, and in the cache of downloads
+    size: int = 0
 
 
-class ParseStage:
-    """Keeps pages being read until told to stop. `wake` it when something was downloaded.
+class ParseStage(StageLoop[ReadTask]):
+    """Reads downloaded pages; with `hints`, those and what this worker has downloaded."""
 
-    With `hints` it claims only what those name, and what this worker has downloaded.
-    """
+    batch_size = 200
+    batch_seconds = 0.25
+    last_moment = 3.0
 
     def __init__(
         self,
@@ -84,145 +79,72 @@ class ParseStage:
         holdings: Holdings,
         hints: StageHints | None = None,
     ) -> None:
-        self._database = database
-        self._settings = settings
-        self._who = StageOfWorker(worker_id, Stage.PARSE)
+        super().__init__(
+            database,
+            settings,
+            StageOfWorker(worker_id, Stage.PARSE),
+            rollouts=rollouts,
+            holdings=holdings,
+            hints=hints,
+        )
         self._pool = pool
         self._trials = Trials(database, pool)
-        self._rollouts = rollouts
         self._cache = cache
-        self._holdings = holdings
         self._storage = archive_options(settings).open()
         self._limit = PER_PROCESS * pool.processes
-        self._running: dict[int, asyncio.Task[ReadTask]] = {}
-        self._done: list[ReadTask] = []
-        self._oldest = 0.0
-        self._patience = Patience(log, "no pages can be claimed now")
-        self._changed = asyncio.Event()
-        self._stopping = False
-        self._next_look = 0.0
         self._others_may_wait = False
-        self._hints = hints
-        if hints is not None:
-            hints.attach(self.wake)
-
-    # --- the loop --------------------------------------------------------------------------
-
-    async def run(self) -> None:
-        try:
-            while not self._stopping:
-                await self._commit_if_due()
-                await self._claim_if_useful()
-                await self._nap()
-            await self._finish()
-        finally:
-            await self._abandon()
-
-    def wake(self) -> None:
-        self._changed.set()
-
-    def stop(self) -> None:
-        """Claim nothing more; what is read by now, or in a moment, is committed."""
-        self._stopping = True
-        self._changed.set()
-
-    def drop(self, task_id: int) -> None:
-        """The task was taken away: do not go on with it."""
-        if task_id in self._running:
-            self._running[task_id].cancel()
-
-    async def _nap(self) -> None:
-        if self._hints is not None:
-            await self._hints.room(self._room() >= CLAIM_AT_LEAST)
-        until = self._next_look
-        if self._done:
-            until = min(until, self._oldest + BATCH_SECONDS)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._changed.wait()
-        self._changed.clear()
-
-    async def _finish(self) -> None:
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=LAST_MOMENT)
-        await self._abandon()
-        await self._commit()
-
-    async def _abandon(self) -> None:
-        running = list(self._running.values())
-        for reading in running:
-            reading.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
     # --- claiming --------------------------------------------------------------------------
-
-    async def _claim_if_useful(self) -> None:
-        """What this worker has in memory first; then, once per interval, what others have left."""
-        now = time.monotonic()
-        is_time = now >= self._next_look
-        if is_time:
-            self._next_look = now + self._settings.poll_interval
-        room = self._room()
-        if room < CLAIM_AT_LEAST or not self._holdings.may_claim:
-            return
-        with self._patience:
-            own = self._cache.task_ids(room)
-            room -= len(claimed := await self._claim(room, own))
-            # held, taken by somebody else or withdrawn: whoever claims it later reads the archive
-            self._cache.forget([task_id for task_id in own if task_id not in claimed])
-            if room < CLAIM_AT_LEAST:
-                return
-            if self._hints is not None:
-                await self._claim_hinted(self._hints, room)
-            elif is_time or self._others_may_wait:
-                self._others_may_wait = len(await self._claim(room, None)) == room
 
     def _room(self) -> int:
         return self._limit - len(self._running)
 
-    async def _claim_hinted(self, hints: StageHints, room: int) -> None:
+    def _has_room(self) -> bool:
+        return self._room() >= self.claim_at_least
+
+    async def _claim(self, is_time: bool) -> None:
+        """What this worker has in memory first; then, once per interval, what others have left."""
+        if not self._has_room():
+            return
+        own = self._cache.task_ids(self._room())
+        claimed = await self._claim_downloaded(own)
+        # held, claimed by another worker or withdrawn: the next one reads the archive
+        self._cache.forget([task_id for task_id in own if task_id not in claimed])
+        if not self._has_room():
+            return
+        if self._hints is not None:
+            await self._claim_hinted(self._hints)
+        elif is_time or self._others_may_wait:
+            room = self._room()
+            self._others_may_wait = len(await self._claim_downloaded(None)) == room
+
+    async def _claim_hinted(self, hints: StageHints) -> None:
         if not hints:
             return
-        named = hints.begin_look(room)
-        await self._claim(room, named)
-        # what could not be claimed is not to be read any more, or by somebody else
-        await hints.looked(named, has_room=self._room() >= CLAIM_AT_LEAST)
+        named = hints.begin_look(self._room())
+        await self._claim_downloaded(named)
+        # what could not be claimed is not to be read any more, or by another worker
+        await hints.looked(named, has_room=self._has_room())
 
-    async def _claim(self, room: int, among: Sequence[int] | None) -> set[int]:
+    async def _claim_downloaded(self, among: Sequence[int] | None) -> set[int]:
         """Claim `among` these, or any that others have left; which ones were."""
         if among == []:
             return set()
-        plan = await self._rollouts.current(self._database)
-        async with self._holdings.claiming:
-            async with self._database.connection() as connection:
-                tasks = await claims.claim_downloaded(
-                    connection,
-                    self._who.worker_id,
-                    limit=room,
-                    among=among,
-                    waited=LEFT_TO_OTHERS,
-                    region=self._settings.region,
-                )
-            self._holdings.add(tasks)
-        for task in tasks:
-            self._start(task, plan)
+        tasks = await self._take(
+            lambda connection: claims.claim_downloaded(
+                connection,
+                self._who.worker_id,
+                limit=self._room(),
+                among=among,
+                waited=LEFT_TO_OTHERS,
+                region=self._settings.region,
+            )
+        )
         return {task.id for task in tasks}
 
-    def _start(self, task: HeldTask, plan: RolloutPlan) -> None:
+    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, ReadTask]:
         page = None if task.ref is None else self._cache.take(task.id, task.ref)
-        reading = asyncio.create_task(self._read(task, page, plan))
-        self._running[task.id] = reading
-        reading.add_done_callback(lambda done: self._arrived(task, done))
-
-    def _arrived(self, task: HeldTask, done: asyncio.Task[ReadTask]) -> None:
-        self._running.pop(task.id, None)
-        if done.cancelled():
-            self._holdings.remove([task])
-        else:
-            if not self._done:
-                self._oldest = time.monotonic()
-            self._done.append(done.result())
-        self._changed.set()
+        return self._read(task, page, plan)
 
     # --- one page --------------------------------------------------------------------------
 
@@ -254,20 +176,10 @@ class ParseStage:
 
     # --- committing ------------------------------------------------------------------------
 
-    async def _commit_if_due(self) -> None:
-        if not self._done:
-            return
-        old = time.monotonic() - self._oldest >= BATCH_SECONDS
-        if len(self._done) >= BATCH_SIZE or old or not self._running:
-            await self._commit()
-
-    async def _commit(self) -> None:
-        while self._done:
-            batch, self._done = self._done[:BATCH_SIZE], self._done[BATCH_SIZE:]
-            await in_halves(batch, self._write, self._refuse)
-            self._holdings.remove([read.task for read in batch])
-
     async def _write(self, batch: Sequence[ReadTask]) -> None:
+        await in_halves(batch, self._write_together, self._refuse)
+
+    async def _write_together(self, batch: Sequence[ReadTask]) -> None:
         async with self._database.transaction() as connection:
             kept = await store.lock_held(connection, self._who, [read.task for read in batch])
             mine = [read for read in batch if read.task.id in kept]

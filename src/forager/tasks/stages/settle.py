@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
-import psycopg
-
 from forager.archive.errors import ArchiveError
-from forager.db.database import TOO_LARGE, Connection
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, LeaseLost
+from forager.db.database import Connection
+from forager.db.refusals import REFUSALS, isolate_refused
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 from forager.tasks.causes import Cause, cause_of, one_line
@@ -23,8 +23,6 @@ log = get_logger("tasks")
 
 # what passes by itself; nothing else may hold up a batch
 TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
-# what PostgreSQL, or the driver before it, has against the content of a row
-REFUSALS = (psycopg.DataError, psycopg.IntegrityError, *TOO_LARGE, UnicodeError)
 PAUSE = 0.5
 PAUSE_WHEN_FULL = 5.0
 
@@ -60,25 +58,18 @@ async def in_halves(
     commit: Callable[[Sequence[Item]], Awaitable[None]],
     refuse: Callable[[Item, Cause], Awaitable[None]],
 ) -> None:
-    """Commit all together; if that is refused, in halves, until the guilty one is alone.
+    """Commit all together; each item that cannot be written is refused alone.
 
-    Each half is a transaction of its own: what stands in it is complete in itself.
+    Each half is its own transaction: what stands in it is complete in itself.
     """
-    if not items:
-        return
-    try:
-        await patiently(lambda: commit(items))
-    except LeaseLost:
-        raise
-    except Exception as error:  # one page must not hold up the others, whatever it breaks
-        if len(items) == 1:
-            guilty, cause = items[0], refusal(error)
-            log.error("what a task brought cannot be written", reason=cause.message)
-            await patiently(lambda: refuse(guilty, cause))
-            return
-        middle = len(items) // 2
-        await in_halves(items[:middle], commit, refuse)
-        await in_halves(items[middle:], commit, refuse)
+    # one page must not hold up the others, whatever it breaks
+    refused = await isolate_refused(
+        items, lambda some: patiently(lambda: commit(some)), refusals=(Exception,)
+    )
+    for item, error in refused:
+        cause = refusal(error)
+        log.error("what a task brought cannot be written", reason=cause.message)
+        await patiently(partial(refuse, item, cause))
 
 
 def refusal(error: Exception) -> Cause:

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.db.patience import Patience, keep_watch
-from forager.jobs.local import has_died
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
+from forager.processes.identity import has_died
 from forager.settings import Settings
 from forager.tasks.causes import message_key
 from forager.tasks.hints import tell

@@ -21,6 +21,7 @@ from forager.parsers.page_cache import PageCache
 from forager.parsers.reading import ReadingPool
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import Rollouts
+from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.hints import Hints, tell
 from forager.tasks.stages.attempt import Stage
@@ -77,6 +78,9 @@ class TaskWorker:
     def stop(self) -> None:
         """Ask for a graceful stop: what is fetched is committed, the rest is given back."""
         self._stopping.set()
+
+    def tick(self) -> Tick:
+        return self._holdings.tick()
 
     async def run(self) -> None:
         for broken in load_parsers(self._settings.parser_modules).broken:

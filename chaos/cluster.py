@@ -1,0 +1,178 @@
+"""The cluster: a PostgreSQL, a line to it, and Forager's processes, which are kept up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from chaos import control, family
+from chaos.bootstrap import write_sitecustomize
+from chaos.impatience import SETTINGS
+from chaos.line import Line
+from chaos.store import audit
+from forager.db import schema
+from forager.db.database import Database, SessionLimits
+from forager.db.embedded import ServerUse, join_server
+from forager.settings import ENV_PREFIX, env_name
+
+COMMAND = [sys.executable, "-c", "from forager.cli.main import main; main()"]
+LOOK_INTERVAL = 0.2
+STOP_LIMIT = 20.0
+POSTMASTER_LIMIT = 60.0
+
+
+@dataclass(slots=True)
+class Member:
+    """One place in the cluster, and the process that fills it now."""
+
+    slot: str
+    arguments: tuple[str, ...]
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process and self.process.poll() is None else None
+
+
+class Cluster:
+    """Everything that runs. `database` is the harness's own way to PostgreSQL, without the line."""
+
+    def __init__(
+        self, folder: Path, server: ServerUse, line: Line, *, workers: int, switch: str
+    ) -> None:
+        self.folder = folder
+        self.server = server
+        self.line = line
+        self.api_port = _free_port()
+        self.database = Database(
+            server.url, name="forager chaos", max_size=6, limits=SessionLimits()
+        )
+        self.members = [
+            *(Member(f"worker-{n}", ("worker",)) for n in range(workers)),
+            Member("api", ("api", "--port", str(self.api_port))),
+            Member("scheduler", ("scheduler",)),
+        ]
+        self._switch = switch
+
+    # --- processes ---------------------------------------------------------------------------
+
+    def start(self, member: Member) -> None:
+        with (self.folder / f"{member.slot}.log").open("ab") as log:
+            member.process = subprocess.Popen(
+                [*COMMAND, *member.arguments],
+                env=self._environment(member.slot),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+            )
+        member.starts += 1
+
+    async def keep_up(self) -> None:
+        """Start again whatever has ended, until cancelled."""
+        while True:
+            for member in self.members:
+                if member.pid is None:
+                    self.start(member)
+            await asyncio.sleep(LOOK_INTERVAL)
+
+    def descendants(self, member: Member) -> list[psutil.Process]:
+        """Runners, their extraction processes, task workers and theirs; oldest first."""
+        with contextlib.suppress(psutil.Error):
+            if member.pid is not None:
+                return psutil.Process(member.pid).children(recursive=True)
+        return []
+
+    def _environment(self, slot: str) -> dict[str, str]:
+        plain = {
+            name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)
+        }
+        settings = {env_name(name): str(value) for name, value in SETTINGS.items()}
+        return {
+            **plain,
+            **settings,
+            "FORAGER_HOME": str(self.folder / "home"),
+            "FORAGER_DATABASE_URL": self.line.url,
+            "PYTHONPATH": f"{self.folder / 'boot'}{os.pathsep}{control.ROOT}",
+            "PYTHONWARNINGS": "default",
+            control.FOLDER: str(self.folder),
+            control.SLOT: slot,
+            control.BREAK: self._switch,
+            family.PARENT: str(os.getpid()),
+        }
+
+    # --- PostgreSQL ----------------------------------------------------------------------------
+
+    async def restart_server(self) -> None:
+        """End PostgreSQL at once, without a checkpoint, and start it again."""
+        await asyncio.to_thread(self._end_server)
+        await asyncio.to_thread(self.server.ensure_running)
+
+    def _end_server(self) -> None:
+        pid = self.server.pid
+        with contextlib.suppress(psutil.Error):
+            if pid is not None:
+                postmaster = psutil.Process(pid)
+                postmaster.send_signal(signal.SIGQUIT)
+                postmaster.wait(POSTMASTER_LIMIT)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask all processes to leave, wait for a while, and end what is left."""
+        running = [member.process for member in self.members if member.pid is not None]
+        for process in running:
+            if process is not None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if process is not None:
+                    process.wait(STOP_LIMIT)
+        family.end_members(self.folder)
+        for process in running:
+            if process is not None:
+                process.wait(STOP_LIMIT)
+
+
+@asynccontextmanager
+async def running_cluster(
+    folder: Path, *, workers: int, switch: str = ""
+) -> AsyncIterator[Cluster]:
+    """A cluster on a server of its own, with the audit installed; gone at the end."""
+    write_sitecustomize(folder / "boot")
+    use = await asyncio.to_thread(join_server, folder / "server")
+    try:
+        schema.ensure_current(use.url)
+        async with Line(use.url) as line:
+            cluster = Cluster(folder, use, line, workers=workers, switch=switch)
+            async with cluster.database:
+                async with cluster.database.transaction() as connection:
+                    await audit.install(connection)
+                keeping = asyncio.ensure_future(cluster.keep_up())
+                try:
+                    yield cluster
+                finally:
+                    keeping.cancel()
+                    await asyncio.gather(keeping, return_exceptions=True)
+                    await asyncio.to_thread(cluster.stop)
+    finally:
+        await asyncio.to_thread(use.leave)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

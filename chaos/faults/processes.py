@@ -1,0 +1,103 @@
+"""Faults of processes: killed, or frozen and thawed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+
+import psutil
+
+from chaos.cluster import Cluster
+from chaos.faults import victims
+from chaos.faults.victims import Victim
+from chaos.impatience import PAST_THE_LEASE
+from chaos.world import Hit, World
+
+Find = Callable[[Cluster], list[Victim]]
+
+SHORT = (0.3, 4.0)
+LONG = (PAST_THE_LEASE, PAST_THE_LEASE + 4.0)
+
+
+async def kill_supervisor(world: World) -> Hit | None:
+    return _kill(world, victims.supervisors)
+
+
+async def kill_runner(world: World) -> Hit | None:
+    return _kill(world, victims.runners)
+
+
+async def kill_task_worker(world: World) -> Hit | None:
+    return _kill(world, victims.task_workers)
+
+
+async def kill_extractor(world: World) -> Hit | None:
+    return _kill(world, victims.extractors)
+
+
+async def kill_api(world: World) -> Hit | None:
+    return _kill(world, lambda cluster: victims.services(cluster, "api"))
+
+
+async def kill_scheduler(world: World) -> Hit | None:
+    return _kill(world, lambda cluster: victims.services(cluster, "scheduler"))
+
+
+async def freeze(world: World) -> Hit | None:
+    """Any process, for a moment."""
+    return await _freeze(world, _anybody, SHORT)
+
+
+async def freeze_runner(world: World) -> Hit | None:
+    """A runner for longer than its lease lasts."""
+    return await _freeze(world, victims.runners, LONG)
+
+
+async def freeze_supervisor(world: World) -> Hit | None:
+    """A supervisor for longer than the leases of its jobs last."""
+    return await _freeze(world, _busy_supervisors, LONG)
+
+
+async def freeze_task_worker(world: World) -> Hit | None:
+    return await _freeze(world, victims.task_workers, LONG)
+
+
+def _busy_supervisors(cluster: Cluster) -> list[Victim]:
+    return [victim for victim in victims.supervisors(cluster) if victim.jobs]
+
+
+def _anybody(cluster: Cluster) -> list[Victim]:
+    services = [*victims.services(cluster, "api"), *victims.services(cluster, "scheduler")]
+    workers = [*victims.supervisors(cluster), *victims.runners(cluster)]
+    return [*workers, *victims.task_workers(cluster), *victims.extractors(cluster), *services]
+
+
+def _pick(chance: random.Random, found: list[Victim]) -> Victim | None:
+    return chance.choice(found) if found else None
+
+
+def _kill(world: World, find: Find) -> Hit | None:
+    victim = _pick(world.chance, find(world.cluster))
+    if victim is None:
+        return None
+    with contextlib.suppress(psutil.Error):
+        victim.process.kill()
+    return Hit(f"killed {victim.role} {victim.process.pid}", victim.jobs)
+
+
+async def _freeze(world: World, find: Find, length: tuple[float, float]) -> Hit | None:
+    victim = _pick(world.chance, find(world.cluster))
+    if victim is None:
+        return None
+    seconds = world.chance.uniform(*length)
+    try:
+        with contextlib.suppress(psutil.Error):
+            victim.process.suspend()
+        await asyncio.sleep(seconds)
+    finally:
+        with contextlib.suppress(psutil.Error):
+            victim.process.resume()
+    what = f"froze {victim.role} {victim.process.pid} for {seconds:.1f} s"
+    return Hit(what, victim.jobs, seconds)

@@ -1,0 +1,66 @@
+"""Shorter waits: what a machine waits minutes for must be seen within a run of two minutes.
+
+Only constants change, and all in proportion; settings are set like settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+# statement, lock, idle in transaction, TCP, answer: in milliseconds
+SESSION = (10_000, 3_000, 3_000, 5_000, 6_000)
+
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "forager.db.database": {"SILENCE_LIMIT": 4.0},
+    "forager.jobs.supervisor": {"ANSWER_LIMIT": 5.0},
+    "forager.jobs.runner": {"DISK_FULL_DELAY": 2.0},
+    "forager.fetch.budgets.budget": {"PERMITS_LAST": 4.0},
+    "forager.tasks.workers.supervisor": {"LONGEST_DELAY": 2.0},
+    "forager.tasks.workers.worker": {"ANSWER_LIMIT": 5.0},
+    "forager.tasks.stages.settle": {"PAUSE_WHEN_FULL": 1.0},
+    "forager.webhooks.delivery": {"LEASE": 8.0, "FIRST_REST": 0.2, "LONGEST_REST": 2.0},
+    "forager.webhooks.outbox": {"FIRST_WAIT": 0.5, "LONGEST_WAIT": 2.0, "MAX_ATTEMPTS": 1000},
+}
+SETTINGS = {
+    "worker_capacity": 2,
+    "poll_interval": 0.5,
+    "heartbeat_interval": 1.0,
+    "stall_limit": 12.0,
+    "lease_limit": 15.0,
+    "stale_after": 18.0,
+    "watchdog_interval": 2.0,
+    "progress_limit": 60.0,
+    "shutdown_grace": 8.0,
+    "retry_delay": 0.1,
+    "retry_delay_max": 1.0,
+    "scheduler_interval": 0.5,
+    "task_retry_delay": 0.2,
+    "task_retry_delay_max": 2.0,
+    # deaths are many here, and none of them the fault of a page
+    "max_retries": 8,
+    "task_retries": 1000,
+    "extraction_processes": 1,
+    "images": False,
+    "log_level": "warning",
+    "log_format": "json",
+}
+# how long a process must be frozen to lose what it holds
+PAST_THE_LEASE = 25.0
+
+
+def patches() -> dict[str, Callable[[ModuleType], None]]:
+    return {name: _setter(values) for name, values in CONSTANTS.items()}
+
+
+def _setter(values: dict[str, Any]) -> Callable[[ModuleType], None]:
+    def change(module: ModuleType) -> None:
+        for name, value in values.items():
+            assert hasattr(module, name), f"{module.__name__} has no {name}"
+            setattr(module, name, value)
+        if module.__name__ == "forager.db.database":
+            module.SessionLimits.__init__.__defaults__ = SESSION
+            module.RUNNER_LIMITS = module.SessionLimits()  # type: ignore[attr-defined]
+
+    return change

@@ -1,0 +1,45 @@
+"""A run's progress on standard error: a line on a terminal, a word now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self
+
+from chaos.run import Plan
+from forager.cli import output
+
+SAID_EVERY = 10.0
+
+
+class RunProgress:
+    def __init__(self, plan: Plan) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._console = output.console(sys.stderr)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(f"seed {plan.seed}", total=plan.faults or None)
+        self._seed = plan.seed
+        self._said_at = float("-inf")
+
+    def tell(self, phase: str, numbers: dict[str, int]) -> None:
+        words = ", ".join(f"{count} {what}" for what, count in numbers.items())
+        self._bar.update(self._task, description=f"{phase}: {words}", completed=numbers["faults"])
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._said_at >= SAID_EVERY:
+            self._said_at = now
+            output.note(f"seed {self._seed}, {phase}: {words}")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

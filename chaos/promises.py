@@ -1,0 +1,164 @@
+"""The promises, held against what the database, the site and the receiver say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from itertools import pairwise
+
+from chaos.requests import Budget, excess, most_at_once
+from chaos.site import Host, Site
+from chaos.store import looks
+from chaos.store.looks import JobRow, LedgerRow
+from chaos.violation import Promise, Violations
+from forager.archive.errors import ArchiveError
+from forager.archive.reader import read_response
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import Storage
+from forager.db.database import Connection, Database
+from forager.errors import NotFound
+
+SHOWN = 5
+# Whoever was let go may be held up on the way, by a frozen process or a slow connection, and then
+# come together with the next ones: no more than may be under way at once.
+HELD_UP = 1.0
+
+
+class Promises:
+    """Looks while it runs, and once more at the end."""
+
+    def __init__(self, database: Database, site: Site, budget: Budget, archive: Storage) -> None:
+        self.violations = Violations()
+        self.looks = 0
+        self._database = database
+        self._site = site
+        self._budget = budget
+        self._archive = archive
+        self._seen_write = 0
+
+    # --- at any moment ---------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """What must hold at every moment, in one snapshot."""
+        async with self._database.transaction() as connection:
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            unbalanced = await looks.select_unbalanced(connection)
+            publications = await looks.select_bad_publications(connection)
+            old_writes = await looks.select_old_writes(connection, self._seen_write)
+            twice = await looks.select_attempt_trouble(connection)
+        self.violations.add(Promise.LEDGER, *(_unbalanced(row) for row in unbalanced))
+        self.violations.add(Promise.ONE_GENERATION, *publications)
+        self.violations.add(Promise.ONE_WRITER, *(words for _, words in old_writes))
+        self.violations.add(Promise.COUNTED_ONCE, *twice)
+        for host in self._site.hosts:
+            self._check_budget(host)
+        self._seen_write = max([self._seen_write, *(number for number, _ in old_writes)])
+        self.looks += 1
+
+    # --- at the end ------------------------------------------------------------------------------
+
+    async def look_at_the_end(self, rounds: Counter[str], begun: datetime) -> None:
+        """What must hold when all work is done, by the site's truth."""
+        await self.look()
+        async with self._database.connection() as connection:
+            jobs = await looks.select_jobs(connection)
+            await self._check_jobs(connection, jobs)
+            self._check_orders(jobs, rounds)
+            await self._check_products(connection)
+            await self._check_messages(connection)
+            broken = await broken_refs(self._archive, await looks.select_archive_refs(connection))
+            misdated = await looks.count_misdated(connection, begun)
+            nameless = await looks.count_nameless_writes(connection)
+        self.violations.add(Promise.NOTHING_LOST, *broken[:SHOWN])
+        if nameless:
+            self.violations.add(Promise.ONE_WRITER, f"{nameless} commits of nobody known")
+        if misdated:
+            self.violations.add(Promise.DATABASE_TIME, f"{misdated} rows have a time of no clock")
+
+    async def _check_jobs(self, connection: Connection, jobs: list[JobRow]) -> None:
+        hosts = {host.name: host for host in self._site.docs}
+        for job in jobs:
+            if job.status == "completed":
+                outcomes = await looks.select_outcomes(connection, job.id)
+                self._check_outcomes(hosts[job.source_id], job, outcomes)
+            elif job.status != "cancelled":
+                words = f"{job.agent} did not come to its end: {job.status} {job.error or ''}"
+                self.violations.add(Promise.NOTHING_LOST, words)
+        for name in hosts:
+            if not any(job.status == "completed" and job.source_id == name for job in jobs):
+                self.violations.add(Promise.NOTHING_LOST, f"{name} was never crawled to its end")
+
+    def _check_outcomes(self, host: Host, job: JobRow, outcomes: list[tuple[str, str]]) -> None:
+        truth = {host.url + path.removeprefix("/"): p.outcome for path, p in host.pages.items()}
+        found = dict(outcomes)
+        wrong = {
+            url: (expected, found.get(url, "nothing"))
+            for url, expected in truth.items()
+            if found.get(url) != expected
+        }
+        for url, (expected, got) in list(wrong.items())[:SHOWN]:
+            words = f"{job.agent}: {url} should be {expected}, and is {got} ({len(wrong)} in all)"
+            self.violations.add(Promise.NOTHING_LOST, words)
+        for url in sorted(found.keys() - truth.keys())[:SHOWN]:
+            self.violations.add(Promise.COUNTED_ONCE, f"{job.agent}: {url} is no page of the site")
+
+    def _check_orders(self, jobs: list[JobRow], rounds: Counter[str]) -> None:
+        """One job for each order, however often its answer was lost."""
+        made = Counter(job.source_id for job in jobs)
+        again = [agent for agent, times in Counter(job.agent for job in jobs).items() if times > 1]
+        for agent in again:
+            self.violations.add(Promise.COUNTED_ONCE, f"{agent} was ordered once and made twice")
+        for name, count in rounds.items():
+            if made[name] < count:
+                words = f"{count} crawls of {name} were ordered, and {made[name]} are there"
+                self.violations.add(Promise.NOTHING_LOST, words)
+
+    async def _check_products(self, connection: Connection) -> None:
+        histories: dict[str, list[int]] = {name: [] for name in self._site.shop.versions}
+        for url, price in await looks.select_prices(connection):
+            name = url.rpartition("/")[2]
+            histories[name].append(int((price - self._site.shop.price(name, 0)) * 100))
+        for name, seen in histories.items():
+            self._check_product(name, seen)
+
+    def _check_product(self, name: str, seen: list[int]) -> None:
+        shop = self._site.shop
+        if seen[-1:] != [shop.versions[name]]:
+            words = f"{name} costs version {shop.versions[name]}, and its history ends {seen[-3:]}"
+            self.violations.add(Promise.NOTHING_LOST, words)
+        if any(after <= before for before, after in pairwise(seen)):
+            words = f"the prices of {name} only rise, and its history goes back: {seen}"
+            self.violations.add(Promise.ONE_WRITER, words)
+        if not set(seen) <= shop.served[name]:
+            self.violations.add(Promise.COUNTED_ONCE, f"{name} has prices that were never shown")
+
+    async def _check_messages(self, connection: Connection) -> None:
+        receiver = self._site.receiver
+        lost = await looks.select_events(connection) - receiver.taken
+        if lost:
+            words = f"{len(lost)} events were never told, among them {sorted(lost)[:SHOWN]}"
+            self.violations.add(Promise.MESSAGES, words)
+        self.violations.add(Promise.MESSAGES, *receiver.forged[:SHOWN])
+
+    def _check_budget(self, host: Host) -> None:
+        requests, budget = list(host.log), self._budget
+        if excess(requests, budget) > budget.concurrency * HELD_UP:
+            self.violations.add(Promise.BUDGET, f"{host.name} got more than its rate allows")
+        if most_at_once(requests) > budget.concurrency:
+            self.violations.add(Promise.BUDGET, f"{host.name} got more at once than it allows")
+
+
+async def broken_refs(archive: Storage, refs: list[ArchiveRef]) -> list[str]:
+    """What rows refer to and what is not there and whole, whatever happened to who wrote it."""
+    broken = []
+    for ref in refs:
+        try:
+            await read_response(archive, ref)
+        except (ArchiveError, NotFound) as error:
+            broken.append(f"rows refer to {ref}: {error}")
+    return broken
+
+
+def _unbalanced(row: LedgerRow) -> str:
+    both = f", {row.twice} both pending and settled" if row.twice else ""
+    return f"{row.status} job {row.job_id}: ledger {row.ledger}, rows {row.rows}{both}"

@@ -1,0 +1,64 @@
+"""How soon work went on after each fault, and what it cost in pages fetched again."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from chaos.monkey import Done
+from chaos.site import FLAKY_TIMES, Site
+from chaos.truth import Kind, PageTruth
+from chaos.user import RETRIES
+
+Commit = tuple[int, datetime, UUID | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Seconds from the end of a fault to the next commit of what it hit; None: it never came."""
+
+    kind: str
+    seconds: float | None
+
+
+def recoveries(done: Sequence[Done], commits: Sequence[Commit]) -> list[Recovery]:
+    """Commits are in the order of time. A job that is paused or finished has nothing to recover."""
+    times: dict[UUID | None, list[datetime]] = {None: [commit[1] for commit in commits]}
+    for _, at, job_id, _ in commits:
+        if job_id is not None:
+            times.setdefault(job_id, []).append(at)
+    return [Recovery(each.kind, _seconds(each, times)) for each in done]
+
+
+def _seconds(done: Done, times: dict[UUID | None, list[datetime]]) -> float | None:
+    """Until all that was hit went on; of what may have hit anybody, until anybody did."""
+    waits = []
+    for job_id in done.jobs or (None,):
+        known = times.get(job_id, [])
+        place = bisect_right(known, done.over_at)
+        if place < len(known):
+            waits.append((known[place] - done.over_at).total_seconds())
+    return max(waits, default=None)
+
+
+def refetched(site: Site) -> int:
+    """Requests for pages of documents beyond those that an undisturbed crawl would have made."""
+    return sum(
+        max(0, times - _needed(host.pages[target]))
+        for host in site.docs
+        for (_, target), times in host.asked.items()
+    )
+
+
+def _needed(page: PageTruth) -> int:
+    if page.kind is Kind.FLAKY:
+        return FLAKY_TIMES + 1
+    return RETRIES + 1 if page.kind is Kind.BROKEN else 1
+
+
+def median(values: Iterable[float]) -> float | None:
+    known = sorted(values)
+    return known[len(known) // 2] if known else None

@@ -1,0 +1,302 @@
+"""One run: everything is started, broken for a while, left to recover, and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from chaos.chance import seeded
+from chaos.cluster import Cluster, running_cluster
+from chaos.control import Control
+from chaos.faults import FAULTS, Fault
+from chaos.load import busy_cores
+from chaos.monkey import Done, Monkey
+from chaos.promises import Promises
+from chaos.reader import Reader
+from chaos.reaper import start_reaper
+from chaos.recovery import Recovery, recoveries, refetched
+from chaos.requests import Budget, excess, most_at_once
+from chaos.site import Site
+from chaos.store import looks
+from chaos.user import ApiAway, User
+from chaos.violation import Promise, Violation
+from chaos.world import World
+from forager.archive.storage import open_storage
+from forager.errors import DatabaseUnavailable
+
+LOOK_INTERVAL = 1.0
+POLL_INTERVAL = 0.2
+FIRST_PAGES = 50
+PROGRESS_LIMIT = 10.0
+START_LIMIT = 300.0
+BUDGET = Budget(delay=0.02, concurrency=6)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do; the same plan breaks the same things again."""
+
+    seed: int
+    faults: int = 60
+    seconds: float = 120.0
+    workers: int = 3
+    hosts: int = 4
+    pages: int = 3000
+    products: int = 60
+    budget: Budget = BUDGET
+    lies: float = 0.005
+    # busy processes beside the cluster
+    load: int = 0
+    switch: str = ""
+    kinds: Sequence[Fault] = FAULTS
+    # how long everything may take to come to its end when nothing is broken any more
+    patience: float = 300.0
+    # a promise that is broken on purpose needs to be found only once
+    until_violation: bool = False
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What happened, and what was found."""
+
+    plan: Plan
+    seconds: float
+    done: list[Done]
+    recoveries: list[Recovery]
+    lies: int
+    looks: int
+    lists_read: int
+    jobs: dict[str, int]
+    pages: int
+    requests: int
+    refetched: int
+    messages: int
+    messages_twice: int
+    worst_excess: float
+    most_at_once: int
+    violations: list[Violation] = field(default_factory=list)
+
+
+# what a run says about itself while it lasts: a phase, and numbers by name
+Tell = Callable[[str, dict[str, int]], None]
+
+
+async def run(plan: Plan, tell: Tell = lambda *_: None) -> Result:
+    site = Site(plan.seed, hosts=plan.hosts, pages=plan.pages, products=plan.products)
+    with scratch_folder(keep=plan.keep) as folder, site.served(), busy_cores(folder, plan.load):
+        async with running_cluster(folder, workers=plan.workers, switch=plan.switch) as cluster:
+            return await _Run(plan, site, cluster, tell).go()
+
+
+class _Run:
+    def __init__(self, plan: Plan, site: Site, cluster: Cluster, tell: Tell) -> None:
+        self._plan = plan
+        self._site = site
+        self._cluster = cluster
+        self._tell = tell
+        self._control = Control(cluster.folder)
+        self._promises = Promises(
+            cluster.database, site, plan.budget, open_storage(cluster.folder / "home" / "archive")
+        )
+        self._user = User(site, cluster.api_port, plan.budget)
+        self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
+        world = World(site, cluster, self._control, self._user, seeded(plan.seed, "world"))
+        self._monkey = Monkey(world, plan.seed, faults=plan.kinds, progress=self._progress)
+        self._last_commit = 0
+        self._phase = "starting"
+
+    async def go(self) -> Result:
+        started = time.monotonic()
+        async with self._user:
+            begun = await self._ask_now()
+            await self._user.settle_in()
+            beside = (
+                self._user.keep_busy(),
+                self._reader.keep_reading(),
+                self._keep_looking(),
+                self._keep_telling(),
+            )
+            async with _beside(*beside):
+                await self._unless_found(self._live_through())
+            self._phase = "judging"
+            if not self._is_found:
+                await self._promises.look_at_the_end(self._user.rounds, begun)
+        return await self._result(time.monotonic() - started)
+
+    @property
+    def _is_found(self) -> bool:
+        return self._plan.until_violation and len(self._promises.violations) > 0
+
+    async def _unless_found(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on, unless what the run is to find was found."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done() and not self._is_found:
+                await asyncio.wait({task}, timeout=POLL_INTERVAL)
+            if task.done():
+                task.result()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _live_through(self) -> None:
+        await self._break_everything()
+        await self._come_to_rest()
+
+    async def _break_everything(self) -> None:
+        """Faults from the first commits on, over the time that there is."""
+        self._site.prices_change = True
+        await self._until(self._has_begun, START_LIMIT)
+        self._phase = "breaking"
+        self._control.let_lie(self._plan.lies)
+        every = self._plan.seconds / self._plan.faults if self._plan.faults else 0.0
+        await self._monkey.rage(self._plan.faults, every=every)
+        self._control.let_lie(0.0)
+
+    async def _come_to_rest(self) -> None:
+        """Nothing is broken any more: all that was begun must end, and be told."""
+        self._phase = "recovering"
+        self._user.orders = False
+        self._site.prices_change = False
+        since = await self._ask_now()
+
+        async def nothing_left() -> bool:
+            async with self._cluster.database.connection() as connection:
+                jobs = await looks.select_jobs(connection)
+                stale = await looks.count_stale_tasks(connection, since)
+            finished = {job.source_id for job in jobs if job.status == "completed"}
+            self._user.orders = len(finished) < len(self._site.docs)
+            ended = all(job.status in ("completed", "cancelled") for job in jobs)
+            return ended and not stale and not self._user.orders
+
+        if not await self._until(nothing_left, self._plan.patience):
+            self._note_stuck("not everything came to its end")
+        await self._stop_tasks()
+
+    async def _stop_tasks(self) -> None:
+        async def told() -> bool:
+            with suppress(ApiAway):
+                await self._user.hold_tasks()
+            async with self._cluster.database.connection() as connection:
+                return await looks.count_unsettled(connection) == 0
+
+        if not await self._until(told, self._plan.patience):
+            self._note_stuck("tasks or messages are still under way")
+
+    def _note_stuck(self, words: str) -> None:
+        waited = f"{words} within {self._plan.patience:g} s after the last fault"
+        self._promises.violations.add(Promise.NOTHING_LOST, waited)
+
+    # --- beside ----------------------------------------------------------------------------------
+
+    async def _keep_looking(self) -> None:
+        while True:
+            with suppress(DatabaseUnavailable):
+                await self._promises.look()
+            await asyncio.sleep(LOOK_INTERVAL)
+
+    async def _keep_telling(self) -> None:
+        while True:
+            numbers = {
+                "faults": len(self._monkey.done),
+                "requests": self._site.requests,
+                "lists read": self._reader.lists,
+                "looks": self._promises.looks,
+                "violations": len(self._promises.violations),
+            }
+            self._tell(self._phase, numbers)
+            await asyncio.sleep(POLL_INTERVAL)
+
+    async def _progress(self) -> None:
+        """Wait for a commit that was not there at the last fault, but not for ever."""
+
+        async def has_progressed() -> bool:
+            async with self._cluster.database.connection() as connection:
+                last = await looks.select_last_commit(connection)
+            has_grown, self._last_commit = last > self._last_commit, last
+            return has_grown
+
+        await self._until(has_progressed, PROGRESS_LIMIT)
+
+    async def _has_begun(self) -> bool:
+        return all(len(host.log) >= FIRST_PAGES for host in self._site.docs)
+
+    async def _until(self, ask: Callable[[], Coroutine[Any, Any, bool]], limit: float) -> bool:
+        """Ask until it is so, also while the database is away; False if it took too long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit):
+                while True:
+                    with suppress(DatabaseUnavailable):
+                        if await ask():
+                            return True
+                    await asyncio.sleep(POLL_INTERVAL)
+        return False
+
+    async def _ask_now(self) -> datetime:
+        async with self._cluster.database.connection() as connection:
+            return await looks.select_now(connection)
+
+    # --- the result ------------------------------------------------------------------------------
+
+    async def _result(self, seconds: float) -> Result:
+        async with self._cluster.database.connection() as connection:
+            commits = await looks.select_commits(connection)
+            jobs = await looks.select_jobs(connection)
+            settled = [
+                await looks.select_outcomes(connection, job.id)
+                for job in jobs
+                if job.status == "completed"
+            ]
+        statuses = [job.status for job in jobs]
+        site = self._site
+        return Result(
+            plan=self._plan,
+            seconds=seconds,
+            done=self._monkey.done,
+            recoveries=recoveries(self._monkey.done, commits),
+            lies=self._control.lies_told(),
+            looks=self._promises.looks,
+            lists_read=self._reader.lists,
+            jobs={status: statuses.count(status) for status in sorted(set(statuses))},
+            pages=sum(map(len, settled)),
+            requests=site.requests,
+            refetched=refetched(site),
+            messages=len(site.receiver.taken),
+            messages_twice=site.receiver.twice,
+            worst_excess=max(excess(host.log, self._plan.budget) for host in site.hosts),
+            most_at_once=max(most_at_once(host.log) for host in site.hosts),
+            violations=list(self._promises.violations.found),
+        )
+
+
+@asynccontextmanager
+async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Work that goes on during the block; an error of it ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in work]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+@contextmanager
+def scratch_folder(*, keep: bool) -> Iterator[Path]:
+    """A folder for one run, and somebody who cleans up should this process be killed."""
+    folder = Path(tempfile.mkdtemp(prefix="forager-chaos-"))
+    reaper = start_reaper(folder)
+    try:
+        yield folder
+    finally:
+        reaper.kill()
+        reaper.communicate()
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)

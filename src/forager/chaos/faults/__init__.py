@@ -1,5 +1,0 @@
-"""Faults: each breaks one thing, and mends what would not mend itself."""
-
-from forager.chaos.faults.catalogue import FAULTS, Fault
-
-__all__ = ["FAULTS", "Fault"]

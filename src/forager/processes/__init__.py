@@ -1,0 +1,1 @@
+"""Child processes: start them, limit them, and end them with everything they started."""

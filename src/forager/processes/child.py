@@ -1,0 +1,106 @@
+"""A child process in its own session, which takes everything it started with it when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import IO
+
+from forager.processes.tree import MARK_VARIABLE, kill_descendants, kill_marked
+
+
+class ChildProcess:
+    """Runs a Python module. `exited` is set when it and everything it started are gone.
+
+    The exit is noticed by waiting for the process, never by the end of a stream: whatever it
+    started may hold the other end of that stream open.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str | bytes],
+        *,
+        mark: str,
+        environment: Mapping[str, str] | None = None,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        stdout: IO[bytes] | int | None = None,
+        pass_fds: Collection[int] = (),
+        on_exit: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.exited = asyncio.Event()
+        self.exit_code: int | None = None
+        self._mark = mark
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._reaped = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            stdin=stdin,
+            stdout=_log_stream() if stdout is None else stdout,
+            pass_fds=pass_fds,
+            env={**(os.environ if environment is None else environment), MARK_VARIABLE: mark},
+            # its own group, so that Ctrl-C does not reach it and a kill reaches its children
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        threading.Thread(target=self._await_exit, name=f"exit of {self.pid}", daemon=True).start()
+
+    def kill(self) -> None:
+        """End it and everything it started at once."""
+        with self._lock:
+            if not self._reaped:
+                kill_descendants(self.pid)
+                self._kill_group()
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        with self._lock:
+            if not self._reaped:
+                os.kill(self.pid, signal.SIGTERM)
+
+    def how_it_ended(self) -> str:
+        code = self.exit_code or 0
+        return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+
+    def _await_exit(self) -> None:
+        # WNOWAIT leaves the dead leader in the table, so that the number of its group cannot be
+        # reused before the survivors of the group have been killed
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._kill_group()
+        kill_marked(self._mark, besides=self.pid)
+        with self._lock:
+            code = self._process.wait()
+            self._reaped = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._note_exit, code)
+
+    def _note_exit(self, code: int) -> None:
+        self.exit_code = code
+        self.exited.set()
+        self._on_exit()
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def _log_stream() -> int:
+    """Standard error: standard output belongs to the data of the command that started us."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # replaced or closed
+        return subprocess.DEVNULL
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"

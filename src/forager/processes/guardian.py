@@ -1,0 +1,163 @@
+"""The guardian of a supervised process: a thread that reads its control socket and ends it in time.
+
+It is a thread, because the event loop may be the very thing that hangs: a process whose lease is
+not renewed must be gone before its work can be given to another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+from forager.clock import local_time
+from forager.logs import configure_logs
+from forager.processes.control import (
+    Assignment,
+    Continue,
+    Message,
+    Renewed,
+    Stop,
+    StopCause,
+    Tick,
+    Unrenewed,
+    decode,
+    encode,
+    receive_assignment,
+)
+from forager.processes.tree import MARK_VARIABLE, kill_descendants, kill_marked
+from forager.settings import Settings
+
+NAP = 1.0
+TICK_INTERVAL = 1.0
+# how long a process goes on whose supervisor has died
+ORPHAN_LIMIT = 15.0
+
+Order = Stop | Continue
+
+
+class Guardian:
+    """Reads the control socket from the first message on; an event loop joins when there is one."""
+
+    def __init__(self, control: socket.socket, *, renewed_at: float, lease_limit: float) -> None:
+        self._control = control
+        self._lease_limit = lease_limit
+        self._deadline = renewed_at + lease_limit
+        self._orphan_deadline = float("inf")
+        self._buffer = b""
+        self._lock = threading.Lock()
+        self._early: list[Order] = []
+        self._forward: Callable[[Order], None] | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._watch, name="guardian", daemon=True).start()
+
+    def attach(self, deliver: Callable[[Order], None]) -> None:
+        """From now on call `deliver` on the running loop; first with what came before.
+
+        SIGTERM counts as an order to shut down: a service manager sends it to every process of a
+        service at once.
+        """
+        loop = asyncio.get_running_loop()
+
+        def forward(message: Order) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process leaves anyway
+                loop.call_soon_threadsafe(deliver, message)
+
+        with self._lock:
+            for message in self._early:
+                forward(message)
+            self._forward = forward
+        loop.add_signal_handler(signal.SIGTERM, deliver, Stop(StopCause.SHUTDOWN))
+
+    def renewed(self, at: float) -> None:
+        """The lease was renewed; `at` is the local time before the database was asked."""
+        self._deadline = at + self._lease_limit
+
+    def note_progress(self) -> None:
+        self._send(Tick(progress=True))
+
+    async def keep_ticking(self, tick: Callable[[], Tick] = Tick) -> None:
+        """Report that the event loop turns. Only from the loop itself, never from a thread."""
+        while True:
+            self._send(tick())
+            await asyncio.sleep(TICK_INTERVAL)
+
+    def _send(self, message: Message) -> None:
+        # a full socket means that the supervisor does not read: nothing is worth waiting for
+        with contextlib.suppress(OSError):
+            self._control.send(encode(message), socket.MSG_DONTWAIT)
+
+    def _watch(self) -> None:
+        connected = True
+        while True:
+            remaining = min(self._deadline, self._orphan_deadline) - local_time()
+            if remaining <= 0:
+                # the machine slept or the database was unreachable: not the fault of the work
+                self._send(Unrenewed())
+                end_process_group()
+            readers = [self._control] if connected else []
+            # short naps: the select timer stands still while the machine sleeps
+            ready, _, _ = select.select(readers, [], [], min(remaining, NAP))
+            if ready:
+                connected = self._read()
+
+    def _read(self) -> bool:
+        try:
+            data = self._control.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self._orphaned()
+            return False
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._handle(decode(line))
+        return True
+
+    def _handle(self, message: Message) -> None:
+        if isinstance(message, Renewed):
+            self.renewed(message.at)
+        elif isinstance(message, Stop | Continue):
+            self._pass_on(message)
+
+    def _orphaned(self) -> None:
+        """The supervisor is dead: leave soon, and cleanly if the loop still turns."""
+        self._orphan_deadline = local_time() + ORPHAN_LIMIT
+        self._pass_on(Stop(StopCause.ORPHANED))
+
+    def _pass_on(self, message: Order) -> None:
+        with self._lock:
+            if self._forward is None:
+                self._early.append(message)
+            else:
+                self._forward(message)
+
+
+def join_supervisor() -> tuple[Assignment, Settings, Guardian]:
+    """What a supervised process does first: whatever hangs from here on, it ends in time."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    assignment = receive_assignment(control)
+    settings = Settings(**assignment.settings)
+    configure_logs(settings.log_level, settings.log_format)
+    renewed_at = local_time() if assignment.renewed_at is None else assignment.renewed_at
+    guardian = Guardian(control, renewed_at=renewed_at, lease_limit=settings.lease_limit)
+    guardian.start()
+    return assignment, settings, guardian
+
+
+def end_process_group() -> NoReturn:
+    """End this process and its children at once. What was not committed never happened."""
+    kill_descendants(os.getpid())
+    kill_marked(os.environ.get(MARK_VARIABLE, ""), besides=os.getpid())
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

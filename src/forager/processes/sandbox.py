@@ -1,0 +1,284 @@
+"""A process that works on hostile input: whatever breaks its limits costs one answer, no more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from forager.errors import ErrorKind, GiveUp
+from forager.logs import get_logger
+from forager.processes.child import ChildProcess
+from forager.processes.effort import Effort
+from forager.processes.frames import (
+    OUT_OF_MEMORY,
+    PREFIX,
+    READY,
+    decode_frame,
+    encode_frame,
+    frame_lengths,
+)
+from forager.processes.tree import mark_below
+
+log = get_logger("sandbox")
+
+# questions that wait inside one process: enough to keep it busy while the loop does something else
+QUEUE_LENGTH = 8
+# importing takes half a second of processor time
+START_LIMIT = 60.0
+# a question is given up after this many ends of a process that were its own doing
+FAULTS = 2
+# and after this many that were not: the kernel, too, kills what needs too much memory
+KILLS = 5
+# answers that a dead process had sent are read for this long; something may hold its end open
+DRAIN_LIMIT = 1.0
+KILL_LIMIT = 5.0
+RESTART_DELAY, LONGEST_RESTART_DELAY = 0.5, 10.0
+# signals that a process does not cause by a fault in its own code
+_FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
+# what decoding raises for something that is no answer
+_NONSENSE = (ValueError, LookupError, TypeError, AttributeError)
+# all that a plug-in gets to see: no settings, no credentials
+_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PREFIXES = ("PYTHON", "LC_")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """`seconds`: of processor time, and of waiting, for one question."""
+
+    processes: int = 1
+    seconds: float = 20.0
+    memory_mb: int = 1024
+
+
+Answer = tuple[dict[str, Any], list[bytes]]
+
+
+@dataclass(slots=True)
+class _Question:
+    message: bytes
+    answer: asyncio.Future[Answer]
+    # how often a process ended that worked on it: by its own doing, and from outside
+    faults: int = 0
+    kills: int = 0
+
+
+class Sandbox:
+    """One process that runs a module, and the questions it has been given, in order.
+
+    `subject` is what the questions are about, for the messages of errors.
+    """
+
+    def __init__(self, module: str, argument: bytes, limits: SandboxLimits, subject: str) -> None:
+        self._module = module
+        self._subject = subject
+        self._argument = argument
+        self._limits = limits
+        self._waiting: OrderedDict[int, _Question] = OrderedDict()
+        self._room = asyncio.Semaphore(QUEUE_LENGTH)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._child: ChildProcess
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
+        self._effort = Effort()
+        self._ready = False
+        # why this side killed the process
+        self._broken_limit: str | None = None
+        self._was_stopped = False
+
+    @classmethod
+    async def start(
+        cls, module: str, argument: bytes, limits: SandboxLimits, *, subject: str = "page"
+    ) -> Self:
+        sandbox = cls(module, argument, limits, subject)
+        await sandbox._spawn()
+        sandbox._tasks = [
+            asyncio.create_task(sandbox._serve()),
+            asyncio.create_task(sandbox._watch()),
+        ]
+        return sandbox
+
+    @property
+    def load(self) -> int:
+        return len(self._waiting)
+
+    async def ask(self, number: int, header: dict[str, Any], body: bytes) -> Answer:
+        async with self._room:
+            # only now: pages may be large, and many may wait
+            message = encode_frame(header, [body])
+            question = _Question(message, asyncio.get_running_loop().create_future())
+            self._waiting[number] = question
+            self._send(message)
+            return await question.answer
+
+    def tell(self, message: bytes, argument: bytes) -> None:
+        """Something that concerns all later questions; a process that starts gets `argument`."""
+        self._argument = argument
+        self._send(message)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._writer.transport.abort()
+        self._child.kill()
+        await _wait(self._child.exited, KILL_LIMIT)
+
+    async def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=2**20)
+            try:
+                # from here on nothing is awaited: no question may be sent twice, no word be lost
+                child = ChildProcess(
+                    [self._module, self._argument],
+                    mark=mark_below(secrets.token_hex(8)),
+                    environment=clean_environment(),
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                )
+            except OSError:
+                writer.transport.abort()
+                raise
+        self._child, self._reader, self._writer = child, reader, writer
+        self._effort = Effort()
+        self._ready = self._was_stopped = False
+        self._broken_limit = None
+        for question in self._waiting.values():
+            self._send(question.message)
+
+    def _send(self, message: bytes) -> None:
+        # a process that died is noticed elsewhere, and everything is sent again to the next one
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.write(message)
+
+    async def _serve(self) -> None:
+        """Read answers until the process dies; find out why, and continue with a new process."""
+        while True:
+            reading = asyncio.create_task(self._read_answers())
+            try:
+                await self._until_exit(reading)
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+            self._writer.transport.abort()
+            self._note_death()
+            await self._respawn()
+
+    async def _until_exit(self, reading: asyncio.Task[None]) -> None:
+        exited = asyncio.create_task(self._child.exited.wait())
+        try:
+            await asyncio.wait({reading, exited}, return_when=asyncio.FIRST_COMPLETED)
+            if not exited.done():  # it closed its stream, or sent something that is no answer
+                self._child.kill()
+                await exited
+            await asyncio.wait({reading}, timeout=DRAIN_LIMIT)
+        finally:
+            exited.cancel()
+
+    async def _respawn(self) -> None:
+        """Start the next process; a machine without processes or memory to spare gets time."""
+        delay = RESTART_DELAY
+        while True:
+            try:
+                return await self._spawn()
+            except OSError as error:
+                log.error("sandboxed process cannot be started", reason=str(error), retry_in=delay)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LONGEST_RESTART_DELAY)
+
+    async def _read_answers(self) -> None:
+        stream = self._reader
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError, *_NONSENSE):
+            while True:
+                head, body = frame_lengths(await stream.readexactly(PREFIX))
+                header, blobs = decode_frame(
+                    await stream.readexactly(head), await stream.readexactly(body)
+                )
+                if header == READY:
+                    self._ready = True
+                    continue
+                question = self._waiting.pop(header.pop("id"))
+                if not question.answer.done():
+                    question.answer.set_result((header, blobs))
+
+    # --- limits ----------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """End a process that has spent too much on one question."""
+        interval = min(0.5, self._limits.seconds / 4)
+        while True:
+            await asyncio.sleep(interval)
+            if not self._child.exited.is_set():
+                self._check_limits(interval)
+
+    def _check_limits(self, interval: float) -> None:
+        at_work = next(iter(self._waiting), None) if self._ready else -1
+        self._effort.add(self._child.pid, at_work, interval)
+        seconds = self._limits.seconds if self._ready else START_LIMIT
+        if self._effort.memory_mb > self._limits.memory_mb:
+            self._broken_limit = self._too_much_memory()
+        elif at_work is not None:
+            self._broken_limit = self._effort.broken_limit(seconds)
+        self._was_stopped = self._effort.is_stopped_too_long
+        if self._broken_limit is not None or self._was_stopped:
+            self._child.kill()
+
+    def _note_death(self) -> None:
+        """Count it against the question at work, and give that up if it has had its chances.
+
+        One that fails for the first time is asked again, first of all, in a fresh process: what
+        earlier ones left behind may be to blame.
+        """
+        if not self._waiting:
+            return
+        number, question = next(iter(self._waiting.items()))
+        code = self._child.exit_code or 0
+        if self._broken_limit is None and (self._was_stopped or code in _FROM_OUTSIDE):
+            question.kills += 1
+        else:
+            question.faults += 1
+        log.warning(
+            "sandboxed process ended", subject=self._subject, cause=self._cause(code),
+            faults=question.faults, kills=question.kills,
+        )  # fmt: skip
+        if question.faults >= FAULTS or question.kills >= KILLS:
+            del self._waiting[number]
+            if not question.answer.done():
+                message = f"the {self._subject} cannot be read: {self._cause(code)}"
+                question.answer.set_exception(GiveUp(message, kind=ErrorKind.PARSE))
+
+    def _cause(self, code: int) -> str:
+        if self._broken_limit is not None:
+            return self._broken_limit
+        if self._was_stopped:
+            return "its process was stopped from outside"
+        if code == OUT_OF_MEMORY:
+            return self._too_much_memory()
+        return f"its process ended with code {code}"
+
+    def _too_much_memory(self) -> str:
+        return f"it needs more than {self._limits.memory_mb} MB"
+
+
+def clean_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a sandboxed process may see of the environment."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _VARIABLES or name.startswith(_PREFIXES)
+    }
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

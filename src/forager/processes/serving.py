@@ -1,0 +1,76 @@
+"""The inside of a sandboxed process: questions from standard input, answers to standard output."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, TypeAlias
+
+from forager.processes.frames import OUT_OF_MEMORY, READY, encode_frame, read_frame
+
+Answer: TypeAlias = tuple[dict[str, Any], list[bytes]]
+# None: the message wants no answer
+Answering: TypeAlias = Callable[[dict[str, Any], bytes], Answer | None]
+
+_PR_SET_PDEATHSIG = 1
+
+
+def limit_memory(megabytes: int) -> None:
+    limit = megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def look_for_cycles_seldom() -> None:
+    """What was imported stays, and a page leaves hardly any cycles behind."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def die_with_parent() -> None:
+    """End with the process that asks, even in the middle of a question that never ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def serve(answer: Answering) -> None:
+    """Answer until there are no more questions."""
+    die_with_parent()
+    look_for_cycles_seldom()
+    try:
+        _serve(answer, *_private_streams())
+    except BrokenPipeError:
+        os._exit(0)  # the parent is gone; an orderly exit would complain about the pipe again
+
+
+def _private_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The streams of questions and answers, out of the reach of prints and of child processes."""
+    reader, writer = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reader, writer
+
+
+def _serve(answer: Answering, reader: BinaryIO, writer: BinaryIO) -> None:
+    _send(writer, READY)
+    while (message := read_frame(reader.read)) is not None:
+        request, blobs = message
+        try:
+            answered = answer(request, blobs[0] if blobs else b"")
+        except MemoryError:
+            # whatever the page had built up is still referred to: start again with a clean slate
+            raise SystemExit(OUT_OF_MEMORY) from None
+        except Exception as error:  # a page that breaks the code is a failed page, not a failed job
+            answered = {"error": f"{type(error).__name__}: {error}"}, []
+        if answered is not None:
+            header, blobs = answered
+            _send(writer, {"id": request["id"], **header}, blobs)
+
+
+def _send(writer: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes] = ()) -> None:
+    writer.write(encode_frame(header, blobs))
+    writer.flush()

@@ -1,0 +1,69 @@
+"""The tree below a process: everything it started, including what has left its process group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import psutil
+
+# Every process below one of ours inherits this variable, so a child that created its own session
+# and lost its parent can still be found. (The prefix keeps it apart from the settings.)
+MARK_VARIABLE = "_FORAGER_RUN"
+_BELOW = "/"
+
+
+def mark_below(mark: str) -> str:
+    """The mark of a child: below that of this process, so that a search for ours finds it too."""
+    return f"{os.environ.get(MARK_VARIABLE, '')}{_BELOW}{mark}"
+
+
+def kill_descendants(pid: int) -> None:
+    """Kill everything below a process that still runs, but not the process itself."""
+    for process in _descendants(pid):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def kill_marked(mark: str, *, besides: int) -> None:
+    """Kill every process with a mark or one below it, wherever it is now in the process tree."""
+    if not mark:
+        return
+    for process in psutil.process_iter():
+        if process.pid not in (besides, os.getpid()) and _is_marked(process, mark):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+
+def exists_marked(prefix: str) -> bool:
+    """Whether a process whose mark starts with this is alive on this machine."""
+    return any((_mark_of(process) or "").startswith(prefix) for process in psutil.process_iter())
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process and everything below it."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        for process in [psutil.Process(pid), *_descendants(pid)]:
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+    return total / 2**20
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    found = _mark_of(process)
+    return found is not None and (found == mark or found.startswith(mark + _BELOW))
+
+
+def _mark_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARK_VARIABLE)
+    except (psutil.Error, OSError):  # another user's, or gone
+        return None

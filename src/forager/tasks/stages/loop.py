@@ -1,0 +1,214 @@
+"""The loop of a stage: claim tasks, work on many at once, and commit their results in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from forager.db.database import Connection, Database
+from forager.db.patience import Patience
+from forager.logs import get_logger
+from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.settings import Settings
+from forager.tasks.hints import StageHints
+from forager.tasks.stages.attempt import HeldTask, StageOfWorker
+from forager.tasks.workers.holdings import Holdings
+
+log = get_logger("tasks")
+
+
+class StageResult(Protocol):
+    """What a stage made of one task."""
+
+    @property
+    def task(self) -> HeldTask: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory until it is committed."""
+
+
+Result = TypeVar("Result", bound=StageResult)
+
+
+class StageLoop(ABC, Generic[Result]):
+    """Keeps tasks under way until it is stopped. `wake` it when there is something to claim.
+
+    With `hints` it claims only what those name.
+    """
+
+    batch_size: ClassVar[int]
+    batch_seconds: ClassVar[float]
+    batch_bytes: ClassVar[float] = float("inf")
+    # tasks are claimed when there is room for this many, unless there is nothing else to do
+    claim_at_least: ClassVar[int] = 8
+    # how long work under way may go on when the worker stops
+    last_moment: ClassVar[float]
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        who: StageOfWorker,
+        *,
+        rollouts: Rollouts,
+        holdings: Holdings,
+        hints: StageHints | None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._who = who
+        self._rollouts = rollouts
+        self._holdings = holdings
+        self._hints = hints
+        self._running: dict[int, asyncio.Task[Result]] = {}
+        self._done: list[Result] = []
+        self._oldest = 0.0
+        self._next_look = 0.0
+        self._patience = Patience(log, f"no tasks to {who.stage} can be claimed now")
+        self._changed = asyncio.Event()
+        self._stopping = False
+        if hints is not None:
+            hints.attach(self.look_now)
+
+    # --- what a stage does -----------------------------------------------------------------
+
+    @abstractmethod
+    async def _claim(self, is_time: bool) -> None:
+        """Claim what there is room for; `is_time` once per poll interval."""
+
+    @abstractmethod
+    def _has_room(self) -> bool:
+        """Whether a claim is worth its query."""
+
+    @abstractmethod
+    def _work(self, task: HeldTask, plan: RolloutPlan) -> Coroutine[Any, Any, Result]:
+        """Work on one task. Never raises."""
+
+    @abstractmethod
+    async def _write(self, batch: Sequence[Result]) -> None:
+        """Commit results; each that is refused fails alone."""
+
+    def _freed(self, task: HeldTask) -> None:
+        """A task is not under way any more."""
+
+    def _next_claim_at(self) -> float:
+        return float("inf")
+
+    async def close(self) -> None:
+        """Release what the stage has opened."""
+
+    # --- the loop --------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        try:
+            while not self._stopping:
+                await self._commit_if_due()
+                await self._claim_if_useful()
+                await self._nap()
+            if self._running:
+                await asyncio.wait(self._running.values(), timeout=self.last_moment)
+            await self._abandon()
+            await self._commit()
+        finally:
+            await self._abandon()
+            await self.close()
+
+    def wake(self) -> None:
+        self._changed.set()
+
+    def look_now(self) -> None:
+        """Claim at once."""
+        self.wake()
+
+    def stop(self) -> None:
+        """Claim nothing more; what is done by now, or in a moment, is committed."""
+        self._stopping = True
+        self._changed.set()
+
+    def drop(self, task_id: int) -> None:
+        """Stop working on a task that was taken away."""
+        if task_id in self._running:
+            self._running[task_id].cancel()
+
+    async def _nap(self) -> None:
+        if self._hints is not None:
+            await self._hints.room(self._has_room())
+        until = min(self._next_look, self._next_claim_at())
+        if self._done:
+            until = min(until, self._oldest + self.batch_seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                await self._changed.wait()
+        self._changed.clear()
+
+    async def _abandon(self) -> None:
+        """Stop what is under way. Its tasks are still ours, and the worker releases them."""
+        running = list(self._running.values())
+        for work in running:
+            work.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    # --- claiming --------------------------------------------------------------------------
+
+    async def _claim_if_useful(self) -> None:
+        now = time.monotonic()
+        is_time = now >= self._next_look
+        if is_time:
+            self._next_look = now + self._settings.poll_interval
+        if self._holdings.may_claim:
+            with self._patience:
+                await self._claim(is_time)
+
+    async def _take(
+        self, claim: Callable[[Connection], Awaitable[list[HeldTask]]]
+    ) -> list[HeldTask]:
+        """Claim tasks, and begin with them."""
+        plan = await self._rollouts.current(self._database)
+        async with self._holdings.claiming:
+            async with self._database.connection() as connection:
+                tasks = await claim(connection)
+            self._holdings.add(tasks)
+        for task in tasks:
+            work = asyncio.create_task(self._work(task, plan))
+            self._running[task.id] = work
+            work.add_done_callback(partial(self._arrived, task))
+        return tasks
+
+    def _arrived(self, task: HeldTask, done: asyncio.Task[Result]) -> None:
+        self._running.pop(task.id, None)
+        self._freed(task)
+        if done.cancelled():
+            # taken away, or the worker stops: in both cases the table says whose it is
+            self._holdings.remove([task])
+        else:
+            if not self._done:
+                self._oldest = time.monotonic()
+            self._done.append(done.result())
+        self._changed.set()
+
+    # --- committing ------------------------------------------------------------------------
+
+    def _bytes_waiting(self) -> int:
+        return sum(result.size for result in self._done)
+
+    async def _commit_if_due(self) -> None:
+        due = (
+            len(self._done) >= self.batch_size
+            or time.monotonic() - self._oldest >= self.batch_seconds
+            or self._bytes_waiting() >= self.batch_bytes
+            or not self._running
+        )
+        if self._done and due:
+            await self._commit()
+
+    async def _commit(self) -> None:
+        while self._done:
+            batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
+            await self._write(batch)
+            self._holdings.remove([result.task for result in batch])

@@ -1,0 +1,200 @@
+"""Sandboxed processes that misbehave or are attacked: the next question is answered anyway."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from forager.errors import ErrorKind, GiveUp
+from forager.processes import effort, sandbox
+from forager.processes.child import ChildProcess
+from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.usage import started_at
+
+MODULE = "misbehaving_server"
+PATIENT = SandboxLimits(seconds=60, memory_mb=300)
+HURRIED = SandboxLimits(seconds=0.5, memory_mb=300)
+LIMIT = 120.0
+
+
+class Asked:
+    """A sandbox with a folder in which its processes note who was asked what."""
+
+    def __init__(self, process: Sandbox, folder: Path) -> None:
+        self.process = process
+        self._folder = folder
+        self._numbers = count()
+
+    async def ask(self, what: str) -> str:
+        return (await self.ask_as(next(self._numbers), what))[0]
+
+    async def ask_as(self, number: int, what: str) -> tuple[str, int]:
+        async with asyncio.timeout(LIMIT):
+            answer, _ = await self.process.ask(number, {"id": number}, what.encode())
+        return answer["said"], answer["pid"]
+
+    def start(self, what: str) -> tuple[int, asyncio.Task[tuple[str, int]]]:
+        number = next(self._numbers)
+        return number, asyncio.create_task(self.ask_as(number, what))
+
+    def pids(self, number: int) -> list[int]:
+        path = self._folder / f"attempts-{number}"
+        return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+    async def at_work(self, number: int) -> int:
+        """The first process that works on a question."""
+        while not self.pids(number):
+            await asyncio.sleep(0.02)
+        return self.pids(number)[0]
+
+
+async def ended(pid: int) -> None:
+    async with asyncio.timeout(LIMIT):
+        while started_at(pid) is not None:
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    return tmp_path
+
+
+@pytest.fixture
+async def patient(folder: Path) -> AsyncIterator[Asked]:
+    process = await Sandbox.start(MODULE, str(folder).encode(), PATIENT)
+    yield Asked(process, folder)
+    await process.stop()
+
+
+@pytest.fixture
+async def hurried(folder: Path) -> AsyncIterator[Asked]:
+    process = await Sandbox.start(MODULE, str(folder).encode(), HURRIED)
+    yield Asked(process, folder)
+    await process.stop()
+
+
+# --- what a question does ------------------------------------------------------------------------
+
+
+async def test_a_child_that_is_left_behind_stops_nothing(patient: Asked, folder: Path) -> None:
+    with pytest.raises(GiveUp, match="ended with code -11"):
+        await patient.ask("leave a child")
+    assert await patient.ask("echo") == "attempt 1"
+    left = [int(path.name.removeprefix("child-")) for path in folder.glob("child-*")]
+    assert len(left) == 2  # of both attempts
+    for pid in left:
+        await ended(pid)
+
+
+@pytest.mark.parametrize(
+    ("what", "cause"),
+    [("crash", "ended with code -11"), ("share memory", "needs more than 300 MB")],
+)
+async def test_a_question_is_given_up_when_it_fails_in_a_fresh_process_too(
+    patient: Asked, what: str, cause: str
+) -> None:
+    number, asking = patient.start(what)
+    with pytest.raises(GiveUp, match=cause) as refused:
+        await asking
+    assert refused.value.kind is ErrorKind.PARSE
+    assert len(set(patient.pids(number))) == 2
+    assert await patient.ask("echo") == "attempt 1"
+
+
+@pytest.mark.parametrize("what", ["spin", "sleep"])
+async def test_time_counts_when_it_is_used_or_slept_through(hurried: Asked, what: str) -> None:
+    number, asking = hurried.start(what)
+    with pytest.raises(GiveUp, match=r"it takes longer than 0\.5 s$"):
+        await asking
+    assert len(set(hurried.pids(number))) == 2
+    assert await hurried.ask("echo") == "attempt 1"
+
+
+@pytest.mark.parametrize("what", ["crash at first", "send nonsense"])
+async def test_a_question_that_fails_once_is_answered(patient: Asked, what: str) -> None:
+    assert await patient.ask(what) == "attempt 2"
+
+
+async def test_prints_reach_no_answer(patient: Asked) -> None:
+    assert await patient.ask("print") == "printed"
+    assert await patient.ask("echo") == "attempt 1"
+
+
+async def test_nothing_of_the_environment_but_what_python_needs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    monkeypatch.setenv("FORAGER_SECRET_KEY", "hidden")
+    process = await Sandbox.start(MODULE, str(folder).encode(), PATIENT)
+    try:
+        names = (await Asked(process, folder).ask("environment")).split()
+    finally:
+        await process.stop()
+    assert "PATH" in names
+    assert not [name for name in names if "SECRET" in name]
+
+
+# --- what others do to it ------------------------------------------------------------------------
+
+
+async def test_a_process_killed_from_outside_costs_no_page(patient: Asked) -> None:
+    number, asking = patient.start("hang at first")
+    _, behind = patient.start("echo")
+    os.kill(await patient.at_work(number), signal.SIGKILL)
+    assert (await asking)[0] == "attempt 2"
+    assert (await behind)[0] == "attempt 1"
+
+
+async def test_a_process_stopped_from_outside_is_replaced_and_costs_no_page(
+    hurried: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # longer than the limit of a question
+    monkeypatch.setattr(effort, "STOPPED_LIMIT", 4 * HURRIED.seconds)
+    number, asking = hurried.start("hang at first")
+    os.kill(await hurried.at_work(number), signal.SIGSTOP)
+    assert (await asking)[0] == "attempt 2"
+
+
+async def test_a_machine_without_processes_to_spare_gets_time(
+    patient: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([OSError("no processes to spare")] * 2)
+
+    def scarce(*arguments: object, **options: object) -> ChildProcess:
+        for failure in failures:
+            raise failure
+        return ChildProcess(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sandbox, "ChildProcess", scarce)
+    monkeypatch.setattr(sandbox, "RESTART_DELAY", 0.01)
+    assert await patient.ask("crash at first") == "attempt 2"
+
+
+ASKING = """
+import asyncio, sys
+from forager.processes.sandbox import Sandbox, SandboxLimits
+
+async def main():
+    process = await Sandbox.start("misbehaving_server", sys.argv[1].encode(), SandboxLimits())
+    await process.ask(0, {"id": 0}, b"spin")
+
+asyncio.run(main())
+"""
+
+
+async def test_a_sandboxed_process_ends_with_the_one_that_asks(folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ASKING, str(folder)]) as asker:
+        attempts = folder / "attempts-0"
+        while not attempts.exists() or not attempts.read_text():
+            await asyncio.sleep(0.02)
+        asker.kill()
+    await ended(int(attempts.read_text()))

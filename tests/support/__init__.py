@@ -1,0 +1,1 @@
+"""What the tests share: databases, waiting, the command line, processes."""
