@@ -16,6 +16,7 @@ from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
+from forager.crawl.adoption import adopt
 from forager.crawl.batch import Committer
 from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
@@ -71,6 +72,8 @@ class _Crawl:
 
 async def crawl(context: JobContext) -> Outcome:
     """Run a crawl from its last commit. All that it needs is made anew, and gone at its end."""
+    if (busy := await adopt(context)) is not None:
+        return busy
     async with AsyncExitStack() as stack:
         parts = await _put_together(context, stack)
         await _remember(parts)

@@ -6,7 +6,14 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
@@ -67,6 +74,19 @@ class CrawlOptions(BaseModel):
     carry_over_days: float | None = Field(default=None, ge=0, le=3650)
     allow_private: bool = False
     ignore_robots: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_names(cls, given: Any) -> Any:
+        """`url` and `depth`, as people write them in a row of `crawl_jobs`."""
+        if not isinstance(given, dict):
+            return given
+        named = dict(given)
+        if "url" in named and "urls" not in named:
+            named["urls"] = [named.pop("url")]
+        if "depth" in named and "max_depth" not in named:
+            named["max_depth"] = named.pop("depth")
+        return named
 
     @field_validator("urls")
     @classmethod
