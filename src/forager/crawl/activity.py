@@ -24,6 +24,7 @@ from forager.jobs.outcome import Outcome, Waiting
 
 INTERVAL = 2.0
 PACE_WINDOW = 30.0
+LEAVE_WITHIN = 3.0
 
 NO_WAIT: Callable[[], HostWait | None] = lambda: None  # noqa: E731 - a value, not a function
 
@@ -45,10 +46,14 @@ class Activity:
     @asynccontextmanager
     async def reported(self) -> AsyncIterator[None]:
         """Report for as long as the block runs."""
-        reporting = asyncio.create_task(self._run())
+        ended = asyncio.Event()
+        reporting = asyncio.create_task(self._run(ended))
         try:
             yield
         finally:
+            ended.set()
+            # between two reports if possible: a cancelled one costs its connection
+            await asyncio.wait({reporting}, timeout=LEAVE_WITHIN)
             reporting.cancel()
             await asyncio.gather(reporting, return_exceptions=True)
 
@@ -57,10 +62,12 @@ class Activity:
         wait = HostWait(outcome.reason) if isinstance(outcome, Waiting) else None
         await self._write(wait, 0.0)
 
-    async def _run(self) -> None:
-        while True:
+    async def _run(self, ended: asyncio.Event) -> None:
+        while not ended.is_set():
             await self.run_once()
-            await asyncio.sleep(INTERVAL)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL):
+                    await ended.wait()
 
     async def run_once(self) -> None:
         await self._write(self.wait(), self.pace(time.monotonic()))
