@@ -1,16 +1,18 @@
-"""Kinds of values that settings have."""
+"""Types of values shared by settings, options and the API."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 from forager.amounts import parse_duration
 from forager.errors import InvalidInput
 
 DAY = 86400.0
+LARGEST_INT = 2**31 - 1
+LARGEST_BIGINT = 2**63 - 1
 A_YEAR = 365 * DAY
 
 # Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
@@ -37,3 +39,15 @@ def length_or_off(value: object) -> object:
         return parse_duration(value).total_seconds()
     except InvalidInput:
         raise ValueError("expected a duration such as 180d, or off") from None
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("contains a NUL character")
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise ValueError("contains a lone surrogate")
+    return text
+
+
+# text that PostgreSQL can store; use it for every text that comes from outside
+PlainText = Annotated[str, AfterValidator(_plain)]
