@@ -6,11 +6,18 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.fetch.headers import header_refusal
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.settings.values import LARGEST_BIGINT, PlainText
@@ -147,6 +154,23 @@ class CrawlChoices(BaseModel):
         title="Track products",
         description="Track the product pages that the crawl finds.",
     )
+    carry_over: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        title="Carry over (refreshes)",
+        description="Number of refreshes for which a page that fails temporarily stays published;"
+        " the setting `carry_over_refreshes` by default.",
+    )
+    carry_over_days: float | None = Field(
+        default=None,
+        ge=0,
+        le=3650,
+        allow_inf_nan=False,
+        title="Carry over (days)",
+        description="Number of days for which a page that fails temporarily stays published;"
+        " the setting `carry_over_days` by default.",
+    )
     allow_private: bool = Field(
         default=False,
         title="Allow private addresses",
@@ -171,6 +195,19 @@ class CrawlOptions(CrawlChoices):
     spent_before: int | None = Field(default=None, ge=0)
     # headers and proxy as they were given, if they hold secrets; the fields above are masked then
     sealed: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_names(cls, given: Any) -> Any:
+        """`url` and `depth`, as people write them in a row of `crawl_jobs`."""
+        if not isinstance(given, dict):
+            return given
+        named = dict(given)
+        if "url" in named and "urls" not in named:
+            named["urls"] = [named.pop("url")]
+        if "depth" in named and "max_depth" not in named:
+            named["max_depth"] = named.pop("depth")
+        return named
 
     @field_validator("urls")
     @classmethod
@@ -236,10 +273,7 @@ def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_url(text: str) -> str:
-    given = text.strip()
-    # people type example.com/docs; a scheme is never guessed for anything that has one
-    url = given if "://" in given else f"https://{given}"
-    result = normalise(url)
+    result = normalise(with_scheme(text))
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -18,6 +19,16 @@ A_YEAR = 365 * DAY
 # Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
 Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
 SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
+
+
+def masked_url(url: str) -> str:
+    """The URL without its credentials; the rest stays readable."""
+    # up to the last @: people forget to escape the @ and / of a password
+    shown = re.sub(r"^(\w+://[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    # a token may be given as the name
+    shown = re.sub(r"^(https?://)[^:/@]+@", r"\1***@", shown)
+    base, mark, _ = shown.partition("?")  # parameters may hold a password too
+    return base + ("?***" if mark else "")
 
 
 def _split_commas(value: object) -> object:

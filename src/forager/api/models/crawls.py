@@ -11,6 +11,7 @@ from forager.api.models.jobs import ShownStatus
 from forager.api.models.values import LARGEST_INT, PlainText, View, example
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions
 from forager.crawl.report import CrawlReport
+from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
 
 SourceName = Annotated[
@@ -72,12 +73,30 @@ class Ledger(View):
     failed: int
     excluded: int
     pending: int
+    carried_over: int = Field(
+        description="Of the failed ones, pages whose last good version stays published."
+    )
     failed_by_reason: dict[str, int]
+    carried_over_by_reason: dict[str, int]
     excluded_by_reason: dict[str, int]
     duplicate_by_reason: dict[str, int]
     out_of_scope_links: dict[str, int]
     remarks: dict[str, int]
     sitemaps: dict[str, int]
+
+
+class GenerationChanges(View):
+    """The generation that a crawl builds, compared with the one before."""
+
+    number: int
+    state: State
+    pages: int
+    added: int
+    changed: int
+    removed: int = Field(description="Known when the crawl is complete.")
+    unchanged: int
+    carried_over: int
+    note: str | None = Field(description="Why it was not published.")
 
 
 class CrawlProgress(View):
@@ -99,6 +118,9 @@ class CrawlProgress(View):
         description="At the pace so far; null unless it is running and has begun."
     )
     ledger: Ledger
+    generation: GenerationChanges | None = Field(
+        description="Null before the crawl has begun, and of crawls that keep no documents."
+    )
 
     @classmethod
     def of(cls, report: CrawlReport) -> CrawlProgress:
