@@ -6,9 +6,9 @@ from collections import Counter
 
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.images.store.images import select_pages_are_due
 from forager.jobs.registration import Registration
 from forager.tasks.store.claims import claim_queued
-from forager.tasks.store.scheduling import select_is_due
 from tasks.tasks_at_hand import execute, make_domain, make_task
 
 
@@ -74,7 +74,7 @@ async def test_whether_pages_of_a_host_are_due(database: Database) -> None:
 
     async def is_due(*names: str) -> bool:
         async with database.connection() as connection:
-            return await select_is_due(connection, names)
+            return await select_pages_are_due(connection, names)
 
     assert await is_due(*hosts)
     assert not await is_due("cdn.example")

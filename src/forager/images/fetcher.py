@@ -26,7 +26,6 @@ from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage
 from forager.logs import get_logger
 from forager.settings import Settings
-from forager.tasks.store.scheduling import select_is_due
 from forager.webhooks.outbox import backoff
 
 log = get_logger("images")
@@ -164,7 +163,7 @@ class ImageFetcher:
         """Whether tracked products of the same host wait: they come first."""
         host = host_of(wanted.url)
         async with self._database.connection() as connection:
-            return await select_is_due(connection, [host, *parent_domains(host)])
+            return await store.select_pages_are_due(connection, [host, *parent_domains(host)])
 
     async def _fetch(self, wanted: _Wanted) -> bytes:
         image = wanted.images[0]
