@@ -23,12 +23,12 @@ from threading import Thread
 import aiohttp
 from playwright.async_api import Browser, Page
 
-from catalog.archived_kiosk import Kiosk, item
 from demo_catalogue import fill_catalogue
 from forager import demo
 from forager.analytics.sync import sync
 from forager.db.database import open_database
 from forager.settings import Settings
+from parsers.archived_kiosk import Kiosk, item
 from web.browser import DESKTOP, PHONE, open_browser
 
 FOLDER = Path("build/screenshots")
@@ -38,7 +38,7 @@ BUNDLED = f"http://127.0.0.1:{demo.PORT}"
 HEIGHT = 900
 PATIENCE = 120
 # one that comes in several versions
-PARSERS = "catalog.kiosk_parsers"
+PARSERS = "parsers.kiosk_parsers"
 
 
 async def main() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from forager.logs import configure_logs, get_logger
+from forager.logs import announce, configure_logs, get_logger
 from forager.settings import LogFormat
 
 LOG = """
@@ -64,3 +64,15 @@ def test_nobody_needs_to_read_the_logs(closed: bool) -> None:
     )
     os.close(theirs)
     assert (done.returncode, done.stdout) == (0, "still here\n")
+
+
+@pytest.mark.parametrize(("announces", "on_terminal"), [(True, True), (True, False), (False, True)])
+def test_a_person_at_a_terminal_is_told_why_they_wait(
+    announces: bool, on_terminal: bool, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
+    configure_logs("warning", announces=announces)
+    announce(get_logger("test"), "creating the database", folder="/here")
+    told = "creating the database (folder /here)\n" if announces and on_terminal else ""
+    assert capsys.readouterr().err == told

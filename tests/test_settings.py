@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from forager.cli.config import shown_settings
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
 
@@ -141,3 +142,20 @@ def test_children_get_every_secret_of_the_model_and_nothing_is_lost() -> None:
     }
     assert "database_url" not in given
     assert Settings(**Settings().for_child_process()) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "shown"),
+    [
+        ("traces_url", "https://me:pa@ss@traces.example/", "https://me:***@traces.example/"),
+        ("traces_url", "https://token@traces.example/", "https://***@traces.example/"),
+        ("traces_url", "http://127.0.0.1:4318", "http://127.0.0.1:4318"),
+        ("archive_url", "s3://key:hidden@bucket/pages", "s3://key:***@bucket/pages"),
+        ("archive_old_url", "s3://bucket/pages?secret=hidden", "s3://bucket/pages?***"),
+    ],
+)
+def test_credentials_of_every_url_are_masked(name: str, given: str, shown: str) -> None:
+    settings = Settings.model_validate({name: given})
+    [setting] = [each for each in shown_settings(settings, {}) if each.name == name]
+    assert setting.value == shown
+    assert given not in repr(settings)

@@ -84,7 +84,7 @@ async def select_bad_publications(connection: Connection) -> list[str]:
          WHERE g.state = 'published'
          GROUP BY g.id
         HAVING count(m.url_hash) <> g.pages OR count(d.id) <> g.pages
-            OR g.added + g.changed + g.unchanged <> g.pages
+            OR g.added + g.changed + g.unchanged + g.carried_over <> g.pages
         UNION ALL
         SELECT concat_ws(' ', 'generation', g.id, 'of', g.source_id, 'changed after it was shown')
           FROM chaos.manifests shown

@@ -58,6 +58,8 @@ class CrawlSettings(TypedDict, total=False):
     proxy: str
     documents: bool
     products: bool
+    carry_over: int
+    carry_over_days: float
     allow_private: bool
     ignore_robots: bool
 

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
-import re
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
 from forager.settings import LogFormat
+from forager.terminal import clean
 
-# what a terminal would obey: a page or a job may have put it into a message
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_announces = False
 
 
-def configure_logs(level: str, log_format: LogFormat | str = LogFormat.AUTO) -> None:
-    """Send this process's logs to standard error. Data belongs on standard output."""
+def configure_logs(
+    level: str, log_format: LogFormat | str = LogFormat.AUTO, *, announces: bool = False
+) -> None:
+    """Send this process's logs to standard error. Data belongs on standard output.
+
+    With `announces`, a person at a terminal sees what `announce` says at every level.
+    """
+    global _announces
     log_format = LogFormat(log_format)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     pretty = on_terminal if log_format is LogFormat.AUTO else log_format is LogFormat.CONSOLE
+    number = logging.getLevelNamesMapping()[level.upper()]
+    _announces = announces and on_terminal and number > logging.INFO
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             *_rendering(pretty, colors=on_terminal and not os.environ.get("NO_COLOR")),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[level.upper()]
-        ),
+        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=False,
     )
@@ -41,6 +47,14 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     """A logger whose lines carry the part of Forager they come from."""
     logger: structlog.stdlib.BoundLogger = structlog.get_logger(part=name)
     return logger
+
+
+def announce(logger: structlog.stdlib.BoundLogger, message: str, **facts: object) -> None:
+    """Log why a person has to wait; at a terminal they are told even where logs are quiet."""
+    logger.info(message, **facts)
+    if _announces:
+        details = ", ".join(f"{name} {value}" for name, value in facts.items() if value != "")
+        _StandardError().msg(f"{message} ({details})" if details else message)
 
 
 class _StandardError:
@@ -78,9 +92,8 @@ def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
     return [
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
         _without_control_characters,
-        # plain: the richer formatter prints local variables, and secrets with them
         structlog.dev.ConsoleRenderer(
-            colors=colors, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+            colors=colors, pad_event_to=0, exception_formatter=_clean_traceback
         ),
     ]
 
@@ -90,5 +103,12 @@ def _without_control_characters(
 ) -> MutableMapping[str, Any]:
     for key, value in line.items():
         if isinstance(value, str):
-            line[key] = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+            line[key] = clean(value)
     return line
+
+
+def _clean_traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """A plain one: the richer formatter prints local variables, and secrets with them."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, error)
+    out.write(clean(plain.getvalue()))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from analytics.lake_rows import add_prices
-from catalog.rows import add_product
 from forager.db.database import Database
+from products.rows import add_product
 
 
 async def add_unseen(database: Database, number: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from catalog.rows import add_product
 from forager.analytics.manifest import read_manifest
 from forager.db.database import Database
 from forager.parquet import load_pyarrow
+from products.rows import add_product
 
 
 async def add_prices(database: Database, product_id: int, count: int, ago: str = "1 day") -> None:

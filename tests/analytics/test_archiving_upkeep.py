@@ -11,7 +11,6 @@ import pytest
 from analytics.archive_rows import add_unseen, count, everything
 from analytics.killing import kill_after
 from analytics.lake_rows import ids_in
-from catalog.rows import add_product
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
@@ -22,6 +21,7 @@ from forager.products.archiving import archive_folder, restore_products
 from forager.products.archiving_upkeep import ArchivingUpkeep
 from forager.settings import Settings, load_settings
 from forager.settings.values import DAY
+from products.rows import add_product
 
 PROCESS = Path(__file__).with_name("archiving_upkeep_process.py")
 

@@ -10,7 +10,6 @@ import pytest
 from analytics.archive_rows import add_unseen, count, everything
 from analytics.killing import kill_after
 from analytics.lake_rows import ids_in
-from catalog.rows import add_product
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
@@ -19,6 +18,7 @@ from forager.parquet import load_pyarrow
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.settings import Settings
+from products.rows import add_product
 
 PROCESS = Path(__file__).with_name("archiving_process.py")
 

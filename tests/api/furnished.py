@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from built_site import SOURCE, Crawls, rows_of
-from catalog.product_shop import Shop, lamp
-from catalog.stored_image import store_image
 from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -18,6 +16,8 @@ from forager.jobs.queue import Queue
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.webhooks.service import NewWebhook, Webhooks
+from images.stored_image import store_image
+from products.product_shop import Shop, lamp
 
 METHODS = ("get", "post", "put", "patch", "delete")
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from api.client import Api
-from catalog.tasks_at_hand import make_domain, make_task, statuses
 from forager.access.scope import Scope
 from forager.db.database import Database
+from tasks.tasks_at_hand import make_domain, make_task, statuses
 
 Keyed = Callable[..., Awaitable[Api]]
 

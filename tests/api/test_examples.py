@@ -10,13 +10,13 @@ from api.client import Answer
 from api.conftest import Keyed
 from api.furnished import add_letter, furnish, operations, parameters
 from built_site import Crawls, rows_of
-from catalog.archived_kiosk import kiosk_parsers
 from forager.access.scope import Scope
 from forager.api.reference import example_of
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from parsers.archived_kiosk import kiosk_parsers
 
 # what takes something away comes after what needs it
 LAST = re.compile(r"/(drop|remove|prune|revoke|rollback|cancel|disable)$")

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from api.client import Api
-from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
 from forager.access.scope import Scope
 from forager.api import services
 from forager.db.database import Database
 from forager.settings import Settings
+from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 
 Keyed = Callable[..., Awaitable[Api]]
 

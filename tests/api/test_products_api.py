@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from api.client import Api
-from catalog.product_shop import HOST, Shop, lamp
-from catalog.stored_image import PIXEL, store_image
 from forager.access.scope import Scope
 from forager.api.downloads import DOWNLOADS
 from forager.api.services import AUDITS
 from forager.db.database import Database
 from forager.settings import Settings
+from images.stored_image import PIXEL, store_image
+from products.product_shop import HOST, Shop, lamp
 
 NASTY = "'; DROP TABLE products; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e %s"
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from api.client import Api
-from catalog.tasks_at_hand import make_domain, make_task, value
 from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
+from tasks.tasks_at_hand import make_domain, make_task, value
 
 Keyed = Callable[..., Awaitable[Api]]
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from api.client import Api
-from catalog.receiver import Receiver, answering
-from catalog.rows import add_product
 from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.signing import verify
+from products.rows import add_product
+from webhooks.receiver import Receiver, answering
 
 Keyed = Callable[..., Awaitable[Api]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -57,6 +58,7 @@ def test_what_may_not_be_fetched_has_an_exit_code_of_its_own(url: str) -> None:
     forbidden = forager("crawl", hidden, "--strategy", "single", "--allow-private")
     assert forbidden.code == 4, forbidden.out
     assert "Disallow: /private/" in forbidden.out
+    assert "--ignore-robots" in forbidden.out
     fetched = forager("fetch", url)
     assert (fetched.code, fetched.out) == (4, "")
     assert "--allow-private" in fetched.err
@@ -65,8 +67,11 @@ def test_what_may_not_be_fetched_has_an_exit_code_of_its_own(url: str) -> None:
 def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
     assert forager("crawl", url, "--allow-private", "--source", "guide").code == 0
     less = forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
-    assert less.out.startswith("completed: not published\n")
-    assert "forager sources generations guide" in less.out
+    assert less.out.startswith("completed: not published: pages fell from ")
+    assert re.search(
+        r"^generation 2: \d+ pages? · 0 added · 0 changed · \d+ removed · 0 carried", less.out, re.M
+    )
+    assert "forager sources publish guide --force" in less.out
     assert forager("sources", "publish", "guide", "--force").code == 0
 
 

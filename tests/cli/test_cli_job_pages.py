@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 
 from archived_job import Settled, html, start_job
-from catalog.product_shop import Shop, lamp
-from catalog.stored_image import PIXEL, store_image
 from forager.archive.options import archive_options
 from forager.cli.main import run
 from forager.db.database import Database, open_database
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from images.stored_image import PIXEL, store_image
+from products.product_shop import Shop, lamp
 
 Capture = pytest.CaptureFixture[str]
 

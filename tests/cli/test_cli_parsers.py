@@ -12,7 +12,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from catalog.archived_kiosk import MODULE, Kiosk, item
 from forager.cli import parsers
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
@@ -21,6 +20,7 @@ from forager.errors import InvalidInput
 from forager.parsers import registry
 from forager.parsers.rates import ParseCount, count_parses
 from forager.settings import Settings
+from parsers.archived_kiosk import MODULE, Kiosk, item
 
 root = typer.Typer()
 root.add_typer(parsers.app, name="parsers")

@@ -18,7 +18,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from catalog.product_shop import LAMP, Shop, lamp
 from forager.cli import products
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
@@ -29,6 +28,7 @@ from forager.errors import InvalidInput
 from forager.extract.product.record import Product, ProductImage
 from forager.products.price_history import PriceEntry
 from forager.settings import Settings
+from products.product_shop import LAMP, Shop, lamp
 
 root = typer.Typer()
 root.add_typer(products.app, name="products")

@@ -179,7 +179,8 @@ async def check_ledger(database: Database, job_id: UUID) -> None:
         state = await cursor.fetchone()
         cursor = await connection.execute(
             """
-            SELECT outcome, reason, count(*) FROM crawl_visited WHERE job_id = %s
+            SELECT outcome, reason, count(*) FILTER (WHERE carried_over), count(*)
+              FROM crawl_visited WHERE job_id = %s
              GROUP BY outcome, reason
             """,
             (job_id,),
@@ -204,10 +205,13 @@ async def check_ledger(database: Database, job_id: UUID) -> None:
     discovered, pending, reasons, settled = state
     names = ["fetched", "unchanged", "duplicate", "failed", "excluded"]
     assert frontier == (pending, pending)
-    assert settled == [sum(n for o, _, n in visited if o == name) for name in names]
+    assert settled == [sum(n for o, _, _, n in visited if o == name) for name in names]
     assert discovered == pending + sum(settled)
-    counted = {(o, r): n for o, r, n in visited if r is not None}
+    counted = {(o, r): n for o, r, _, n in visited if r is not None}
     assert counted == {(o, r): n for o in names for r, n in reasons.get(o, {}).items()}
+    carried = {r: n for o, r, n, _ in visited if o == "failed" and n}
+    assert carried == reasons.get("carried_over", {})
+    assert not any(n for o, _, n, _ in visited if o != "failed")
 
 
 async def eventually(happened: Any) -> None:

@@ -489,7 +489,8 @@ async def test_a_crawl_with_many_failures_is_not_published(
         assert refreshed.job.stop_reason == "finished"
         assert len(await published(crawls)) == 17
         return
-    assert await refused(crawls, refreshed) == "not published: 3 of 20 URLs failed"
+    note = await refused(crawls, refreshed)
+    assert note == "not published: 3 of 20 URLs failed (3 × http_500)"
     assert await published(crawls) == seen
 
 
@@ -575,3 +576,20 @@ async def test_what_was_granted_to_a_job_is_not_left_to_the_next(
     source = await get_source(crawls.database, SOURCE)
     assert "granted_pages" not in source.payload
     assert source.payload["urls"] == crawled.job.payload["urls"]
+
+
+# --- one page under several URLs -----------------------------------------------------------------
+
+
+async def test_a_duplicate_is_read_as_the_page_that_was_kept(crawls: Crawls, site: Site) -> None:
+    home = html("Home, with a link that leads nowhere", ["#", "/index.html", "/old", "/new"])
+    site.pages = {"/": home, "/index.html": home, "/old": moved("/new"), "/new": html("New")}
+    crawled = await crawl(crawls, site)
+    assert crawled.outcomes(site.url)["/index.html"] == "duplicate:content"
+    for path, kept in (("/index.html", "/"), ("/old", "/new")):
+        page = await read_page(crawls.database, f"{site.url}{path}")
+        assert (page.document.url, page.duplicate) == (f"{site.url}{kept}", f"{site.url}{path}")
+    # without a scheme, and under the other one
+    assert (await read_page(crawls.database, site.url.removeprefix("http://"))).duplicate is None
+    with pytest.raises(NotFound):
+        await read_page(crawls.database, f"{site.url}/never")

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import SecretStr
 
-from catalog.working import LIMIT, Tasks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.settings import Dispatch, Settings
@@ -19,6 +18,7 @@ from forager.tasks.selection import Selection
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.workers.worker import TaskWorker
 from servers.shop import Shop
+from tasks.working import LIMIT, Tasks
 
 
 @pytest.fixture

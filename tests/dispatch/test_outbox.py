@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import SecretStr
 
-from catalog.tasks_at_hand import execute, make_domain, make_task, value
 from forager.db.database import Database
 from forager.dispatch import store
 from forager.dispatch.topology import Band, Route
@@ -17,6 +16,7 @@ from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.store.hints import HINT_SIZE
 from forager.tasks.workers.recovery import TaskRecovery
+from tasks.tasks_at_hand import execute, make_domain, make_task, value
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
@@ -17,6 +16,7 @@ from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
 from forager.webhooks.service import NewWebhook, Webhooks
+from tasks.working import Tasks
 
 LATE = "UPDATE crawl_tasks SET scheduled_at = now() - interval '1 hour'"
 

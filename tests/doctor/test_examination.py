@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from forager.doctor import archive as archive_checks
 from forager.doctor import ground as server
 from forager.doctor.check import REASONS
 from forager.jobs.registration import Registration
+from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
 
 NAMED = re.compile(r'\b(?:warn|fail|failed_with|ok)\(\s*"([^"]+)"')
@@ -169,6 +171,18 @@ def test_who_listens_to_others_is_told_of_tls(settings: Settings) -> None:
     assert installation.check_exposure(settings).level is Level.OK
     public = settings.model_copy(update={"api_host": "0.0.0.0", "metrics_open": True})
     assert_warns(installation.check_exposure(public), "without TLS", "/metrics needs no key")
+
+
+def test_the_address_that_the_api_listens_on_is_reported(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        address = f"http://127.0.0.1:{line.getsockname()[1]}"
+        with noted_address(settings.home, address):
+            check = installation.check_exposure(settings.model_copy(update={"api_host": "0.0.0.0"}))
+            assert (check.level, check.finding) == (Level.OK, f"the API listens on {address}")
+            # killed: its note stays, and nothing listens there
+            line.close()
+            assert "no API runs here" in installation.check_exposure(settings).finding
+    assert listening_addresses(settings.home) == []
 
 
 def test_traces_need_what_sends_them(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

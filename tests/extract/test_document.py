@@ -47,6 +47,19 @@ def test_the_hash_is_of_the_content_alone() -> None:
     assert content_hash(PAGE) != content_hash(PAGE.replace("on.html", "off.html"))
 
 
+def test_one_page_under_two_urls_has_one_hash_whatever_it_links_to_in_itself() -> None:
+    page = "<main><h1>Home</h1><p><a href='#'>Top</a> <a href='#a b'>A</a></p></main>"
+    one, two, other = (
+        extract_reading(text.encode(), f"https://docs.example.org/{path}", "text/html").document
+        for text, path in ((page, ""), (page, "index.html"), (page.replace("#a", "#c"), ""))
+    )
+    assert one is not None
+    assert two is not None
+    assert other is not None
+    assert one.content_hash == two.content_hash != other.content_hash
+    assert "(https://docs.example.org/index.html#)" in two.markdown
+
+
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [

@@ -13,6 +13,7 @@ from forager.extract.urls import (
     explain_normalisation,
     join,
     normalise,
+    with_scheme,
 )
 
 BASE = "https://docs.example.org/guide/intro.html?lang=en"
@@ -137,3 +138,23 @@ def test_explains_every_step() -> None:
 @pytest.mark.parametrize("link", ["HTTPS:", "https:", "https:?a=1", "\t?a=1", "", " #x"])
 def test_links_that_need_the_whole_page_get_it(link: str) -> None:
     assert Resolver(NormalisedUrl(BASE)).resolve(link) == normalise(link, BASE)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("example.org/docs", "https://example.org/docs"),
+        ("example.org:443/docs", "https://example.org:443/docs"),
+        ("example.org/a:80/b", "https://example.org/a:80/b"),
+        ("localhost.example.org", "https://localhost.example.org"),
+        ("example.org:8080", "http://example.org:8080"),
+        ("127.0.0.1:8310", "http://127.0.0.1:8310"),
+        (" 10.0.0.1/x", "http://10.0.0.1/x"),
+        ("[::1]:8310/x", "http://[::1]:8310/x"),
+        ("localhost", "http://localhost"),
+        ("127.0.0.1:443", "https://127.0.0.1:443"),
+        ("ftp://127.0.0.1:8310", "ftp://127.0.0.1:8310"),
+    ],
+)
+def test_a_scheme_is_guessed_by_the_host(given: str, expected: str) -> None:
+    assert with_scheme(given) == expected

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from catalog.product_shop import Shop, lamp
 from forager.db.database import Database
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
@@ -31,6 +30,7 @@ from forager.products.search import search_products
 from forager.settings import Search, Settings
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.withdrawal import withdraw_gone
+from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 
 PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}

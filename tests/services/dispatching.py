@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import amqp
 from kombu import Connection
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
@@ -29,6 +28,7 @@ from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import WorkerProcess
 from services.servers.rabbitmq import RabbitMQ
+from tasks.working import Tasks
 
 LIMIT = 60.0
 BIN = Path(sys.executable).parent

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.dispatch.application import make_app
 from forager.dispatch.inbox import STAGE_OF, Inbox
@@ -38,6 +37,7 @@ from services.dispatching import (
     worker,
 )
 from services.servers.rabbitmq import RabbitMQ
+from tasks.working import Tasks
 
 NORMAL = Route("crawl", Band.NORMAL)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from catalog.working import Tasks
 from chaos.promises import broken_refs
 from chaos.store.looks import select_archive_refs
 from forager.archive.storage import open_storage
@@ -29,6 +28,7 @@ from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
 from services.servers.rabbitmq import RabbitMQ
 from services.servers.server import Server
+from tasks.working import Tasks
 
 TASKS = int(os.environ.get("FORAGER_TEST_CHAOS_TASKS", "500"))
 LIMIT = 300.0 + TASKS / 10

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from catalog.working import Tasks
 from forager.db.database import Database
 from forager.db.patience import SAID_EVERY
 from forager.dispatch.broker import Broker
@@ -27,6 +26,7 @@ from forager.settings import Settings
 from servers.shop import Shop
 from services.dispatching import beside, by_celery, running, until, wired, worker
 from services.servers.rabbitmq import RabbitMQ
+from tasks.working import Tasks
 
 NORMAL = Route("crawl", Band.NORMAL)
 BAD = Route("crawl", Band.NORMAL, "bad")

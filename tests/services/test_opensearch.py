@@ -18,7 +18,6 @@ import psutil
 import pytest
 from pydantic import SecretStr
 
-from catalog.product_shop import Shop, lamp
 from forager.db.database import Database
 from forager.doctor.check import Level
 from forager.doctor.search import check_search
@@ -42,6 +41,7 @@ from forager.products.filters import Filters
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Settings
+from products.product_shop import Shop, lamp
 from search_corpus import Corpus, Page
 from services.search_index import KINDS, Searched, patience, searched
 from services.servers.opensearch import OpenSearch

@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
-from catalog import test_products_reads as products
-from catalog.test_products_reads import (
+from documents.test_search import *  # noqa: F403
+from forager.db.database import Database
+from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.products.indexing import INDEXED_PRODUCTS
+from forager.products.search import search_products
+from products import test_reads as products
+from products.test_reads import (
     shop,
     test_every_language_is_searched_by_its_own_rules,
     test_nothing_that_is_typed_is_an_error,
@@ -22,12 +28,6 @@ from catalog.test_products_reads import (
     test_search_goes_on_where_it_ended,
     test_search_ranks_names_over_descriptions,
 )
-from documents.test_search import *  # noqa: F403
-from forager.db.database import Database
-from forager.documents.search import SearchPage, SearchRequest, search
-from forager.documents.search.indexing import INDEXED_SECTIONS
-from forager.products.indexing import INDEXED_PRODUCTS
-from forager.products.search import search_products
 from services.search_index import Searched, patience, searched
 from services.servers.opensearch import OpenSearch
 

@@ -122,7 +122,10 @@ class Databases:
             catalog, size = _state(connection)
             if catalog != self._catalog or size > self._size + GROWTH_LIMIT:
                 return False
-            connection.execute(EMPTY)
+            try:
+                connection.execute(EMPTY)
+            except psycopg.errors.InsufficientPrivilege:  # only a superuser switches triggers off
+                return False
             for table, rows in self._rows:
                 with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
                     copy.write(rows)

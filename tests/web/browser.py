@@ -36,9 +36,11 @@ def browser_path(playwright: Playwright) -> str:
     own = playwright.chromium.executable_path
     found = [named, *map(shutil.which, NAMES), own if Path(own).exists() else None]
     path = next((each for each in found if each), None)
-    if path is None:
-        pytest.skip(MISSING)
-    return path
+    if path is not None:
+        return path
+    if os.environ.get("FORAGER_TEST_REQUIRE_BROWSER"):
+        pytest.fail(MISSING)
+    pytest.skip(MISSING)
 
 
 @asynccontextmanager

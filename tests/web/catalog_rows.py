@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.rows import add_product, insert_domain
-from catalog.stored_image import store_image
 from forager.db.database import Database
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.webhooks.service import NewWebhook, Webhooks
+from images.stored_image import store_image
+from products.rows import add_product, insert_domain
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 

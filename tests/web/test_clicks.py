@@ -9,11 +9,11 @@ import pytest
 
 import forager.web
 from api.test_parity import hints
-from catalog.tasks_at_hand import make_domain, make_task
 from forager.api.commands import CALLS, LOCAL
 from forager.db.database import Database
 from forager.web.clicks import BUTTONS, ELSEWHERE, PAGES, TYPED, in_clicks
 from forager.web.navigation import NAVIGATION
+from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.tasks_at_hand import make_domain, make_task
 from forager.api import remembered
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.tasks.dead_letters import drop_letters, letter_filter
+from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
 

@@ -8,8 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from catalog.rows import add_product, insert_domain
-from catalog.tasks_at_hand import make_domain, make_task
 from forager.access.keys import create_key
 from forager.access.scope import Scope
 from forager.crawl.explain.outlook import Answer, outlook
@@ -29,6 +27,8 @@ from forager.web.formats import actor, event_kind, sentence
 from forager.web.routes.events import told_by
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.store.events import EventRow
+from products.rows import add_product, insert_domain
+from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script>'

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from catalog.tasks_at_hand import make_domain, make_task
 from forager.db.database import Database
 from forager.tasks import activity
 from forager.tasks.activity import backlog_over_time, task_activity, tasks_now
 from forager.tasks.store.activity import Waited, Waiting
 from forager.web.overview import Failures, by_kind
+from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
 

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from playwright.async_api import expect
 
-from catalog.archived_kiosk import Kiosk, item, kiosk_parsers
-from catalog.working import Tasks, at_work
 from forager.access.keys import create_key
 from forager.access.scope import Scope
 from forager.db.database import Database
@@ -19,7 +17,9 @@ from forager.settings import Settings
 from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import Hold, TaskStatus
+from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from servers.shop import Item, Shop
+from tasks.working import Tasks, at_work
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
 from web.catalog_rows import HOSTILE, Catalogue, fill
 from web.visitor import Visitor

@@ -20,6 +20,7 @@ from forager.api.server_log import server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.index.engine import open_engine
+from forager.listening import noted_address
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.settings import Settings
@@ -60,7 +61,8 @@ async def serve(
     async with open_engine(settings) as engine:
         app = create_app(settings, database, engine)
         server = _Server(_config(app, limits_of(settings)))
-        with line, server_log(), extend(app), tracing(settings, "api"):
+        noted = noted_address(settings.home, _address(line))
+        with line, noted, server_log(), extend(app), tracing(settings, "api"):
             async with recording(database, settings):
                 await _run(server, app, database, line, stopping, started)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forager.cli.crawl_summary import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId
-from forager.cli.output import note, say, show_json
+from forager.cli.output import note, say
 from forager.cli.stopping import StoppedAtOnce
-from forager.cli.words import counted, duration
-from forager.errors import ErrorKind, ForagerError, InvalidInput, NotAllowed
+from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -96,6 +96,24 @@ def crawl(
             "--products", help="Track the product pages that are found: they become tasks."
         ),
     ] = False,
+    carry_over: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Refreshes that a page which fails temporarily stays published.",
+            show_default="setting",
+        ),
+    ] = None,
+    carry_over_days: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=3650,
+            help="Days that a page which fails temporarily stays published.",
+            show_default="setting",
+        ),
+    ] = None,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
     ] = False,
@@ -137,6 +155,8 @@ def crawl(
         "proxy": proxy,
         "documents": not no_documents,
         "products": products,
+        "carry_over": carry_over,
+        "carry_over_days": carry_over_days,
         "allow_private": allow_private,
         "ignore_robots": ignore_robots,
     }
@@ -200,7 +220,7 @@ async def crawl_in_foreground(
             note(_already_there(job))
         if detach:
             report = await crawl_report(database, queue, job.id)
-            _show(report, as_json=as_json)
+            show_summary(report, as_json=as_json)
             if not as_json and job.status is Status.PENDING:
                 say(f"a worker will run it: forager worker · forager jobs show {job.id}")
             return OK
@@ -252,6 +272,7 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
     from forager.crawl.foreground import Foreground
 
     await _say_whose(database, settings, job_id)
+    settings = _with_readable_logs(settings)
     at_once = False
     with CrawlProgress() as progress:
         foreground = Foreground(database, settings, job_id, progress.show)
@@ -262,8 +283,17 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
         except asyncio.CancelledError:
             at_once = True
             report = await _last_look(database, settings, job_id)
-    _show(report, as_json=as_json, interrupted=at_once)
+    show_summary(report, as_json=as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
+
+
+def _with_readable_logs(settings: Settings) -> Settings:
+    """The runner's log lines pass through a pipe, but are read by the person at the terminal."""
+    from forager.settings import LogFormat
+
+    if settings.log_format is not LogFormat.AUTO or not sys.stderr.isatty():
+        return settings
+    return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
 async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
@@ -321,47 +351,7 @@ def _exit_code(report: CrawlReport) -> int:
         return OK
     if report.job.status is Status.PAUSED:
         return INTERRUPTED
-    return NOT_ALLOWED if _nothing_was_allowed(report) else FAILED
-
-
-def _nothing_was_allowed(report: CrawlReport) -> bool:
-    """Whether every URL was refused, by the guard or by robots.txt."""
-    ledger = report.ledger.summary()
-    refusals = {ErrorKind.NOT_ALLOWED.value, ErrorKind.ROBOTS.value}
-    reasons = {*ledger["failed_by_reason"], *ledger["excluded_by_reason"]}
-    return bool(reasons) and reasons <= refusals and not report.ledger.pages
-
-
-def _show(report: CrawlReport, *, as_json: bool, interrupted: bool = False) -> None:
-    if as_json:
-        show_json(report.as_json())
-        return
-    from forager.documents.writer import NOT_PUBLISHED
-    from forager.jobs.lifecycle import FINISHED, Status
-
-    job, ledger = report.job, report.ledger.summary()
-    # a job that goes on keeps the error of its last run
-    why = job.stop_reason or (job.error_message if job.status in FINISHED else "")
-    say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
-    rate = f"{report.pages_per_second:.1f} pages/s"
-    say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
-    counts = ("fetched", "unchanged", "duplicate", "failed", "excluded", "pending")
-    say(
-        f"{counted(ledger['discovered'], 'URL')} discovered = "
-        + " + ".join(
-            f"{ledger[name]} {name}" for name in counts if ledger[name] or name == "fetched"
-        )
-    )
-    for group in ("failed", "excluded", "duplicate"):
-        for reason, number in ledger[f"{group}_by_reason"].items():
-            say(f"  {group}: {number} {reason}")
-    for remark, number in ledger["remarks"].items():
-        say(f"  note: {number} {remark.replace('_', ' ')}")
-    if job.status is Status.PAUSED or (interrupted and job.status not in FINISHED):
-        say(f"go on with: forager resume {job.id}")
-    if job.stop_reason == NOT_PUBLISHED:
-        say(f"why: forager sources generations {job.source_id}")
-        say(f"publish it all the same: forager sources publish {job.source_id} --force")
+    return NOT_ALLOWED if nothing_was_allowed(report) else FAILED
 
 
 def parse_headers(lines: list[str]) -> dict[str, str]:

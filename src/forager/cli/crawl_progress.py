@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self, TextIO
 
+from forager.cli.log_lines import redirected_stderr
 from forager.cli.output import console
 from forager.cli.words import duration
 
@@ -27,19 +29,31 @@ class CrawlProgress:
 
         self._console = console(sys.stderr)
         self._terminal = sys.stderr.isatty()
-        self._live = Live(console=self._console, transient=True, refresh_per_second=4)
+        self._live = Live(
+            console=self._console, transient=True, refresh_per_second=4, redirect_stderr=False
+        )
+        self._log_lines = redirected_stderr(self._printer)
         self._samples: deque[tuple[float, int]] = deque()
         self._said = ""
         self._printed = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._terminal:
+            self._log_lines.__enter__()
             self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._terminal:
             self._live.stop()
+            self._log_lines.__exit__(None, None, None)
+
+    def _printer(self, screen: TextIO) -> Callable[[str], None]:
+        """The bar goes to the terminal itself; log lines are printed above it."""
+        from rich.text import Text
+
+        self._console.file = screen
+        return lambda line: self._console.print(Text.from_ansi(line))
 
     def say(self, text: str) -> None:
         self._said = text

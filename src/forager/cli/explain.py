@@ -63,6 +63,9 @@ def _show_fate(explanation: Explanation) -> None:
         say(f"job {explanation.job_id}")
     if explanation.duplicate_of:
         say(f"same as {explanation.duplicate_of}")
+    if carried := explanation.carried_over:
+        since = short_time(carried.since)
+        say(f"carried over: failing since {since}; refreshes in a row: {carried.times}")
     if explanation.normalised != explanation.url:
         for step in explanation.steps:
             say(f"  {step}")

@@ -32,7 +32,7 @@ class Flags:
         if quiet and origins(self.given)["log_level"] is Origin.DEFAULT:
             overrides["log_level"] = ONE_SHOT_LOG_LEVEL
         self.settings = load_settings(**overrides)
-        configure_logs(self.settings.log_level, self.settings.log_format)
+        configure_logs(self.settings.log_level, self.settings.log_format, announces=True)
         return self.settings
 
     @property

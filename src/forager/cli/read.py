@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from forager.cli.options import AsJson
-from forager.cli.output import show_json, write
+from forager.cli.output import note, show_json, write
 from forager.cli.sources import with_database
-from forager.cli.words import clean
+from forager.cli.words import clean, short_time
 
 
 def read(
@@ -28,6 +28,11 @@ def read(
     from forager.documents.reader import as_markdown, read_page, section_of
 
     page = with_database(context, lambda db, _: read_page(db, url, source_id=source))
+    if page.duplicate:
+        note(f"{page.duplicate} repeats {page.document.url}: this is that page")
+    if page.document.carried_since:
+        since = short_time(page.document.carried_since)
+        note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
     sections = page.sections if section is None else section_of(page, section)
     markdown = as_markdown(sections)
     if not as_json:
@@ -35,6 +40,7 @@ def read(
     return show_json(
         {
             "url": page.document.url,
+            "duplicate": page.duplicate,
             "title": page.document.title,
             "language": page.document.language,
             "source_id": page.document.source_id,

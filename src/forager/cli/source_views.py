@@ -33,11 +33,17 @@ def show_sources(sources: Sequence[Source]) -> None:
             short_time(source.published_at),
             schedule_words(source),
             short_time(source.next_refresh_at),
-            "being crawled" if source.active_job else "",
+            _now(source),
         )
         for source in sources
     ]
     show_table(columns, rows)
+
+
+def _now(source: Source) -> str:
+    if source.active_job is None:
+        return ""
+    return "crawl paused" if source.is_paused else "being crawled"
 
 
 def show_source(source: Source) -> None:
@@ -77,6 +83,7 @@ def show_generations(generations: Sequence[Generation]) -> None:
         "CHANGED": RIGHT,
         "REMOVED": RIGHT,
         "SAME": RIGHT,
+        "CARRIED": RIGHT,
         "CREATED": {},
         "PUBLISHED": {},
         "NOTE": {},
@@ -90,6 +97,7 @@ def show_generations(generations: Sequence[Generation]) -> None:
             generation.changed,
             generation.removed,
             generation.unchanged,
+            generation.carried_over,
             short_time(generation.created_at),
             short_time(generation.published_at),
             generation.note,
@@ -121,9 +129,13 @@ def show_diff(diff: Diff) -> None:
     for page in diff.changed:
         say(f"C {page.url}", "yellow")
         _show_sections(page)
+    for carried in diff.carried_over:
+        since = f"failing since {short_time(carried.since)}"
+        say(f"K {carried.url} ({carried.reason}, {since}, refresh {carried.times})", "magenta")
     note(
         f"generation {diff.old} to {diff.new}: {len(diff.added)} added, "
-        f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed"
+        f"{len(diff.removed)} removed, {len(diff.changed)} changed, {len(diff.renamed)} renamed, "
+        f"{len(diff.carried_over)} carried over"
     )
     if diff.truncated:
         note("There are more differences: raise --limit.")

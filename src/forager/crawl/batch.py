@@ -13,7 +13,7 @@ from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
-from forager.crawl.ledger import OUT_OF_SCOPE, REMARKS
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
@@ -87,6 +87,8 @@ class Committer:
     def _enter(self, settled: Settlement, batch: Batch) -> None:
         ledger = self._state.ledger
         ledger.settle(settled.outcome, settled.reason)
+        if settled.carried_over and settled.reason:
+            ledger.note(CARRIED_OVER, settled.reason)
         ledger.bytes_fetched += settled.size or 0
         for reason, links in settled.out_of_scope.items():
             ledger.note(OUT_OF_SCOPE, reason, links)
@@ -244,6 +246,8 @@ class Committer:
         self._state.ledger.resettle(
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
+        if settled.carried_over and settled.reason:
+            self._state.ledger.note(CARRIED_OVER, settled.reason, -1)
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
 
 

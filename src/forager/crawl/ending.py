@@ -109,7 +109,7 @@ class Ending:
 
     async def _make_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
         if self._options.page_limit is not None:
-            keys = keys[: max(0, self._options.page_limit - self._state.ledger.pages)]
+            keys = keys[: max(0, self._options.page_limit - self._state.ledger.listed)]
         for start in range(0, len(keys), PAGES_PER_COMMIT):
             await self._commit_pages(keys[start : start + PAGES_PER_COMMIT], why)
 

@@ -33,6 +33,8 @@ HOSTS_AT_ONCE = 8
 RETRY_LOOK = 0.5
 # if nothing can be done for longer than this, the job is given back until then
 PATIENCE = 60.0
+# a refresh whose first pages all fail, this many, is of a site that is down
+SITE_IS_DOWN = 20
 
 FINISHED = Completed("finished")
 
@@ -97,6 +99,8 @@ class Engine:
             reached = self._limit_reached()
             if reached is not None:
                 return await self._finish(Completed(reached))
+            if self._site_is_down():
+                return await self._finish(FINISHED)
             await self._read_frontier()
             self._launch()
             await self._commit_if_due()
@@ -110,13 +114,18 @@ class Engine:
 
     def _limit_reached(self) -> str | None:
         options, ledger = self._options, self._state.ledger
-        if options.page_limit is not None and ledger.pages >= options.page_limit:
+        if options.page_limit is not None and ledger.listed >= options.page_limit:
             return "max pages"
         if options.max_bytes is not None and self._bytes_fetched() >= options.max_bytes:
             return "max bytes"
         if options.max_time is not None and self._state.seconds >= options.max_time:
             return "max time"
         return None
+
+    def _site_is_down(self) -> bool:
+        """Every page failed so far; the links of earlier versions would lead to all the others."""
+        ledger = self._state.ledger
+        return ledger.carried_over >= SITE_IS_DOWN and not ledger.pages
 
     def _bytes_fetched(self) -> int:
         """Also of pages that the ledger does not count yet."""
@@ -153,7 +162,7 @@ class Engine:
             return room
         # any of those that are under way or not entered yet may turn out to be a page
         waiting = sum(isinstance(visit, Settlement) for visit in self._settled)
-        wanted = self._options.page_limit - self._state.ledger.pages
+        wanted = self._options.page_limit - self._state.ledger.listed
         return min(room, wanted - waiting - len(self._visits))
 
     def _next_entry(self) -> Entry | None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
+from forager.crawl.clean_up import clean_up
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
@@ -36,10 +37,22 @@ class Foreground:
         self._show = show
         self._supervisor = Supervisor(database, settings, only=job_id)
         self._pausing: asyncio.Task[None] | None = None
+        self._cleaning: asyncio.Task[None] | None = None
 
     async def run(self) -> CrawlReport:
         async with recording(self._database, self._settings):
-            return await self._run()
+            report = await self._run()
+        if report.job.status is Status.COMPLETED:
+            await self._clean_up()
+        return report
+
+    async def _clean_up(self) -> None:
+        self._cleaning = asyncio.create_task(clean_up(self._database, self._settings))
+        try:
+            await asyncio.wait({self._cleaning})
+        finally:
+            self._cleaning.cancel()
+            await asyncio.gather(self._cleaning, return_exceptions=True)
 
     async def _run(self) -> CrawlReport:
         supervising = asyncio.create_task(self._supervisor.run())
@@ -55,7 +68,9 @@ class Foreground:
             await asyncio.wait({supervising})
 
     def pause(self) -> None:
-        """Ask for a clean pause; `run` returns when the job is paused."""
+        """Ask for a clean pause; `run` returns when the job is paused, or has ended."""
+        if self._cleaning is not None:
+            self._cleaning.cancel()
         self._pausing = asyncio.ensure_future(self._pause())
 
     def stop_at_once(self) -> None:

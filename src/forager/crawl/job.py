@@ -15,7 +15,9 @@ from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
+from forager.crawl.adoption import adopt
 from forager.crawl.batch import Committer
+from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
@@ -28,7 +30,6 @@ from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.sealing import open_options
-from forager.crawl.settlement import Outcome as PageOutcome
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
@@ -70,6 +71,8 @@ class _Crawl:
 
 async def crawl(context: JobContext) -> Outcome:
     """Run a crawl from its last commit. All that it needs is made anew, and gone at its end."""
+    if (busy := await adopt(context)) is not None:
+        return busy
     async with AsyncExitStack() as stack:
         parts = await _put_together(context, stack)
         await _remember(parts)
@@ -168,7 +171,15 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         options,
         state,
         discovery,
-        Visitor(context, judge, sender=sender, robots=robots, pool=pool, pages=pages),
+        Visitor(
+            context,
+            judge,
+            sender=sender,
+            robots=robots,
+            pool=pool,
+            pages=pages,
+            carry_over=CarryOver(pages, CarryOverLimits.of(options, context.settings)),
+        ),
         committer,
         pages,
         Ending(context, options, state, committer, rereading),
@@ -207,9 +218,9 @@ async def _remember(parts: _Crawl) -> None:
         return
     parts.discovery.reserve(parts.state.ledger.discovered)
     async for chunk in _known(parts.context.database, parts.context.lease.job_id):
-        for key, url, outcome, reason, content in chunk:
+        for key, url, reason, content in chunk:
             parts.discovery.remember(key, url, reason)
-            if content is not None and outcome in (PageOutcome.FETCHED, PageOutcome.UNCHANGED):
+            if content is not None:
                 parts.visitor.remember_content(content)
 
 

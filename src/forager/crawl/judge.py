@@ -45,7 +45,7 @@ class Judge:
             return Postponed(entry, self._retry_delay(entry, error), error.message)
         reason = f"http_{status}" if status is not None else error.kind.value
         words = f"{error.message}; {error.hint}" if error.hint else error.message
-        return failed(entry, reason, words, status)
+        return failed(entry, reason, words, status, temporary=isinstance(error, Retry))
 
     def _retries(self, error: Retry) -> int:
         retries: int = self._options.retries
@@ -205,13 +205,21 @@ def excluded(entry: Entry, reason: str, detail: str) -> Settlement:
     return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=_words(detail))
 
 
-def failed(entry: Entry, reason: str, detail: str, status: int | None = None) -> Settlement:
+def failed(
+    entry: Entry,
+    reason: str,
+    detail: str,
+    status: int | None = None,
+    *,
+    temporary: bool = False,
+) -> Settlement:
     return Settlement(
         entry=entry,
         outcome=Outcome.FAILED,
         reason=reason,
         detail=_words(detail),
         http_status=status,
+        temporary=temporary,
     )
 
 

@@ -12,6 +12,8 @@ from forager.crawl.settlement import Outcome
 OUT_OF_SCOPE = "out_of_scope"
 REMARKS = "remarks"
 SITEMAPS = "sitemaps"
+# failed pages whose last good version is kept, by why they failed
+CARRIED_OVER = "carried_over"
 
 
 @dataclass(slots=True)
@@ -36,12 +38,22 @@ class Ledger:
     def pages(self) -> int:
         return self.settled[Outcome.FETCHED] + self.settled[Outcome.UNCHANGED]
 
+    @property
+    def carried_over(self) -> int:
+        """Of the failed ones, those whose last good version is kept."""
+        return sum(self.reasons.get(CARRIED_OVER, {}).values())
+
+    @property
+    def listed(self) -> int:
+        """Pages of the generation, which a limit of pages is about."""
+        return self.pages + self.carried_over
+
     def percentage(self, max_pages: int | None) -> int:
         """Of what is known to be there; 100 is only for jobs that are completed."""
         settled = sum(self.settled.values())
         share = settled / (settled + self.pending) if settled else 0.0
         if max_pages is not None:
-            share = max(share, self.pages / max_pages)
+            share = max(share, self.listed / max_pages)
         return min(99, int(100 * share))
 
     def settle(self, outcome: Outcome, reason: str | None) -> None:
@@ -87,7 +99,9 @@ class Ledger:
             "discovered": self.discovered,
             **{outcome.value: self.settled[outcome] for outcome in Outcome},
             "pending": self.pending,
+            "carried_over": self.carried_over,
             "failed_by_reason": self._by_reason(Outcome.FAILED),
+            "carried_over_by_reason": self._by_reason(CARRIED_OVER),
             "excluded_by_reason": self._by_reason(Outcome.EXCLUDED),
             "duplicate_by_reason": self._by_reason(Outcome.DUPLICATE),
             "out_of_scope_links": self._by_reason(OUT_OF_SCOPE),

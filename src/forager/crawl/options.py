@@ -6,11 +6,18 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.fetch.headers import header_refusal
 from forager.fetch.proxies.proxy import ProxySpec
 
@@ -62,8 +69,24 @@ class CrawlOptions(BaseModel):
     documents: bool = True
     # product pages that are found become tasks, and are kept fresh from then on
     products: bool = False
+    # in how many refreshes in a row, and for how long, a page that fails is kept; None: settings
+    carry_over: int | None = Field(default=None, ge=0, le=1000)
+    carry_over_days: float | None = Field(default=None, ge=0, le=3650)
     allow_private: bool = False
     ignore_robots: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_names(cls, given: Any) -> Any:
+        """`url` and `depth`, as people write them in a row of `crawl_jobs`."""
+        if not isinstance(given, dict):
+            return given
+        named = dict(given)
+        if "url" in named and "urls" not in named:
+            named["urls"] = [named.pop("url")]
+        if "depth" in named and "max_depth" not in named:
+            named["max_depth"] = named.pop("depth")
+        return named
 
     @field_validator("urls")
     @classmethod
@@ -129,10 +152,7 @@ def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_url(text: str) -> str:
-    given = text.strip()
-    # people type example.com/docs; a scheme is never guessed for anything that has one
-    url = given if "://" in given else f"https://{given}"
-    result = normalise(url)
+    result = normalise(with_scheme(text))
     if isinstance(result, Refusal):
         raise ValueError(f"{text!r} cannot be crawled: {result.value}")
     return result

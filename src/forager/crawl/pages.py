@@ -58,7 +58,7 @@ class Pages:
         return await self._writer.links_of(link_sets)
 
     async def links_before(self, page: PreviousPage, depth: int) -> PageLinks:
-        """The links of a page that has not changed; a 304 has no body to find them in."""
+        """The links of a page that was not read now: after a 304 or a failure there is no body."""
         # from a greater depth they may have led too deep
         if page.link_set is None or self._followed.get(page.link_set, depth + 1) <= depth:
             return NO_LINKS
@@ -100,8 +100,8 @@ class Pages:
 
 
 def _has_page(settled: Settlement) -> bool:
-    """A 304 has no document of its own: the one from before is used again."""
-    if settled.outcome is Outcome.UNCHANGED:
+    """Without a document of its own, after a 304 or a failure, the one from before is used."""
+    if settled.outcome is Outcome.UNCHANGED or settled.carried_over:
         return True
     return settled.outcome is Outcome.FETCHED and settled.document is not None
 
@@ -116,5 +116,6 @@ def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
         last_modified=settled.last_modified,
         outlinks=settled.outlinks,
         archive=ref,
+        carried_reason=settled.reason if settled.carried_over else None,
         names=document.names if document is not None else None,
     )

@@ -11,10 +11,17 @@ from forager.crawl import store
 from forager.crawl.ledger import Ledger
 from forager.crawl.state import ledger_from
 from forager.db.database import Database
+from forager.documents import store as document_store
+from forager.documents.generation import Generation
 from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+
+# what a report says of the generation, compared with the one before
+CHANGES = (
+    "number", "state", "pages", "added", "changed", "removed", "unchanged", "carried_over", "note",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,8 @@ class CrawlReport:
     ledger: Ledger
     seconds: float
     depth: int
+    # what the crawl has built, or is building; None without documents
+    generation: Generation | None = None
 
     @property
     def pages_per_second(self) -> float:
@@ -39,7 +48,7 @@ class CrawlReport:
         left = self.ledger.pending
         for name in ("max_pages", "granted_pages"):
             if isinstance(limit := self.job.payload.get(name), int):
-                left = min(left, max(0, limit - self.ledger.pages))
+                left = min(left, max(0, limit - self.ledger.listed))
         return left / pace if pace > 0 else None
 
     def as_json(self) -> dict[str, Any]:
@@ -56,7 +65,14 @@ class CrawlReport:
             "bytes": self.ledger.bytes_fetched,
             "depth": self.depth,
             "ledger": self.ledger.summary(),
+            "generation": self._changes(),
         }
+
+    def _changes(self) -> dict[str, Any] | None:
+        generation = self.generation
+        if generation is None:
+            return None
+        return {name: getattr(generation, name) for name in CHANGES}
 
 
 async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlReport:
@@ -64,18 +80,22 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
     job = await queue.get(job_id)
     async with database.connection() as connection:
         row = await store.select_state(connection, job_id)
-    return _report(job, row)
+        built = await document_store.select_generations_of_jobs(connection, [job_id])
+    return _report(job, row, built.get(job_id))
 
 
 async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:
-    """The reports of several crawls in two statements; jobs that are gone are left out."""
+    """The reports of several crawls in three statements; jobs that are gone are left out."""
     async with database.connection() as connection:
         jobs = await job_store.select_jobs_by_id(connection, job_ids)
         states = await store.select_states(connection, job_ids)
-    return {job.id: _report(job, states.get(job.id)) for job in jobs}
+        built = await document_store.select_generations_of_jobs(connection, job_ids)
+    return {job.id: _report(job, states.get(job.id), built.get(job.id)) for job in jobs}
 
 
-def _report(job: Job, state: dict[str, Any] | None) -> CrawlReport:
+def _report(job: Job, state: dict[str, Any] | None, generation: Generation | None) -> CrawlReport:
     if state is None:
-        return CrawlReport(job, Ledger(), 0.0, 0)
-    return CrawlReport(job, ledger_from(state), state["seconds"], state["current_depth"])
+        return CrawlReport(job, Ledger(), 0.0, 0, generation)
+    return CrawlReport(
+        job, ledger_from(state), state["seconds"], state["current_depth"], generation
+    )

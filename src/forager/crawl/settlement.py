@@ -30,6 +30,10 @@ class Settlement:
     reason: str | None = None
     detail: str | None = None
     duplicate_of: str | None = None
+    # of a failure: it may be over at the next refresh
+    temporary: bool = False
+    # it failed, but the generation lists the version of its base
+    carried_over: bool = False
     http_status: int | None = None
     content_type: str | None = None
     title: str | None = None

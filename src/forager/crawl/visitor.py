@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from forager.crawl import store
+from forager.crawl.carry_over import CarryOver
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.contents import ContentFilter
 from forager.crawl.frontier.entry import Entry
@@ -42,6 +43,7 @@ class Visitor:
         robots: RobotsGate,
         pool: ExtractionPool,
         pages: Pages,
+        carry_over: CarryOver,
     ) -> None:
         self._context = context
         self._judge = judge
@@ -49,6 +51,7 @@ class Visitor:
         self._robots = robots
         self._pool = pool
         self._pages = pages
+        self._carry_over = carry_over
         self._contents = ContentFilter()
         # contents of pages that are not committed yet, and whose they are
         self._fresh: dict[bytes, str] = {}
@@ -68,6 +71,7 @@ class Visitor:
         with span("page", attributes={"url.full": entry.url}) as page:
             visit = await self._visit(entry)
             if isinstance(visit, Settlement):
+                visit = await self._carried_over(visit)
                 page.set({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
@@ -92,6 +96,12 @@ class Visitor:
             return excluded(entry, "domain_inactive", error.message)
         except WorkFailed as error:
             return self._judge.failure(entry, error)
+
+    async def _carried_over(self, visit: Settlement) -> Settlement:
+        settled = await self._carry_over.apply(visit)
+        if settled.carried_over and settled.content_hash is not None:
+            self._remember(settled.content_hash, settled.entry.url)
+        return settled
 
     async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
         delay = await self._robots.crawl_delay(entry.url)
@@ -145,8 +155,8 @@ class Visitor:
     async def _can_stand_for_others(self, key: bytes) -> bool:
         """Not a URL that is itself a duplicate, excluded or failed: then this page is needed."""
         async with self._context.database.connection() as connection:
-            outcomes = await store.select_outcomes(connection, self._context.lease.job_id, [key])
-        return outcomes.get(key, Outcome.FETCHED) in (Outcome.FETCHED, Outcome.UNCHANGED)
+            is_page = await store.settled_as_page(connection, self._context.lease.job_id, key)
+        return is_page is not False
 
     async def _known_content(self, content: bytes) -> str | None:
         """The page of this crawl that says the same."""

@@ -47,6 +47,7 @@ REASONS = {
     "python": "An older Python cannot run this code.",
     "versions": "Workers of different versions write different things.",
     "home": "The embedded database, the archive and the key of secrets live there.",
+    "permissions": "Pages, prices and stored secrets are for their owner alone.",
     "space": "A full disk stops every commit; nothing is lost, and nothing goes on.",
     "open files": "Every connection is an open file: requests would fail at random.",
     "memory": "A machine without memory kills runners, and each kill costs a retry.",

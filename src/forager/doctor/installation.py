@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from forager import __version__, tracing
 from forager.access.key import ApiKey, KeyState
@@ -13,7 +14,9 @@ from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
 from forager.fetch.budgets.budget import is_loopback
 from forager.jobs import workers
+from forager.listening import listening_addresses
 from forager.settings import Settings
+from forager.settings.values import masked_url
 
 SOON = timedelta(days=7)
 LOOKED_AT = 1000
@@ -49,8 +52,14 @@ async def check_keys(database: Database) -> Check:
 
 
 def check_exposure(settings: Settings) -> Check:
-    where = f"the API listens on {settings.api_host}:{settings.api_port}"
-    if is_loopback(settings.api_host):
+    addresses = listening_addresses(settings.home)
+    if addresses:
+        where = f"the API listens on {', '.join(addresses)}"
+        hosts = [urlsplit(address).netloc for address in addresses]
+    else:
+        where = f"no API runs here; it would listen on {settings.api_host}:{settings.api_port}"
+        hosts = [settings.api_host]
+    if all(is_loopback(host) for host in hosts):
         return ok("exposure", where)
     opened = ", and /metrics needs no key" if settings.metrics_open else ""
     return warn(
@@ -65,7 +74,8 @@ def check_traces(settings: Settings) -> Check:
         return ok("traces", "not asked for")
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
         return warn("traces", "OpenTelemetry is not installed", tracing.INSTALL)
-    return ok("traces", f"are sent to {settings.traces_url or 'OTEL_EXPORTER_OTLP_ENDPOINT'}")
+    place = masked_url(settings.traces_url or "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return ok("traces", f"are sent to {place}")
 
 
 def _ends_soon(key: ApiKey) -> bool:

@@ -12,7 +12,7 @@ from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.generation import Generation
 from forager.documents.publication import no_such_generation, no_such_source
-from forager.documents.reading import SectionRow
+from forager.documents.reading import CarriedPage, SectionRow, carried_page
 from forager.errors import NotAllowed
 
 # comparing takes time in the product of the numbers of lines
@@ -106,7 +106,10 @@ class RenamedPage:
 
 @dataclass(slots=True)
 class Diff:
-    """All differences. A renamed page is also among the removed and the added ones."""
+    """All differences. A renamed page is also among the removed and the added ones.
+
+    `carried_over` lists pages of the new generation whose changes, if any, are not known.
+    """
 
     source_id: str
     old: int
@@ -115,6 +118,7 @@ class Diff:
     removed: list[ChangedPage] = field(default_factory=list)
     changed: list[ChangedPage] = field(default_factory=list)
     renamed: list[RenamedPage] = field(default_factory=list)
+    carried_over: list[CarriedPage] = field(default_factory=list)
     # there are more differences than these
     truncated: bool = False
 
@@ -134,6 +138,7 @@ async def diff_generations(
         older = await _old_side(connection, newer, old)
         diff = Diff(source_id, older.number, newer.number)
         pairs = await _collect(connection, older.id, newer.id, diff, limit)
+        await _collect_carried_over(connection, newer.id, diff, limit)
     if with_sections:
         await _add_sections(database, diff, pairs)
     return diff
@@ -203,6 +208,14 @@ async def _collect(
         key=lambda page: page.new_url,
     )
     return [pairs[page.url] for page in diff.changed]
+
+
+async def _collect_carried_over(
+    connection: Connection, generation_id: int, diff: Diff, limit: int
+) -> None:
+    found = await store.select_carried_over(connection, generation_id, limit=limit + 1)
+    diff.truncated |= len(found) > limit
+    diff.carried_over = [carried_page(page) for page in found[:limit]]
 
 
 async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, int]]) -> None:

@@ -35,6 +35,8 @@ class Generation:
     changed: int
     removed: int
     unchanged: int
+    # could not be fetched, and are listed as they were in the base
+    carried_over: int
     created_at: datetime
     published_at: datetime | None
     retired_at: datetime | None
@@ -75,3 +77,5 @@ class Source:
     updated_at: datetime
     # the job that is refreshing it now
     active_job: UUID | None
+    # that job waits until it is resumed
+    is_paused: bool

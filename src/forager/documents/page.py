@@ -52,7 +52,7 @@ class SectionNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPage:
-    """A page as this crawl found it; without a document it has not changed (304)."""
+    """A page as this crawl found it; without a document, the base's version is listed again."""
 
     url: str
     key: bytes
@@ -64,6 +64,8 @@ class NewPage:
     # in-scope links, newline-separated, zstd; a page that has not changed keeps those it had
     outlinks: bytes | None = None
     archive: ArchiveRef | None = None
+    # why it could not be fetched, if it is carried over; otherwise it has not changed (304)
+    carried_reason: str | None = None
     # of each section, if extraction has them already
     names: Sequence[SectionNames] | None = None
 
@@ -82,3 +84,8 @@ class PreviousPage:
     etag: str | None
     last_modified: str | None
     link_set: bytes | None
+    # when the server last sent or confirmed this version
+    fetched_at: datetime
+    # refreshes in a row in which it failed and was carried over, and since when, in seconds
+    carried_times: int = 0
+    carried_seconds: float = 0.0

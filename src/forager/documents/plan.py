@@ -18,10 +18,11 @@ class Counts:
     added: int = 0
     changed: int = 0
     unchanged: int = 0
+    carried_over: int = 0
 
     @property
     def pages(self) -> int:
-        return self.added + self.changed + self.unchanged
+        return self.added + self.changed + self.unchanged + self.carried_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class ManifestPage:
 
 @dataclass(slots=True)
 class Plan:
-    """What one commit writes. `carried` pages answered 304: their line is copied."""
+    """What one commit writes. `copied` pages answered 304 or failed: the base's line is copied."""
 
     new: list[ManifestPage] = field(default_factory=list)
     reused: list[ManifestPage] = field(default_factory=list)
-    carried: list[NewPage] = field(default_factory=list)
+    copied: list[NewPage] = field(default_factory=list)
     link_sets: dict[bytes, bytes] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
 
@@ -49,17 +50,20 @@ def make_plan(pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) 
     for page in pages:
         before = previous.get(page.key)
         if page.document is None:
-            _carry(plan, page, before)
+            _copy(plan, page, before)
         else:
             _place(plan, page, page.document, before)
     return plan
 
 
-def _carry(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
+def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
     if before is None:
-        raise ValueError(f"{page.url} is said to be unchanged, but was not there before")
-    plan.carried.append(page)
-    plan.counts.unchanged += 1
+        raise ValueError(f"{page.url} has no document, and was not there before")
+    plan.copied.append(page)
+    if page.carried_reason is None:
+        plan.counts.unchanged += 1
+    else:
+        plan.counts.carried_over += 1
 
 
 def _place(

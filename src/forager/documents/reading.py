@@ -21,6 +21,23 @@ class DocumentRow:
     extractor_version: str
     generation_id: int
     fetched_at: datetime
+    # carried over from an earlier generation: since when it fails, why, in how many refreshes
+    carried_since: datetime | None = None
+    carried_reason: str | None = None
+    carried_times: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedPage:
+    """A page that could not be fetched, and is listed as it was before."""
+
+    url: str
+    title: str | None
+    # when it was last fetched, since when it fails, and in how many refreshes in a row
+    fetched_at: datetime
+    since: datetime
+    reason: str
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +51,18 @@ class SectionRow:
     anchor: str | None
     content: str
     position: int
+
+
+def carried_page(page: DocumentRow) -> CarriedPage:
+    """How a page that is carried over came to be listed."""
+    assert page.carried_since is not None
+    assert page.carried_reason is not None
+    assert page.carried_times is not None
+    return CarriedPage(
+        page.url,
+        page.title,
+        page.fetched_at,
+        page.carried_since,
+        page.carried_reason,
+        page.carried_times,
+    )

@@ -99,9 +99,17 @@ class DocumentUpkeep:
             gone, deleted = await self._delete_generation(generation_id, source)
             generations += gone
             documents += deleted
+        return Removed(generations, documents, await self._delete_empty_sources())
+
+    async def _delete_empty_sources(self) -> int:
         async with self._database.connection() as connection:
-            sources = await store.delete_hidden_sources(connection)
-        return Removed(generations, documents, sources)
+            empty = await store.select_empty_sources(connection)
+        deleted = 0
+        for source_id in empty:
+            async with self._database.transaction() as connection:
+                if await store.lock_idle_source(connection, source_id):
+                    deleted += await store.delete_empty_source(connection, source_id)
+        return deleted
 
     async def _delete_generation(self, generation_id: int, source_id: str) -> tuple[bool, int]:
         """Whether it is gone, and how many documents went with it."""

@@ -90,7 +90,7 @@ class GenerationWriter:
             )
 
     async def links_of(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The links of pages that have not changed, as `NewPage.outlinks` once had them."""
+        """The links of pages that were not fetched, as `NewPage.outlinks` once had them."""
         async with self._context.database.connection() as connection:
             return await store.select_links(connection, self.source_id, link_sets)
 
@@ -111,8 +111,8 @@ class GenerationWriter:
             await store.list_new_pages(connection, self.source_id, self.generation_id, plan.new)
         if plan.reused:
             await store.list_reused_pages(connection, self.generation_id, plan.reused)
-        if plan.carried:
-            await self._carry(connection, plan.carried)
+        if plan.copied:
+            await self._copy(connection, plan.copied)
         if plan.counts.pages:
             await store.add_counts(connection, self.generation_id, plan.counts)
 
@@ -131,10 +131,10 @@ class GenerationWriter:
             [page.page for page in plan.new],
         )
 
-    async def _carry(self, connection: Connection, pages: Sequence[NewPage]) -> None:
+    async def _copy(self, connection: Connection, pages: Sequence[NewPage]) -> None:
         assert self.base_id is not None
         await store.hold_segments(connection, self.base_id, [page.key for page in pages])
-        await store.carry_pages(connection, self.base_id, self.generation_id, pages)
+        await store.copy_pages(connection, self.base_id, self.generation_id, pages)
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 2
+EXTRACTOR_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,13 @@ class Document:
     language: str | None
     markdown: str
     sections: tuple[Section, ...]
-    content_hash: bytes  # of title and markdown: menus, dates and nonces around them do not count
+    # of title and markdown, links within the page unresolved: menus, dates and nonces around them
+    # do not count, nor does the URL under which the page was found
+    content_hash: bytes
     extractor_version: int
     chosen_by: str  # how the main content was found, for people
     truncated: tuple[str, ...] = ()
+    fallbacks: int = 0  # better-named candidates for the main content that held too little
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,15 @@ MAX_GIVEN_LENGTH = 65_536
 NormalisedUrl = NewType("NormalisedUrl", str)
 
 
+# an address, `localhost`, or any host with a port that is not 443
+_LOCAL = re.compile(
+    r"""(?: (?:localhost | \d{1,3}(?:\.\d{1,3}){3} | \[[0-9a-f:.]+\]) (?: : (?!443(?:\D|$)) \d+ )?
+          | [^/?\#:@\s]+ : (?!443(?:\D|$)) \d+
+        ) (?=[/?\#]|$)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
 class Refusal(Enum):
     """Why a URL cannot be crawled. Not a str, so it cannot be taken for a URL by mistake."""
 
@@ -40,6 +49,24 @@ def join(url: str, base: str | None = None) -> str | None:
 
 def _parse(url: str, base: str | None) -> str:
     return ada_url.normalize_url(url) if base is None else ada_url.join_url(base, url)
+
+
+def with_scheme(text: str) -> str:
+    """A URL as people type it, with the scheme they most likely mean.
+
+    A port other than 443, an IP address or `localhost` is a server without TLS far more often
+    than one with it. A scheme is never guessed for a text that has one.
+    """
+    given = text.strip()
+    if "://" in given:
+        return given
+    return f"{'http' if _LOCAL.match(given) else 'https'}://{given}"
+
+
+def other_scheme(url: str) -> str:
+    """The same URL by https instead of http, or the other way round."""
+    name, _, rest = url.partition("://")
+    return f"{'https' if name == 'http' else 'http'}://{rest}"
 
 
 def normalise(url: str, base: str | None = None) -> NormalisedUrl | Refusal:

@@ -25,6 +25,19 @@ class CrawlSettings(BaseModel):
     extraction_memory_mb: int = Field(
         default=1024, ge=256, description="Memory a process that reads pages may use."
     )
+    carry_over_refreshes: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        description="Refreshes in a row that a page which fails temporarily stays published.",
+    )
+    carry_over_days: float = Field(
+        default=30.0,
+        ge=0,
+        le=3650,
+        allow_inf_nan=False,
+        description="Days that a page which fails temporarily stays published.",
+    )
     secret_key: SecretStr | None = Field(
         default=None,
         description="Key of stored secrets; by default a file in the home folder.",
@@ -34,10 +47,12 @@ class CrawlSettings(BaseModel):
 class ArchiveSettings(BaseModel):
     archive_url: str | None = Field(
         default=None,
+        repr=False,
         description="Where raw responses are kept; by default the folder `archive` in the home.",
     )
     archive_old_url: str | None = Field(
         default=None,
+        repr=False,
         description="Where they were kept before, and are read from as well while `forager archive"
         " migrate` moves them; `local` is the folder in the home.",
     )

@@ -17,6 +17,16 @@ Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
 SecondsOrZero = Annotated[float, Field(ge=0, le=A_YEAR, allow_inf_nan=False)]
 
 
+def masked_url(url: str) -> str:
+    """The URL without its credentials; the rest stays readable."""
+    # up to the last @: people forget to escape the @ and / of a password
+    shown = re.sub(r"^(\w+://[^:/@]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    # a token may be given as the name
+    shown = re.sub(r"^(https?://)[^:/@]+@", r"\1***@", shown)
+    base, mark, _ = shown.partition("?")  # parameters may hold a password too
+    return base + ("?***" if mark else "")
+
+
 def _split_commas(value: object) -> object:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())

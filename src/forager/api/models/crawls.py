@@ -12,6 +12,7 @@ from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainT
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import MAX_SEEDS, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
+from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
 
 MAX_PATTERNS = 1000
@@ -70,6 +71,20 @@ class CrawlOrder(Order):
     products: bool = Field(
         default=False, description="Track the product pages that are found: they become tasks."
     )
+    carry_over: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="Refreshes in a row that a page which fails temporarily stays published;"
+        " by default the setting `carry_over_refreshes`.",
+    )
+    carry_over_days: float | None = Field(
+        default=None,
+        ge=0,
+        le=3650,
+        description="Days that a page which fails temporarily stays published;"
+        " by default the setting `carry_over_days`.",
+    )
     allow_private: bool = Field(
         default=False, description="Allow private addresses; needs the scope admin."
     )
@@ -112,12 +127,30 @@ class Ledger(View):
     failed: int
     excluded: int
     pending: int
+    carried_over: int = Field(
+        description="Of the failed ones, pages whose last good version stays published."
+    )
     failed_by_reason: dict[str, int]
+    carried_over_by_reason: dict[str, int]
     excluded_by_reason: dict[str, int]
     duplicate_by_reason: dict[str, int]
     out_of_scope_links: dict[str, int]
     remarks: dict[str, int]
     sitemaps: dict[str, int]
+
+
+class GenerationChanges(View):
+    """The generation that a crawl builds, compared with the one before."""
+
+    number: int
+    state: State
+    pages: int
+    added: int
+    changed: int
+    removed: int = Field(description="Known when the crawl is complete.")
+    unchanged: int
+    carried_over: int
+    note: str | None = Field(description="Why it was not published.")
 
 
 class CrawlProgress(View):
@@ -139,6 +172,9 @@ class CrawlProgress(View):
         description="At the pace so far; null unless it is running and has begun."
     )
     ledger: Ledger
+    generation: GenerationChanges | None = Field(
+        description="Null before the crawl has begun, and of crawls that keep no documents."
+    )
 
     @classmethod
     def of(cls, report: CrawlReport) -> CrawlProgress:

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from forager.api.commands import in_calls
+from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
 from forager.crawl.explain import explanation as explain
 from forager.crawl.explain.outlook import Answer
@@ -25,6 +26,11 @@ class Document(View):
     language: str | None
     content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
     fetched_at: Time
+    carried_since: Time | None = Field(
+        description="Since when the page fails; null if it is as the server sends it."
+    )
+    carried_reason: str | None = Field(description="Why it fails.", examples=["http_500"])
+    carried_times: int | None = Field(description="Refreshes in a row in which it failed.")
 
     @classmethod
     def of(cls, row: DocumentRow) -> Document:
@@ -57,6 +63,9 @@ class Reading(View):
     """A page, or a section of it with everything below."""
 
     document: Document
+    duplicate: str | None = Field(
+        description="The URL that was asked for, if that is a duplicate of this page."
+    )
     markdown: str
     sections: list[Section]
 
@@ -64,6 +73,7 @@ class Reading(View):
     def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
         return cls(
             document=Document.of(page.document),
+            duplicate=page.duplicate,
             markdown=as_markdown(sections),
             sections=_sections(sections),
         )
@@ -148,6 +158,9 @@ class Explanation(View):
     reason: str | None
     words: str
     duplicate_of: str | None
+    carried_over: CarriedPage | None = Field(
+        description="It failed in this crawl, which keeps the version before."
+    )
     http_status: int | None
     depth: int | None
     attempts: int | None

@@ -37,6 +37,7 @@ class Source(View):
     created_at: Time
     updated_at: Time
     active_job: UUID | None = Field(description="The job that is crawling it now.")
+    is_paused: bool = Field(description="That job is paused.")
 
     @classmethod
     def of(cls, source: values.Source) -> Source:
@@ -70,6 +71,9 @@ class Generation(View):
     changed: int
     removed: int
     unchanged: int
+    carried_over: int = Field(
+        description="Pages that failed temporarily, and are listed as they were before."
+    )
     created_at: Time
     published_at: Time | None
     retired_at: Time | None
@@ -98,6 +102,17 @@ class RenamedPage(View):
     new_url: str
 
 
+class CarriedPage(View):
+    """A page that failed temporarily, and is listed as it was before."""
+
+    url: str
+    title: str | None
+    fetched_at: Time = Field(description="When its version was last fetched or confirmed.")
+    since: Time = Field(description="Since when it fails.")
+    reason: str = Field(examples=["http_500"])
+    times: int = Field(description="Refreshes in a row in which it failed.")
+
+
 class Diff(View):
     """What changed. A renamed page is also among the removed and the added ones."""
 
@@ -108,6 +123,9 @@ class Diff(View):
     removed: list[ChangedPage]
     changed: list[ChangedPage]
     renamed: list[RenamedPage]
+    carried_over: list[CarriedPage] = Field(
+        description="Pages of the new generation that could not be fetched."
+    )
     truncated: bool = Field(description="There are more differences than these.")
 
 

@@ -14,9 +14,17 @@ from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.db.database import Connection, Database
+from forager.documents import store as document_store
+from forager.documents.reading import CarriedPage, carried_page
 from forager.errors import InvalidInput
 from forager.extract.keys import url_key
-from forager.extract.urls import NormalisedUrl, Refusal, explain_normalisation, normalise
+from forager.extract.urls import (
+    NormalisedUrl,
+    Refusal,
+    explain_normalisation,
+    normalise,
+    with_scheme,
+)
 from forager.fetch.user_agent import agent_header
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
@@ -44,6 +52,8 @@ class Explanation:
     reason: str | None = None
     words: str
     duplicate_of: str | None = None
+    # it failed in this crawl, which keeps the version before
+    carried_over: CarriedPage | None = None
     http_status: int | None = None
     depth: int | None = None
     attempts: int | None = None
@@ -64,6 +74,7 @@ class _Known:
     fate: Fate | None
     ancestors: list[tuple[str, str]]
     history: list[PastFate]
+    carried_over: CarriedPage | None
 
 
 async def explain(
@@ -75,7 +86,7 @@ async def explain(
     user_id: UUID | None = None,
 ) -> Explanation:
     """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
-    given = url if "://" in url else f"https://{url}"
+    given = with_scheme(url)
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
@@ -92,6 +103,7 @@ async def explain(
         reason=fate.reason if fate else None,
         words=_words(fate, job) if fate and job else _why_never_seen(normalised, job),
         duplicate_of=fate.duplicate_of if fate else None,
+        carried_over=known.carried_over,
         http_status=fate.http_status if fate else None,
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
@@ -120,7 +132,17 @@ async def _look_up(
         fate,
         ancestors,
         await url_history(connection, url, user_id=user_id),
+        await _carried_over(connection, fate, key),
     )
+
+
+async def _carried_over(
+    connection: Connection, fate: Fate | None, key: bytes
+) -> CarriedPage | None:
+    if fate is None or not fate.carried_over:
+        return None
+    page = await document_store.select_carried_page(connection, fate.job_id, key)
+    return None if page is None else carried_page(page)
 
 
 async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:

@@ -23,6 +23,7 @@ class Fate:
     reason: str | None
     detail: str | None
     duplicate_of: str | None
+    carried_over: bool
     http_status: int | None
     depth: int
     parent: bytes | None
@@ -53,8 +54,8 @@ async def select_settled(connection: Connection, jobs: Sequence[UUID], key: byte
     cursor = connection.cursor(row_factory=class_row(Fate))
     await cursor.execute(
         """
-        SELECT job_id, url, outcome, reason, detail, duplicate_of, http_status, depth, parent,
-               via, attempts, settled_at, NULL::timestamptz AS not_before
+        SELECT job_id, url, outcome, reason, detail, duplicate_of, carried_over, http_status,
+               depth, parent, via, attempts, settled_at, NULL::timestamptz AS not_before
           FROM crawl_visited
          WHERE job_id = ANY(%s) AND url_hash = %s
         """,
@@ -69,8 +70,8 @@ async def select_waiting(connection: Connection, jobs: Sequence[UUID], key: byte
     await cursor.execute(
         """
         SELECT job_id, url, 'pending' AS outcome, NULL::text AS reason, NULL::text AS detail,
-               NULL::text AS duplicate_of, NULL::smallint AS http_status, depth, parent, via,
-               attempts, NULL::timestamptz AS settled_at, not_before
+               NULL::text AS duplicate_of, false AS carried_over, NULL::smallint AS http_status,
+               depth, parent, via, attempts, NULL::timestamptz AS settled_at, not_before
           FROM crawl_frontier
          WHERE job_id = ANY(%s) AND url_hash = %s
         """,

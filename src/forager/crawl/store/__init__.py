@@ -33,8 +33,8 @@ from forager.crawl.store.visited import (
     delete_visited,
     insert_visited,
     select_expected_url,
-    select_outcomes,
     select_url_of_content,
+    settled_as_page,
 )
 
 __all__ = [
@@ -60,12 +60,12 @@ __all__ = [
     "select_left_copies",
     "select_next_retry",
     "select_orphaned_jobs",
-    "select_outcomes",
     "select_pointers",
     "select_retries",
     "select_state",
     "select_states",
     "select_url_of_content",
+    "settled_as_page",
     "update_progress",
     "update_state",
 ]

@@ -49,7 +49,7 @@ async def select_pointers(
          WHERE d.job_id = %s
            AND d.url_hash >= %s AND d.url_hash < %s
            AND d.outcome = 'duplicate' AND d.reason = ANY(%s)
-           AND (t.outcome IS NULL OR t.outcome NOT IN ('fetched', 'unchanged'))
+           AND (t.outcome IN ('fetched', 'unchanged') OR t.carried_over) IS NOT TRUE
          ORDER BY d.url_hash
         """,
         (job_id, first, last, list(reasons)),
@@ -75,7 +75,7 @@ async def select_left_copies(
          WHERE d.job_id = %s
            AND d.url_hash >= %s AND d.url_hash < %s
            AND d.outcome = 'duplicate' AND d.reason = 'content'
-           AND (t.outcome IS NULL OR t.outcome NOT IN ('fetched', 'unchanged')
+           AND ((t.outcome IN ('fetched', 'unchanged') OR t.carried_over) IS NOT TRUE
                 OR t.content_hash IS DISTINCT FROM d.content_hash)
          ORDER BY d.url_hash
         """,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import cast
 from uuid import UUID
 
+from forager.crawl.store.visited import IS_PAGE
 from forager.db.database import Connection
 
 CHUNK = 20_000
 
-# key, URL, outcome, reason and content hash; the last three only of settled ones
-Known = tuple[bytes, str, str | None, str | None, bytes | None]
+# key and URL; of settled ones also the reason, and of pages their content
+Known = tuple[bytes, str, str | None, bytes | None]
 
 
 async def select_known_visited(
@@ -19,8 +20,8 @@ async def select_known_visited(
     """Some settled URLs behind a key, in its order."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
-            """
-            SELECT url_hash, url, outcome, reason, content_hash
+            f"""
+            SELECT url_hash, url, reason, CASE WHEN {IS_PAGE} THEN content_hash END
               FROM crawl_visited
              WHERE job_id = %s AND url_hash > %s
              ORDER BY url_hash
@@ -48,4 +49,4 @@ async def select_known_frontier(
         )
         rows = await cursor.fetchall()
     place = (rows[-1][0], rows[-1][1]) if rows else after
-    return [(key, url, None, None, None) for _, _, key, url in rows], place
+    return [(key, url, None, None) for _, _, key, url in rows], place

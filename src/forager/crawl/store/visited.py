@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import LiteralString
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
+
+# what the crawl's generation lists; as the index of contents has it
+IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
 
 
 async def insert_visited(
@@ -19,14 +23,15 @@ async def insert_visited(
     await connection.execute(
         """
         INSERT INTO crawl_visited
-            (job_id, url_hash, url, outcome, reason, detail, duplicate_of, http_status, depth,
-             parent, via, attempts, content_type, title, size, duration_ms, content_hash, etag,
-             last_modified, outlinks, segment, segment_offset, segment_length)
+            (job_id, url_hash, url, outcome, reason, detail, duplicate_of, carried_over,
+             http_status, depth, parent, via, attempts, content_type, title, size, duration_ms,
+             content_hash, etag, last_modified, outlinks, segment, segment_offset, segment_length)
         SELECT %(job_id)s, n.*
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[], %(outcomes)s::text[],
                       %(reasons)s::text[], %(details)s::text[], %(duplicates)s::text[],
-                      %(statuses)s::smallint[], %(depths)s::smallint[], %(parents)s::bytea[],
-                      %(vias)s::text[], %(attempts)s::smallint[], %(types)s::text[],
+                      %(carried)s::boolean[], %(statuses)s::smallint[],
+                      %(depths)s::smallint[], %(parents)s::bytea[], %(vias)s::text[],
+                      %(attempts)s::smallint[], %(types)s::text[],
                       %(titles)s::text[], %(sizes)s::int[], %(durations)s::int[],
                       %(hashes)s::bytea[], %(etags)s::text[], %(modified)s::text[],
                       %(outlinks)s::bytea[], %(segments)s::text[], %(offsets)s::bigint[],
@@ -40,6 +45,7 @@ async def insert_visited(
             "reasons": [s.reason for s in settled],
             "details": [s.detail for s in settled],
             "duplicates": [s.duplicate_of for s in settled],
+            "carried": [s.carried_over for s in settled],
             "statuses": [s.http_status for s in settled],
             "depths": [s.entry.depth for s in settled],
             "parents": [s.entry.parent for s in settled],
@@ -70,10 +76,9 @@ async def select_url_of_content(
     connection: Connection, job_id: UUID, content_hash: bytes
 ) -> str | None:
     cursor = await connection.execute(
-        """
+        f"""
         SELECT url FROM crawl_visited
-         WHERE job_id = %s AND content_hash = %s
-           AND outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL
+         WHERE job_id = %s AND content_hash = %s AND {IS_PAGE} AND content_hash IS NOT NULL
          LIMIT 1
         """,
         (job_id, content_hash),
@@ -96,7 +101,8 @@ async def select_expected_url(
             ON waiting.job_id = %(job)s AND waiting.url_hash = before.url_hash
          WHERE before.job_id = (SELECT job_id FROM generations WHERE id = %(base)s)
            AND before.content_hash = %(content)s
-           AND before.outcome IN ('fetched', 'unchanged') AND before.content_hash IS NOT NULL
+           AND (before.outcome IN ('fetched', 'unchanged') OR before.carried_over)
+           AND before.content_hash IS NOT NULL
          LIMIT 1
         """,
         {"job": job_id, "base": base_id, "content": content_hash},
@@ -105,11 +111,10 @@ async def select_expected_url(
     return None if row is None else row[0]
 
 
-async def select_outcomes(
-    connection: Connection, job_id: UUID, keys: Sequence[bytes]
-) -> dict[bytes, str]:
+async def settled_as_page(connection: Connection, job_id: UUID, key: bytes) -> bool | None:
+    """Whether a URL is a page of the crawl; None if it is not settled."""
     cursor = await connection.execute(
-        "SELECT url_hash, outcome FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)",
-        (job_id, list(keys)),
+        f"SELECT {IS_PAGE} FROM crawl_visited WHERE job_id = %s AND url_hash = %s", (job_id, key)
     )
-    return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
+    row = await cursor.fetchone()
+    return None if row is None else row[0]

@@ -13,7 +13,7 @@ from forager.db.embedded.identity import Identity, environment
 from forager.db.embedded.server_log import last_words, log_size, open_log
 from forager.db.embedded.trouble import DAMAGE_HINT, explain_exit, explain_os_error
 from forager.errors import EmbeddedServerError
-from forager.logs import get_logger
+from forager.logs import announce, get_logger
 
 ROLE = "forager"
 _INITDB_LIMIT = 300.0
@@ -55,7 +55,9 @@ def create_cluster(
     folder: ServerFolder, binaries: Binaries, identity: Identity, server_lock: int
 ) -> None:
     """Make the data folder beside its place and rename it: a crash leaves nothing half made."""
-    log.info("creating the embedded database", folder=str(folder.data))
+    announce(
+        log, "first run: creating the database, which takes a few seconds", folder=str(folder.data)
+    )
     try:
         # what an interrupted attempt left; nobody works there, for we hold the server's lock
         shutil.rmtree(folder.unfinished_data, ignore_errors=True)

@@ -32,7 +32,8 @@ _HINTS = (
     (re.compile(r"pre-existing shared memory|lock file .* already exists"), OTHER_SERVER_HINT),
     (re.compile(r"configuration file .* contains errors"), CONFIGURATION_HINT),
     (re.compile(r"invalid permissions|wrong ownership"), PERMISSION_HINT),
-    (re.compile(r"shared memory|Cannot allocate memory", re.IGNORECASE), MEMORY_HINT),
+    # not any mention of shared memory: initdb says that it selects an implementation of it
+    (re.compile(r"could not [^\n]*shared memory|Cannot allocate memory"), MEMORY_HINT),
     (re.compile(r"No space left on device|Disk quota exceeded"), DISK_FULL_HINT),
     (re.compile(r"Read-only file system"), READ_ONLY_HINT),
     (re.compile(r"Permission denied|Operation not permitted"), PERMISSION_HINT),

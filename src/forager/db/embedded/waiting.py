@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.server_log import last_line
-from forager.logs import get_logger
+from forager.logs import announce, get_logger
 
 PROGRESS_INTERVAL = 5.0
 _FIRST_PAUSE = 0.005
@@ -24,5 +24,5 @@ def moments(limit: float, message: str, folder: ServerFolder) -> Iterator[float]
         yield waited
         if waited - said > PROGRESS_INTERVAL:
             said = waited
-            log.info(message, seconds=round(waited), server_says=last_line(folder))
+            announce(log, message, seconds=round(waited), server_says=last_line(folder))
         time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE + waited / 20))

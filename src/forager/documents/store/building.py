@@ -15,6 +15,7 @@ from forager.documents.names import head_of, section_names
 from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
 from forager.documents.plan import Counts, ManifestPage
 from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
+from forager.extract.sections import identify
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -96,7 +97,8 @@ async def select_previous(
         SELECT m.url_hash, m.document_id, d.content_hash, d.extractor_version,
                CASE WHEN d.extractor_version = %(version)s THEN m.etag END,
                CASE WHEN d.extractor_version = %(version)s THEN m.last_modified END,
-               m.link_set
+               m.link_set, m.fetched_at, coalesce(m.carried_times, 0),
+               coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8
           FROM generation_documents m
           JOIN documents d ON d.id = m.document_id
          WHERE m.generation_id = %(generation)s AND m.url_hash = ANY(%(keys)s)
@@ -195,12 +197,12 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     for place, page in enumerate(pages, 1):
         document = _document(page)
         names = section_names(document) if page.names is None else page.names
-        ids = {section.position: new_id() for section in document.sections}
-        for number, section in enumerate(document.sections):
+        for number, (section_id, parent_id, section) in enumerate(
+            identify(document.sections, new_id)
+        ):
             columns["places"].append(place)
-            columns["ids"].append(ids[section.position])
-            parent = section.parent
-            columns["parents"].append(None if parent is None else ids[parent])
+            columns["ids"].append(section_id)
+            columns["parents"].append(parent_id)
             columns["headings"].append(section.heading)
             columns["levels"].append(section.level)
             columns["anchors"].append(section.anchor)
@@ -313,7 +315,7 @@ def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
 
 
 async def hold_segments(connection: Connection, base_id: int, keys: Sequence[bytes]) -> None:
-    """Keep the segments of carried pages from being deleted before this transaction has ended."""
+    """Keep the segments of copied pages from being deleted before this transaction has ended."""
     await connection.execute(
         """
         SELECT
@@ -330,22 +332,28 @@ async def hold_segments(connection: Connection, base_id: int, keys: Sequence[byt
     )
 
 
-async def carry_pages(
+async def copy_pages(
     connection: Connection, base_id: int, generation_id: int, pages: Sequence[NewPage]
 ) -> None:
-    """Copy the lines of pages that have not changed, links and archive reference included."""
+    """Copy the base's lines of pages that have not changed, or that are carried over."""
     await connection.execute(
         """
         INSERT INTO generation_documents (
             generation_id, url_hash, document_id, etag, last_modified, link_set,
-            segment, segment_offset, segment_length, fetched_at
+            segment, segment_offset, segment_length, fetched_at,
+            carried_since, carried_reason, carried_times
         )
         SELECT %(generation)s, m.url_hash, m.document_id, coalesce(p.etag, m.etag),
                coalesce(p.last_modified, m.last_modified), m.link_set,
-               m.segment, m.segment_offset, m.segment_length, coalesce(p.fetched_at, now())
+               m.segment, m.segment_offset, m.segment_length,
+               CASE WHEN p.reason IS NULL THEN coalesce(p.fetched_at, now())
+                    ELSE m.fetched_at END,
+               CASE WHEN p.reason IS NOT NULL THEN coalesce(m.carried_since, now()) END,
+               p.reason,
+               CASE WHEN p.reason IS NOT NULL THEN coalesce(m.carried_times, 0) + 1 END
           FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
-                      %(fetched_at)s::timestamptz[])
-               AS p (url_hash, etag, last_modified, fetched_at)
+                      %(fetched_at)s::timestamptz[], %(reason)s::text[])
+               AS p (url_hash, etag, last_modified, fetched_at, reason)
           JOIN generation_documents m ON m.generation_id = %(base)s AND m.url_hash = p.url_hash
         """,
         {
@@ -355,6 +363,7 @@ async def carry_pages(
             "etag": [page.etag for page in pages],
             "last_modified": [page.last_modified for page in pages],
             "fetched_at": [page.fetched_at for page in pages],
+            "reason": [page.carried_reason for page in pages],
         },
     )
 
@@ -366,7 +375,8 @@ async def add_counts(connection: Connection, generation_id: int, counts: Counts)
            SET pages = pages + %(pages)s,
                added = added + %(added)s,
                changed = changed + %(changed)s,
-               unchanged = unchanged + %(unchanged)s
+               unchanged = unchanged + %(unchanged)s,
+               carried_over = carried_over + %(carried_over)s
          WHERE id = %(id)s
         """,
         {
@@ -375,6 +385,7 @@ async def add_counts(connection: Connection, generation_id: int, counts: Counts)
             "added": counts.added,
             "changed": counts.changed,
             "unchanged": counts.unchanged,
+            "carried_over": counts.carried_over,
         },
     )
 

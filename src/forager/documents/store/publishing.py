@@ -54,7 +54,8 @@ async def select_effort(connection: Connection, job_id: UUID) -> Effort:
     """What a job tried and how it failed, by its ledger."""
     cursor = await connection.execute(
         """
-        SELECT fetched + unchanged + duplicate + failed, failed, reasons -> 'failed'
+        SELECT fetched + unchanged + duplicate + failed, failed,
+               coalesce(reasons -> 'failed', '{}')
           FROM crawl_states
          WHERE job_id = %s
         """,
@@ -123,7 +124,7 @@ async def count_removed(connection: Connection, generation_id: int) -> None:
     await connection.execute(
         """
         UPDATE generations g
-           SET removed = b.pages - g.changed - g.unchanged
+           SET removed = b.pages - g.changed - g.unchanged - g.carried_over
           FROM generations b
          WHERE g.id = %s AND b.id = g.base_id
         """,

@@ -14,8 +14,8 @@ from forager.documents.reading import DocumentRow, SectionRow
 
 _GENERATION: LiteralString = """
     SELECT g.id, g.source_id, g.number, g.state, g.job_id, g.base_id, b.number AS base_number,
-           g.pages, g.added, g.changed, g.removed, g.unchanged, g.created_at, g.published_at,
-           g.retired_at, g.note
+           g.pages, g.added, g.changed, g.removed, g.unchanged, g.carried_over, g.created_at,
+           g.published_at, g.retired_at, g.note
       FROM generations g
       LEFT JOIN generations b ON b.id = g.base_id
 """
@@ -28,7 +28,9 @@ _SOURCE: LiteralString = """
            s.created_at, s.updated_at,
            (SELECT j.id FROM crawl_jobs j
              WHERE j.source_id = s.id AND j.status IN ('pending', 'processing', 'paused')
-           ) AS active_job
+           ) AS active_job,
+           EXISTS (SELECT FROM crawl_jobs j WHERE j.source_id = s.id AND j.status = 'paused')
+           AS is_paused
       FROM sources s
       LEFT JOIN generations g ON g.id = s.published_generation
      WHERE s.deleted_at IS NULL
@@ -40,10 +42,22 @@ _SOURCE: LiteralString = """
 async def select_sources(
     connection: Connection, *, after: str, user_id: UUID | None, limit: int
 ) -> list[Source]:
+    """Sources by name, but none of which no page was ever fetched, unless it is being crawled."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
     cursor = connection.cursor(row_factory=class_row(Source))
     await cursor.execute(
-        f"{_SOURCE} AND s.id > %(after)s {of_user} ORDER BY s.id LIMIT %(limit)s",
+        f"""
+        {_SOURCE}
+           AND s.id > %(after)s {of_user}
+           AND (EXISTS (SELECT FROM generations g
+                         WHERE g.source_id = s.id AND g.state <> 'abandoned' AND g.pages > 0)
+                OR EXISTS (SELECT FROM crawl_jobs j
+                            WHERE j.source_id = s.id
+                              AND j.status IN ('pending', 'processing', 'paused'))
+                OR s.next_refresh_at IS NOT NULL)
+         ORDER BY s.id
+         LIMIT %(limit)s
+        """,
         {"after": after, "user_id": user_id, "limit": limit},
     )
     return await cursor.fetchall()
@@ -110,6 +124,17 @@ async def select_generation(
     return await cursor.fetchone()
 
 
+async def select_generations_of_jobs(
+    connection: Connection, job_ids: Sequence[UUID]
+) -> dict[UUID, Generation]:
+    """What each job has built, or is building; jobs that keep no documents are left out."""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned'", (list(job_ids),)
+    )
+    return {each.job_id: each for each in await cursor.fetchall() if each.job_id is not None}
+
+
 async def select_newest_complete(connection: Connection, source_id: str) -> Generation | None:
     cursor = connection.cursor(row_factory=class_row(Generation))
     await cursor.execute(
@@ -157,7 +182,8 @@ async def generation_is_readable(connection: Connection, generation_id: int) -> 
 
 _DOCUMENT: LiteralString = """
     SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
-           d.extractor_version, m.generation_id, m.fetched_at
+           d.extractor_version, m.generation_id, m.fetched_at, m.carried_since,
+           m.carried_reason, m.carried_times
       FROM documents d
       JOIN generation_documents m ON m.document_id = d.id
 """
@@ -206,6 +232,40 @@ async def select_documents(
     return await cursor.fetchall()
 
 
+async def select_carried_over(
+    connection: Connection, generation_id: int, *, limit: int
+) -> list[DocumentRow]:
+    """Pages that a generation lists as they were in its base, because they failed."""
+    cursor = connection.cursor(row_factory=class_row(DocumentRow))
+    await cursor.execute(
+        f"""
+        {_DOCUMENT}
+         WHERE m.generation_id = %s AND m.carried_since IS NOT NULL
+         ORDER BY d.url
+         LIMIT %s
+        """,
+        (generation_id, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_carried_page(
+    connection: Connection, job_id: UUID, url_hash: bytes
+) -> DocumentRow | None:
+    """A page that a job has carried over into its generation."""
+    cursor = connection.cursor(row_factory=class_row(DocumentRow))
+    await cursor.execute(
+        f"""
+        {_DOCUMENT}
+          JOIN generations g ON g.id = m.generation_id
+         WHERE g.job_id = %s AND m.url_hash = %s AND m.carried_since IS NOT NULL
+         LIMIT 1
+        """,
+        (job_id, url_hash),
+    )
+    return await cursor.fetchone()
+
+
 async def select_published_documents(
     connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
 ) -> list[DocumentRow]:
@@ -216,7 +276,8 @@ async def select_published_documents(
     await cursor.execute(
         f"""
         SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
-               d.extractor_version, m.generation_id, m.fetched_at
+               d.extractor_version, m.generation_id, m.fetched_at, m.carried_since,
+               m.carried_reason, m.carried_times
           FROM sources s
           JOIN generation_documents m
             ON m.generation_id = s.published_generation AND m.url_hash = %(url_hash)s
@@ -228,6 +289,28 @@ async def select_published_documents(
         {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
     return await cursor.fetchall()
+
+
+async def select_page_repeated(
+    connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
+) -> str | None:
+    """The page that a URL repeats, by the crawl of a published generation."""
+    of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
+    cursor = await connection.execute(
+        f"""
+        SELECT v.duplicate_of
+          FROM sources s
+          JOIN generations g ON g.id = s.published_generation
+          JOIN crawl_visited v ON v.job_id = g.job_id AND v.url_hash = %(url_hash)s
+         WHERE s.deleted_at IS NULL AND v.outcome = 'duplicate' {of_source} {of_user}
+         ORDER BY v.settled_at DESC
+         LIMIT 1
+        """,
+        {"url_hash": url_hash, "source": source_id, "user_id": user_id},
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
 
 
 async def select_sections(connection: Connection, document_id: int) -> list[SectionRow]:

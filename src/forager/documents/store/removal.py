@@ -242,16 +242,28 @@ async def delete_generation(connection: Connection, generation_id: int) -> None:
     )
 
 
-async def delete_hidden_sources(connection: Connection) -> int:
-    """Delete sources that were hidden, and whose generations are gone."""
+_IS_EMPTY: LiteralString = """
+    NOT EXISTS (SELECT FROM generations g WHERE g.source_id = s.id)
+    AND (s.deleted_at IS NOT NULL
+         OR s.published_generation IS NULL AND s.next_refresh_at IS NULL
+            AND NOT EXISTS (SELECT FROM crawl_jobs j
+                             WHERE j.source_id = s.id
+                               AND j.status IN ('pending', 'processing', 'paused', 'failed')))
+"""
+
+
+async def select_empty_sources(connection: Connection) -> list[str]:
+    """Sources that were deleted, or never had a page, and whose generations are gone."""
+    cursor = await connection.execute(f"SELECT s.id FROM sources s WHERE {_IS_EMPTY} LIMIT 1000")
+    return [row[0] for row in await cursor.fetchall()]
+
+
+async def delete_empty_source(connection: Connection, source_id: str) -> bool:
+    """Delete a source that is locked, if it is still empty."""
     cursor = await connection.execute(
-        """
-        DELETE FROM sources s
-         WHERE s.deleted_at IS NOT NULL
-           AND NOT EXISTS (SELECT FROM generations g WHERE g.source_id = s.id)
-        """
+        f"DELETE FROM sources s WHERE s.id = %s AND {_IS_EMPTY}", (source_id,)
     )
-    return cursor.rowcount
+    return cursor.rowcount > 0
 
 
 # --- the search index --------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from typing import Any
 
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions, crawl_options
+from forager.errors import ForagerError
 from forager.jobs.queue import Enqueued
 from forager.web.demo import SOURCE, DemoSite
+from forager.web.errors import told_to_people, wants_fragment, words_of
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates, Visit
@@ -19,12 +21,20 @@ MAX_URLS = 1000
 
 @page(router, "/new-crawl")
 async def form_page(visit: Operates) -> Page:  # noqa: ARG001 - the scope
-    return Page("new_crawl.html")
+    return Page("new_crawl.html", {"given": Form({}), "problem": None})
 
 
 @action(router, "/new-crawl")
-async def start(visit: Operates, form: Submitted) -> Done:
-    return _started(await _start(visit, _options(form), form.text("source") or None, form))
+async def start(visit: Operates, form: Submitted) -> Done | Page:
+    try:
+        return _started(await _start(visit, _options(form), form.text("source") or None, form))
+    except ForagerError as error:
+        if wants_fragment(visit.request):
+            raise
+        # without scripts the page itself is the answer: what was typed must be in it
+        problem = told_to_people(error)
+        values = {"given": form, "problem": words_of(problem)}
+        return Page("new_crawl.html", values, status=problem.status)
 
 
 @action(router, "/new-crawl/demo")

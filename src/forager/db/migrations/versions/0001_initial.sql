@@ -365,6 +365,8 @@ CREATE TABLE crawl_visited (
     -- the rule that excluded it, or the error it failed with
     detail         text,
     duplicate_of   text,
+    -- failed, but the generation lists the version of its base
+    carried_over   boolean NOT NULL DEFAULT false,
     http_status    smallint,
     depth          smallint NOT NULL,
     parent         bytea,
@@ -386,7 +388,7 @@ CREATE TABLE crawl_visited (
     PRIMARY KEY (job_id, url_hash)
 );
 CREATE INDEX crawl_visited_content_idx ON crawl_visited (job_id, content_hash)
-    WHERE outcome IN ('fetched', 'unchanged') AND content_hash IS NOT NULL;
+    WHERE (outcome IN ('fetched', 'unchanged') OR carried_over) AND content_hash IS NOT NULL;
 -- failed pages are few, and users look for them first
 CREATE INDEX crawl_visited_failed_idx ON crawl_visited (job_id, url_hash)
     WHERE outcome = 'failed';
@@ -449,6 +451,8 @@ CREATE TABLE generations (
     added        integer NOT NULL DEFAULT 0,
     changed      integer NOT NULL DEFAULT 0,
     unchanged    integer NOT NULL DEFAULT 0,
+    -- pages that failed temporarily, and are listed as they were in the base
+    carried_over integer NOT NULL DEFAULT 0,
     -- known when the generation is complete
     removed      integer NOT NULL DEFAULT 0,
     created_at   timestamptz NOT NULL DEFAULT now(),
@@ -461,6 +465,7 @@ CREATE TABLE generations (
 CREATE UNIQUE INDEX generations_number_key ON generations (source_id, number);
 CREATE UNIQUE INDEX generations_published_key ON generations (source_id)
     WHERE state = 'published';
+CREATE INDEX generations_job_idx ON generations (job_id);
 CREATE UNIQUE INDEX generations_building_key ON generations (job_id) WHERE state = 'building';
 
 -- One immutable version of one page of a source.
@@ -492,8 +497,15 @@ CREATE TABLE generation_documents (
     segment        text,
     segment_offset bigint,
     segment_length integer,
+    -- when the server last sent or confirmed this version
     fetched_at     timestamptz NOT NULL,
-    PRIMARY KEY (generation_id, url_hash)
+    -- of a page that is carried over: since when it fails, why, in how many refreshes in a row
+    carried_since  timestamptz,
+    carried_reason text,
+    carried_times  integer,
+    PRIMARY KEY (generation_id, url_hash),
+    CONSTRAINT generation_documents_carried_check
+        CHECK (num_nonnulls(carried_since, carried_reason, carried_times) IN (0, 3))
 );
 -- the reverse order: which generations still need a document, and the filter of search
 CREATE INDEX generation_documents_document_idx

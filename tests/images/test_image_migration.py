@@ -1,0 +1,116 @@
+"""Image files move to another place, each compared with the hash that it is named after."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from forager.archive.errors import ArchiveError
+from forager.db.database import Database
+from forager.errors import NotFound
+from forager.extract.product.record import ProductImage
+from forager.images import SeenImages, record_images
+from forager.images.files import (
+    ImageFiles,
+    LocalImageFiles,
+    MovingImageFiles,
+    image_path,
+    open_image_files,
+)
+from forager.images.migration import ImageMove
+from forager.images.store import images as store
+from forager.images.store.images import NewFile
+from forager.settings import Settings
+from products.rows import add_product
+
+PLACE = "s3://bucket/folder"
+
+
+def ignore(_: int) -> None:
+    """For tests that are not about progress."""
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> LocalImageFiles:
+    return LocalImageFiles(tmp_path / "old")
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> LocalImageFiles:
+    return LocalImageFiles(tmp_path / "new")
+
+
+async def store_image(database: Database, files: ImageFiles, data: bytes) -> str:
+    digest = sha256(data).digest()
+    path = image_path(digest, "png")
+    async with database.connection() as connection:
+        await store.touch_file(connection, NewFile(digest, path, "image/png", 1, 1, len(data)))
+    await files.write(path, data)
+    return path
+
+
+async def test_files_are_copied_once_and_the_source_stays_until_it_may_go(
+    database: Database, old: LocalImageFiles, new: LocalImageFiles
+) -> None:
+    paths = [await store_image(database, old, data) for data in (b"one", b"two")]
+    there = await store_image(database, new, b"three")
+    move = ImageMove(database, old, new, PLACE)
+    assert await move.count() == 3
+
+    moved = await move.run(ignore)
+
+    assert (moved.copied, moved.bytes, moved.found, moved.missing) == (2, 6, 1, [])
+    assert [await old.read(path) for path in paths] == [b"one", b"two"]
+    assert (await move.run(ignore)).copied == 0
+    assert await move.delete_source() == 2
+    assert [await new.read(path) for path in (*paths, there)] == [b"one", b"two", b"three"]
+    assert await old.size(paths[0]) is None
+
+
+async def test_a_file_that_is_not_what_it_should_be_is_named_if_images_have_it(
+    database: Database, old: LocalImageFiles, new: LocalImageFiles
+) -> None:
+    path = await store_image(database, old, b"good")
+    await old.write(path, b"evil")
+    move = ImageMove(database, old, new, PLACE)
+    assert (await move.run(ignore)).missing == []
+    product = await add_product(database, 1)
+    async with database.transaction() as connection:
+        shown = SeenImages(product, (ProductImage("https://shop.example/a.png"),))
+        await record_images(connection, [shown], limit=10)
+        await connection.execute("UPDATE images SET content_hash = %s", (sha256(b"good").digest(),))
+    assert (await move.run(ignore)).missing == [path]
+    assert await new.size(path) is None
+
+
+async def test_a_copy_that_arrives_altered_is_not_left(
+    database: Database, old: LocalImageFiles, tmp_path: Path
+) -> None:
+    class Altering(LocalImageFiles):
+        async def write(self, path: str, data: bytes) -> None:
+            await super().write(path, data[:-1])
+
+    path = await store_image(database, old, b"whole")
+    new = Altering(tmp_path / "broken")
+    with pytest.raises(ArchiveError, match="did not arrive"):
+        await ImageMove(database, old, new, PLACE).run(ignore)
+    assert await new.size(path) is None
+    assert await old.read(path) == b"whole"
+
+
+async def test_two_places_act_as_one(settings: Settings, tmp_path: Path) -> None:
+    moving = settings.model_copy(
+        update={"archive_url": str(tmp_path / "new"), "archive_old_url": str(tmp_path / "old")}
+    )
+    both = open_image_files(moving)
+    assert isinstance(both, MovingImageFiles)
+    path = image_path(sha256(b"x").digest(), "png")
+    assert await both.size(path) is None
+    await LocalImageFiles(tmp_path / "old").write(path, b"x")
+    assert (await both.size(path), await both.read(path)) == (1, b"x")
+    await both.write(path, b"x")
+    await both.delete(path)
+    with pytest.raises(NotFound):
+        await both.read(path)

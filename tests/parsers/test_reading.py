@@ -1,0 +1,114 @@
+"""Reading: what parsers say of a page, and what they break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forager.db.database import Database
+from forager.logs import configure_logs
+from forager.parsers import registry
+from forager.parsers.page_cache import Page
+from forager.parsers.parser import FieldProblem
+from forager.parsers.reading import ReadingPool, tried_versions
+from forager.parsers.rollouts import roll_out
+from forager.settings import Settings
+from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
+from tasks.working import Tasks, at_work
+
+URL = "http://kiosk.example/item/1"
+SLOW = item(1, more="<p class='slow'>wait</p>")
+NARROWED = """
+from forager.parsers.parser import SiteParser
+
+class Narrow(SiteParser):
+    name = "narrow"
+    version = "1"
+    patterns = ("narrow.example/old/*",)
+
+class Narrow2(Narrow):
+    version = "2"
+    patterns = ("narrow.example/new/*",)
+"""
+
+
+@pytest.fixture(autouse=True)
+def kiosk() -> Iterator[None]:
+    with kiosk_parsers():
+        yield
+
+
+def page(body: bytes) -> Page:
+    return Page(URL, "text/html; charset=utf-8", body)
+
+
+async def test_a_version_on_trial_that_hangs_leaves_the_other_reading_alone(
+    settings: Settings,
+) -> None:
+    hurried = settings.model_copy(update={"extraction_time_limit": 1.0, "extraction_processes": 1})
+    async with ReadingPool(hurried) as pool:
+        active = await pool.parse(page(SLOW), {"kiosk": "1"})
+        assert (active.version, active.error, active.broke) == ("1", None, False)
+        assert active.product is not None
+        assert active.language == "en-gb"
+        canary = await pool.parse(page(SLOW), {"kiosk": "10"})
+        assert (canary.parser, canary.version, canary.broke) == ("kiosk", "10", True)
+        assert canary.product is None
+        assert "takes longer than 1 s" in (canary.error or "")
+
+        other = await pool.parse(page(item(1)), {"kiosk": "10"})
+        assert (other.broke, other.problems) == (
+            False,
+            (FieldProblem("brand", "KeyError: 'maker'"),),
+        )
+
+
+def test_the_versions_decide_whose_patterns_count(tmp_path: Path) -> None:
+    module = tmp_path / "narrow.py"
+    module.write_text(NARROWED, encoding="utf-8")
+    registry.load_parsers([str(module)])  # forgotten with the kiosk's
+    old, new = "http://narrow.example/old/1", "http://narrow.example/new/1"
+    active, canary = {"narrow": "1"}, {"narrow": "2"}
+    assert tried_versions(new, active, canary) == canary
+    assert tried_versions(old, active, canary) is None
+    assert tried_versions(old, active, None) is None
+
+
+async def test_fields_that_a_parser_broke_at_are_kept_as_warnings(
+    database: Database, settings: Settings
+) -> None:
+    settings = settings.model_copy(update={"parser_modules": (MODULE,), "images": False})
+    shop = Kiosk(database, settings)
+    await shop.archive([(1, item(1))])
+    await roll_out(database, "kiosk", "10")
+    tasks = Tasks(database, settings)
+    await tasks.sql("UPDATE crawl_tasks SET updated_at = 'yesterday'")
+    async with at_work(tasks):
+        await tasks.all_when(shop.task_ids, "completed")
+    warning = {
+        "field": "brand",
+        "rule": "parser",
+        "message": "KeyError: 'maker'",
+        "severity": "warning",
+    }
+    [[outcome, problems]] = await tasks.sql("SELECT outcome, problems FROM extractions")
+    assert outcome == "ok"
+    assert warning in problems
+    [[problems]] = await tasks.sql("SELECT problems FROM products")
+    assert warning in problems
+
+
+async def test_a_worker_names_the_parsers_that_it_cannot_use(
+    database: Database, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "broken.py"
+    module.write_text("import nothing_like_it", encoding="utf-8")
+    broken = settings.model_copy(update={"parser_modules": (str(module),)})
+    configure_logs("warning")
+    async with at_work(Tasks(database, broken)):
+        pass
+    said = [line for line in capsys.readouterr().err.splitlines() if "cannot be used" in line]
+    assert len(said) == 1
+    assert "nothing_like_it" in said[0]

@@ -1,0 +1,207 @@
+"""Roll-outs: what counts, what is tried, and how it is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from forager.db.database import Database
+from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.parsers.backtest import backtest
+from forager.parsers.overview import overview
+from forager.parsers.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
+from forager.settings import Settings
+from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
+from tasks.working import Tasks, at_work
+
+
+@pytest.fixture(autouse=True)
+def kiosk() -> Iterator[None]:
+    with kiosk_parsers():
+        yield
+
+
+def test_without_a_decision_nothing_is_named() -> None:
+    assert RolloutPlan().versions_for(7) == ({}, None)
+    assert RolloutPlan().active_version("kiosk") == "10"
+    assert RolloutPlan().active_version("unknown") is None
+
+
+def test_a_share_of_the_tasks_is_tried_and_stays_the_same_when_it_grows() -> None:
+    def tried(share: float) -> set[int]:
+        plan = RolloutPlan({"kiosk": Rollout("kiosk", "1", None, "2", share)})
+        found = set()
+        for task_id in range(10_000):
+            active, canary = plan.versions_for(task_id)
+            assert active == {"kiosk": "1"}
+            if canary is not None:
+                assert canary == {"kiosk": "2"}
+                found.add(task_id)
+        return found
+
+    tenth, half = tried(0.1), tried(0.5)
+    assert 850 < len(tenth) < 1150
+    assert tenth < half
+    assert tried(1.0) == set(range(10_000))
+    assert tried(0.1) == tenth
+
+
+async def test_steps_forward_and_back(database: Database) -> None:
+    first = await roll_out(database, "kiosk", "1")
+    assert (first.active_version, first.previous_version) == ("1", "10")
+    trial = await roll_out(database, "kiosk", "2", canary=0.25)
+    assert (trial.active_version, trial.canary_version, trial.canary_share) == ("1", "2", 0.25)
+    ended = await roll_back(database, "kiosk")
+    assert (ended.active_version, ended.canary_version) == ("1", None)
+    second = await roll_out(database, "kiosk", "2")
+    assert (second.active_version, second.previous_version) == ("2", "1")
+    again = await roll_out(database, "kiosk", "2")
+    assert again.previous_version == "1"
+    back = await roll_back(database, "kiosk")
+    assert (back.active_version, back.previous_version) == ("1", None)
+    with pytest.raises(NotAllowed, match="nothing to roll back"):
+        await roll_back(database, "kiosk")
+
+
+async def test_rolling_out_what_is_tried_ends_the_trial(database: Database) -> None:
+    await roll_out(database, "kiosk", "1")
+    await roll_out(database, "kiosk", "2", canary=0.1)
+    done = await roll_out(database, "kiosk", "2")
+    assert (done.active_version, done.previous_version, done.canary_version) == ("2", "1", None)
+
+
+async def test_a_first_trial_of_the_newest_runs_beside_the_one_before_it(
+    database: Database,
+) -> None:
+    trial = await roll_out(database, "kiosk", "10", canary=1.0)
+    assert (trial.active_version, trial.canary_version) == ("2", "10")
+
+
+async def test_what_cannot_be_rolled_out(database: Database) -> None:
+    with pytest.raises(NotFound, match="no version 3"):
+        await roll_out(database, "kiosk", "3")
+    with pytest.raises(NotFound, match="no parser"):
+        await roll_out(database, "nobody", "1")
+    with pytest.raises(InvalidInput, match="not a share"):
+        await roll_out(database, "kiosk", "2", canary=1.5)
+    await roll_out(database, "kiosk", "2")
+    with pytest.raises(InvalidInput, match="nothing to try"):
+        await roll_out(database, "kiosk", "2", canary=0.1)
+    with pytest.raises(NotAllowed, match="in version 1 only"):
+        await roll_out(database, "amazon", "1", canary=0.1)
+
+
+async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) -> None:
+    await roll_out(database, "kiosk", "1")
+    await roll_out(database, "kiosk", "2")
+    async with database.connection() as connection:
+        await connection.execute("UPDATE parser_rollouts SET previous_version = '0.9'")
+    with pytest.raises(NotFound, match=r"no version 0\.9"):
+        await roll_back(database, "kiosk")
+
+
+async def test_running_workers_follow(database: Database) -> None:
+    patient, eager = Rollouts(refresh=3600), Rollouts(refresh=0)
+    assert await kiosk_of(patient, database) == "10"
+    await roll_out(database, "kiosk", "1")
+    assert await kiosk_of(eager, database) == "1"
+    assert await kiosk_of(patient, database) == "10"
+
+
+async def kiosk_of(rollouts: Rollouts, database: Database) -> str | None:
+    return (await rollouts.current(database)).versions_for(1)[0].get("kiosk")
+
+
+async def test_what_a_worker_began_with_counts_until_somebody_decides(database: Database) -> None:
+    """A newer version that is installed later is not rolled out by that."""
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO parser_rollouts (parser, active_version) VALUES ('kiosk', '2')"
+        )
+    assert await kiosk_of(Rollouts(), database) == "2"
+    # where the version that counts is not installed, the newest does its work
+    async with database.connection() as connection:
+        await connection.execute("UPDATE parser_rollouts SET active_version = '7'")
+    plan = await Rollouts().current(database)
+    assert "kiosk" not in plan.versions_for(1)[0]
+    assert plan.active_version("kiosk") == "10"
+
+
+async def test_an_overview_names_what_runs_and_what_is_missing(
+    database: Database, settings: Settings
+) -> None:
+    await roll_out(database, "kiosk", "1")
+    await roll_out(database, "kiosk", "2", canary=0.1)
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO parser_rollouts (parser, active_version) VALUES ('gone', '4')"
+        )
+    found = await overview(database, settings)
+    states = {(each.name, each.version): each.state for each in found.parsers}
+    assert states == {
+        ("amazon", "1"): "active",
+        ("generic", "1"): "active",
+        ("gone", "4"): "missing",
+        ("kiosk", "1"): "active",
+        ("kiosk", "2"): "canary",
+        ("kiosk", "10"): "idle",
+    }
+
+
+async def test_a_parser_is_changed_tried_and_rolled_back_without_one_request(
+    database: Database, settings: Settings
+) -> None:
+    """The whole story with a worker at work; the shop's server is up, and hears nothing."""
+    settings = settings.model_copy(update={"parser_modules": (MODULE,)})
+    async with silent_server() as (host, visitors):
+        shop = Kiosk(database, settings, host)
+        await shop.archive((n, item(n, was="£20" if n < 4 else None)) for n in range(1, 21))
+        await roll_out(database, "kiosk", "1")
+        assert await parse_all(shop) == {("1", "active"): 20}
+
+        report = await backtest(database, settings, "kiosk", version="2", against="1")
+        assert report.pages == 20
+        assert report.fields["price"].changed == 3
+        assert report.fields["sku"].lost == 20
+
+        await roll_out(database, "kiosk", "2", canary=0.5)
+        plan = await load_plan(database)
+        tried = [task for task in shop.task_ids if plan.versions_for(task)[1] is not None]
+        assert 0 < len(tried) < 20
+        assert await parse_all(shop) == {("1", "active"): 20, ("2", "canary"): len(tried)}
+        assert await products_of(shop) == {("1", False): 20}
+
+        await roll_out(database, "kiosk", "2")
+        assert await parse_all(shop) == {("2", "active"): 20}
+        assert await products_of(shop) == {("2", True): 20}
+
+        await roll_back(database, "kiosk")
+        assert await parse_all(shop) == {("1", "active"): 20}
+        assert await products_of(shop) == {("1", False): 20}
+        assert visitors == []
+
+
+async def parse_all(shop: Kiosk) -> dict[tuple[str, str], int]:
+    """Let a worker parse every task's archived page; how many were read by whom."""
+    tasks = Tasks(shop.database, shop.settings)
+    [[last]] = await tasks.sql("SELECT coalesce(max(id), 0) FROM extractions")
+    await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded', updated_at = 'yesterday'")
+    async with at_work(tasks):
+        await tasks.all_when(shop.task_ids, "completed")
+    rows = await tasks.sql(
+        """
+        SELECT parser_version, role, count(*) FROM extractions
+         WHERE parser = 'kiosk' AND id > %s GROUP BY 1, 2
+        """,
+        last,
+    )
+    return {(version, role): count for version, role, count in rows}
+
+
+async def products_of(shop: Kiosk) -> dict[tuple[str, bool], int]:
+    """By version, and whether the number has got lost: how many products there are."""
+    rows = await Tasks(shop.database, shop.settings).sql(
+        "SELECT parser_version, sku IS NULL, count(*) FROM products GROUP BY 1, 2"
+    )
+    return {(version, lost): count for version, lost, count in rows}

@@ -1,0 +1,25 @@
+"""A shop on a real socket, and tasks that want to know its prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from forager.db.database import Database
+from forager.settings import Settings
+from servers.shop import Shop
+from tasks.working import Tasks
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with Shop().open() as shop:
+        yield shop
+
+
+@pytest.fixture
+def tasks(database: Database, settings: Settings) -> Tasks:
+    """Impatient: no retry waits for long, and no images are wanted."""
+    quick = {"task_retry_delay": 0.01, "task_retry_delay_max": 0.05, "images": False}
+    return Tasks(database, Settings(**(settings.model_dump() | quick)))

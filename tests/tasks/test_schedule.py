@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forager.db.database import Database
+from forager.errors import InvalidInput
+from forager.settings import Settings
+from forager.tasks.intervals import parse_every
+from forager.tasks.schedule import Completion, DomainSchedule, complete_tasks, next_interval
+from forager.tasks.task import MOVES, RECRAWLABLE, WITHDRAWN_TO, TaskStatus, may_follow
+from tasks.tasks_at_hand import make_domain, make_task, value
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+SETTINGS = Settings()
+ADAPTIVE = Settings(adaptive_schedule=True)
+lengths = st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(days=400))
+
+
+def test_every_state_has_its_moves() -> None:
+    assert set(MOVES) == set(TaskStatus)
+    assert all(may_follow(status, TaskStatus.PENDING) for status in RECRAWLABLE)
+    assert all(may_follow(before, after) for before, after in WITHDRAWN_TO.items())
+    assert not may_follow(TaskStatus.PENDING, TaskStatus.CRAWLING)
+    assert not may_follow(TaskStatus.COMPLETED, TaskStatus.QUEUED)
+    assert not may_follow(TaskStatus.FAILED, TaskStatus.COMPLETED)
+
+
+def interval(
+    asked: timedelta | None = None,
+    domain: DomainSchedule | None = None,
+    settings: Settings = SETTINGS,
+    adapted: timedelta | None = None,
+    price_changed: bool | None = None,
+) -> timedelta:
+    return next_interval(
+        asked=asked,
+        domain=domain or DomainSchedule(),
+        settings=settings,
+        adapted=adapted,
+        price_changed=price_changed,
+    )[0]
+
+
+def test_the_nearest_interval_counts() -> None:
+    assert interval() == DAY
+    assert interval(domain=DomainSchedule(every=6 * HOUR)) == 6 * HOUR
+    assert interval(asked=HOUR, domain=DomainSchedule(every=6 * HOUR)) == HOUR
+
+
+def test_adaptive_arithmetic() -> None:
+    assert interval(settings=ADAPTIVE, price_changed=True) == DAY / 2
+    assert interval(settings=ADAPTIVE, price_changed=False) == DAY * 5 / 4
+    assert interval(settings=ADAPTIVE, price_changed=None) == DAY
+    assert interval(settings=ADAPTIVE, adapted=8 * HOUR, price_changed=True) == 4 * HOUR
+    assert interval(settings=ADAPTIVE, adapted=HOUR, price_changed=True) == HOUR
+
+
+def test_a_domain_decides_whether_it_adapts() -> None:
+    off, on = DomainSchedule(adaptive=False), DomainSchedule(adaptive=True)
+    assert interval(domain=off, settings=ADAPTIVE, price_changed=True) == DAY
+    assert interval(domain=on, price_changed=True) == DAY / 2
+    forgotten = next_interval(
+        asked=None, domain=off, settings=ADAPTIVE, adapted=HOUR, price_changed=True
+    )
+    assert forgotten == (DAY, None)
+
+
+@given(
+    base=lengths,
+    bounds=st.tuples(lengths, lengths).map(sorted),
+    visits=st.lists(st.sampled_from([True, False, None]), max_size=60),
+)
+def test_adapted_intervals_stay_within_their_bounds(
+    base: timedelta, bounds: list[timedelta], visits: list[bool | None]
+) -> None:
+    shortest, longest = bounds
+    domain = DomainSchedule(adaptive=True, shortest=shortest, longest=longest)
+    adapted: timedelta | None = None
+    for price_changed in visits:
+        before = adapted or base
+        now, adapted = next_interval(
+            asked=base,
+            domain=domain,
+            settings=SETTINGS,
+            adapted=adapted,
+            price_changed=price_changed,
+        )
+        assert now == adapted
+        assert shortest <= now <= longest
+        if shortest <= before <= longest:
+            assert now <= before if price_changed else now >= before
+
+
+@given(shortest=st.none() | lengths, longest=st.none() | lengths, changed=st.booleans())
+def test_one_bound_of_a_domain_is_kept_whatever_the_settings_say(
+    shortest: timedelta | None, longest: timedelta | None, changed: bool
+) -> None:
+    if shortest is not None and longest is not None:
+        longest = None
+    domain = DomainSchedule(adaptive=True, shortest=shortest, longest=longest)
+    found = interval(domain=domain, price_changed=changed)
+    assert shortest is None or found >= shortest
+    assert longest is None or found <= longest
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30m", 1800),
+        ("30min", 1800),
+        ("6h", 21600),
+        ("1d", 86400),
+        (" 1 W ", 604800),
+        ("1.5h", 5400),
+    ],
+)
+def test_intervals_in_words(text: str, seconds: float) -> None:
+    assert parse_every(text).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("text", ["", "6", "h", "-1h", "0s", "99999d", "6 hours", "1e9d", "٣h"])
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_every(text)
+
+
+async def test_completed_tasks_come_again(database: Database, settings: Settings) -> None:
+    plain = await make_domain(database, "a.example", crawl_frequency=6 * HOUR)
+    moving = await make_domain(database, "b.example", adaptive=True)
+    own = await make_task(database, plain, status="parsing", crawl_frequency=HOUR, retry_count=2)
+    domains = await make_task(database, plain, status="crawling", error_kind="network")
+    changed = await make_task(database, moving, status="parsing")
+    other = await make_task(database, plain, status="parsing")
+    done = [Completion(own), Completion(domains, False), Completion(changed, True)]
+    async with database.transaction() as connection:
+        await complete_tasks(connection, done, settings=settings)
+    for task, expected in ((own, HOUR), (domains, 6 * HOUR), (changed, DAY / 2)):
+        found = await value(
+            database,
+            """
+            SELECT next_crawl_at - completed_at FROM crawl_tasks
+             WHERE id = %s AND status = 'completed' AND retry_count = 0 AND error_kind IS NULL
+            """,
+            task,
+        )
+        assert found == expected
+    query = "SELECT adapted_frequency FROM crawl_tasks WHERE id = %s"
+    assert await value(database, query, changed) == DAY / 2
+    assert await value(database, query, own) is None
+    assert await value(database, "SELECT status FROM crawl_tasks WHERE id = %s", other) == "parsing"
