@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from forager.extract.keys import url_hash
-from forager.fetch.budgets.store import PAIR_DELAY
+from forager.fetch.budgets.exchange import PAIR_DELAY
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.secrets import Vault

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
+from forager.doctor.store import LateCauses
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
@@ -45,6 +46,7 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
         overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count
+        causes = await doctor_store.select_late_causes(connection, late=late)
         ticked_at = await select_ticked_at(connection)
         found = await workers.select_workers(connection)
     if not overdue:
@@ -60,7 +62,22 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     silent = _silent(found, settings)
     if not any(w.role == TASKS and w not in silent for w in found):
         return warn("tasks", f"{finding}, and no worker for tasks runs", START_ONE)
-    return ok("tasks", f"{finding}: more than the budgets of their domains allow")
+    if causes.free:
+        return warn(
+            "tasks",
+            f"{finding}, {causes.free} of them at hosts with free slots: the workers are busy",
+            "Start more workers, or raise task_concurrency.",
+        )
+    return ok("tasks", f"{finding}: {_in_words(causes)}")
+
+
+def _in_words(causes: LateCauses) -> str:
+    parts = (
+        (causes.blocked, "wait for hosts that sent Retry-After"),
+        (causes.slowed, "wait for hosts that are slowed down"),
+        (causes.paced, "wait for the next slots of their hosts"),
+    )
+    return ", ".join(f"{number} {words}" for number, words in parts if number)
 
 
 async def check_stale_jobs(database: Database, settings: Settings) -> Check:

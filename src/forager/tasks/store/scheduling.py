@@ -8,6 +8,7 @@ from typing import LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
 from forager.tasks.task import CHANNEL
@@ -124,7 +125,7 @@ SELECT d.id,
        d.domain_name AS name,
        d.crawl_delay_seconds::float8 AS delay,
        d.max_concurrent_requests AS concurrency,
-       d.slow_delay,
+       {SLOW_NOW} AS slow_delay,
        d.per_proxy_only,
        d.use_proxies,
        d.region,
