@@ -218,7 +218,7 @@ def test_how_a_domain_treats_its_tasks() -> None:
         (["track"], "give URLs, or a file"),
         (["track", "https://a.example/", "--from", "x.csv"], "not both"),
         (["track", "--from", "nowhere.csv"], "cannot be read"),
-        (["track", "https://a.example/", "--every", "soon"], "length of time"),
+        (["track", "https://a.example/", "--every", "soon"], "duration"),
         (["track", "http://localhost:8000/"], "--allow-private"),
         (["track", "what"], "nothing can be tracked"),
         (["tasks", "show", "7"], "there is no task 7"),

@@ -15,6 +15,7 @@ from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
+from forager.crawl.activity import Activity
 from forager.crawl.adoption import adopt
 from forager.crawl.batch import Committer
 from forager.crawl.carry_over import CarryOver, CarryOverLimits
@@ -67,6 +68,7 @@ class _Crawl:
     pages: Pages
     ending: Ending
     seeding: Seeding
+    activity: Activity
 
 
 async def crawl(context: JobContext) -> Outcome:
@@ -75,20 +77,27 @@ async def crawl(context: JobContext) -> Outcome:
         return busy
     async with AsyncExitStack() as stack:
         parts = await _put_together(context, stack)
-        await _remember(parts)
-        deferred = await _seed(parts)
-        if context.stopping.is_set():
-            return Stopped()
-        if deferred is not None and not parts.state.ledger.discovered:
-            return deferred
-        outcome = await _fetch(parts)
-        if outcome is FINISHED and deferred is not None:
-            # the pages of hosts whose sitemaps had to wait are here: now or never
-            await _seed(parts, last=True)
-            outcome = await _fetch(parts)
-        if isinstance(outcome, Completed):
-            return replace(outcome, finish=parts.pages.publish)
+        async with parts.activity.reported():
+            outcome = await _crawl(context, parts)
+        await parts.activity.leave(outcome)
         return outcome
+
+
+async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
+    await _remember(parts)
+    deferred = await _seed(parts)
+    if context.stopping.is_set():
+        return Stopped()
+    if deferred is not None and not parts.state.ledger.discovered:
+        return deferred
+    outcome = await _fetch(parts)
+    if outcome is FINISHED and deferred is not None:
+        # the pages of hosts whose sitemaps had to wait are here: now or never
+        await _seed(parts, last=True)
+        outcome = await _fetch(parts)
+    if isinstance(outcome, Completed):
+        return replace(outcome, finish=parts.pages.publish)
+    return outcome
 
 
 async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:
@@ -114,6 +123,7 @@ async def _fetch(parts: _Crawl) -> Outcome:
         committer=parts.committer,
         ending=parts.ending,
     )
+    parts.activity.idle_wait = engine.wait
     return await engine.run()
 
 
@@ -184,6 +194,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         pages,
         Ending(context, options, state, committer, rereading),
         Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
+        Activity(context, state, budgets, robots),
     )
 
 
