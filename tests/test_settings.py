@@ -3,7 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
+from forager.cli.config import shown_settings
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
 
@@ -124,3 +126,36 @@ def test_brokers_may_stand_in_for_each_other(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FORAGER_BROKER_URL", "amqp://u:12;hunter2@one.example//")
     with pytest.raises(InvalidInput, match="BROKER_URL"):
         load_settings()
+
+
+def test_children_get_every_secret_of_the_model_and_nothing_is_lost() -> None:
+    secrets = {
+        name: SecretStr(f"postgresql://user:{name}@localhost/x")
+        for name, field in Settings.model_fields.items()
+        if "SecretStr" in str(field.annotation) and name != "database_url"
+    }
+    assert len(secrets) >= 5
+    settings = Settings().model_copy(update=secrets)
+    given = settings.for_child_process()
+    assert {name: given[name] for name in secrets} == {
+        name: secret.get_secret_value() for name, secret in secrets.items()
+    }
+    assert "database_url" not in given
+    assert Settings(**Settings().for_child_process()) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "shown"),
+    [
+        ("traces_url", "https://me:pa@ss@traces.example/", "https://me:***@traces.example/"),
+        ("traces_url", "https://token@traces.example/", "https://***@traces.example/"),
+        ("traces_url", "http://127.0.0.1:4318", "http://127.0.0.1:4318"),
+        ("archive_url", "s3://key:hidden@bucket/pages", "s3://key:***@bucket/pages"),
+        ("archive_old_url", "s3://bucket/pages?secret=hidden", "s3://bucket/pages?***"),
+    ],
+)
+def test_credentials_of_every_url_are_masked(name: str, given: str, shown: str) -> None:
+    settings = Settings.model_validate({name: given})
+    [setting] = [each for each in shown_settings(settings, {}) if each.name == name]
+    assert setting.value == shown
+    assert given not in repr(settings)

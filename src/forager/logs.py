@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
-import re
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
 from forager.settings import LogFormat
+from forager.terminal import clean
 
-# what a terminal would obey: a page or a job may have put it into a message
 _announces = False
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def configure_logs(
@@ -94,9 +92,8 @@ def _rendering(pretty: bool, *, colors: bool) -> list[Any]:
     return [
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
         _without_control_characters,
-        # plain: the richer formatter prints local variables, and secrets with them
         structlog.dev.ConsoleRenderer(
-            colors=colors, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+            colors=colors, pad_event_to=0, exception_formatter=_clean_traceback
         ),
     ]
 
@@ -106,5 +103,12 @@ def _without_control_characters(
 ) -> MutableMapping[str, Any]:
     for key, value in line.items():
         if isinstance(value, str):
-            line[key] = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+            line[key] = clean(value)
     return line
+
+
+def _clean_traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """A plain one: the richer formatter prints local variables, and secrets with them."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, error)
+    out.write(clean(plain.getvalue()))

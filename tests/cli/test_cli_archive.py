@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from archived_job import ArchivedJob, html, rows_of, start_job
+from forager.amounts import parse_duration, parse_size, size_in_words
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
-from forager.cli.amounts import parse_age, parse_size, size_in_words
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.jobs.queue import Queue
@@ -272,12 +272,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(
 
 
 def test_amounts() -> None:
-    assert parse_age("30d").days == 30
-    assert parse_age("1.5 h").total_seconds() == 5400
+    assert parse_duration("30d").days == 30
+    assert parse_duration("1.5 h").total_seconds() == 5400
     assert (parse_size("10GB"), parse_size("512MiB"), parse_size("7B")) == (10**10, 2**29, 7)
     for wrong in ("", "d", "30", "-1d", "1e9d", "99999999w", "1 fortnight"):
         with pytest.raises(InvalidInput):
-            parse_age(wrong)
+            parse_duration(wrong)
     with pytest.raises(InvalidInput):
         parse_size("10 apples")
     assert [size_in_words(n) for n in (0, 999, 1500, 25 * 10**8)] == [

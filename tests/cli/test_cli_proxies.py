@@ -216,7 +216,7 @@ def test_a_proxy_is_tied_to_a_region_and_given_a_price() -> None:
         (["set", "1", "--cost", "1/GB", "--currency", "euros"], "not a currency"),
         (["set", "1", "--region", "The EU"], "not the name of a region"),
         (["set", "9", "--region", "eu"], "there is no proxy 9"),
-        (["costs", "--since", "soon"], "not a length of time"),
+        (["costs", "--since", "soon"], "not a duration"),
         (["costs", "--since", "0d"], "must be 1 to 3660"),
         (["costs", "--domain", ".."], "not a host"),
     ],

@@ -173,7 +173,7 @@ def test_how_a_domain_treats_its_tasks() -> None:
         (["products", "track"], "give URLs, or a file"),
         (["products", "track", "https://a.example/", "--from", "x.csv"], "not both"),
         (["products", "track", "--from", "nowhere.csv"], "cannot be read"),
-        (["products", "track", "https://a.example/", "--every", "soon"], "length of time"),
+        (["products", "track", "https://a.example/", "--every", "soon"], "duration"),
         (["products", "track", "http://localhost:8000/"], "--allow-private"),
         (["products", "track", "what"], "nothing can be tracked"),
         (["tasks", "show", "7"], "there is no task 7"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
-from built_site import SOURCE, Crawls, active_site
+from built_site import SOURCE, Crawls, active_site, rows_of
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
@@ -120,11 +123,14 @@ async def test_a_source_gets_a_schedule_and_limits(visitor: Visitor, crawls: Cra
     await visitor.act(f"/sources/{SOURCE}/limits", {"keep": "9", "max_shrink": "50"})
     page = (await visitor.get(f"/sources/{SOURCE}")).text
     assert "every 12 h" in page
+    assert 'name="every" type="text" value="12h"' in page
     assert 'value="9"' in page
     assert 'value="50.0"' in page
+    both = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "1d", "cron": "0 4 * * *"})
+    assert both.status == 422
     wrong = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "often"})
     assert wrong.status == 422
-    assert "Try 30min" in wrong.text
+    assert "Write it as 30s" in wrong.text
 
 
 async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue) -> None:
@@ -146,9 +152,9 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
     [
         ({"urls": "ftp://example.org"}, "cannot be crawled"),
         ({"urls": "http://127.0.0.1/"}, "allow_private"),
-        ({"urls": ""}, "Urls: "),
-        ({"urls": "https://a.example", "max_pages": "many"}, "“max pages” must be"),
-        ({"urls": "https://a.example", "strategy": HOSTILE}, "Strategy: "),
+        ({"urls": ""}, "URLs: "),
+        ({"urls": "https://a.example", "max_pages": "many"}, "Max pages: Input should be"),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, "Discover pages via: "),
     ],
 )
 async def test_a_crawl_that_cannot_be_is_refused_in_words(
@@ -158,6 +164,80 @@ async def test_a_crawl_that_cannot_be_is_refused_in_words(
     assert refused.status in (403, 422)
     assert words in refused.text
     assert "<script>alert" not in refused.text
+
+
+async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
+    visitor: Visitor, queue: Queue
+) -> None:
+    welcome = (await visitor.get("/")).text
+    assert "Welcome" in welcome
+    assert 'hx-post="/new-crawl"' in welcome
+    assert 'name="allow_private"' in welcome
+    fields = {"urls": "http://127.0.0.1:8310/docs", "source": "mine", "max_pages": "7"}
+    refused = (await visitor.act("/new-crawl", fields)).text
+    assert "http://127.0.0.1:8310/docs</textarea>" in refused
+    assert 'value="mine"' in refused
+    assert 'value="7"' in refused
+    await visitor.act("/new-crawl", fields | {"allow_private": "yes"})
+    [job] = (await queue.list_jobs()).items
+    assert job.source_id == "mine"
+
+
+async def test_the_bar_of_a_failed_job_is_not_green(visitor: Visitor, database: Database) -> None:
+    [(job_id,)] = await rows_of(
+        database,
+        "INSERT INTO crawl_jobs (id, kind, payload, status, progress_percentage, completed_at)"
+        " VALUES (gen_random_uuid(), 'selftest', '{}', 'failed', 99, now()) RETURNING id",
+    )
+    for path in ("/jobs", f"/jobs/{job_id}"):
+        page = (await visitor.get(path)).text
+        assert '<rect class="fill-d" width="99"' in page
+        assert '<rect class="fill-a" width="99"' not in page
+
+
+async def test_a_paused_crawl_is_called_paused(
+    visitor: Visitor, crawls: Crawls, queue: Queue
+) -> None:
+    await crawls.crawl({"a": "alpha"})
+    await visitor.act(f"/sources/{SOURCE}/refresh")
+    assert "being crawled" in (await visitor.get("/sources")).text
+    [job] = (await queue.list_jobs(statuses=[Status.PENDING])).items
+    await visitor.act(f"/jobs/{job.id}/move", {"move": "pause"})
+    for path, words in (("/sources", "crawl paused"), (f"/sources/{SOURCE}", "Crawl paused")):
+        page = (await visitor.get(path)).text
+        assert words in page
+        assert "eing crawled" not in page
+
+
+async def test_a_proxy_that_does_not_work_is_an_error_and_counted_as_one(
+    visitor: Visitor,
+) -> None:
+    fields = {"url": "http://127.0.0.1:9", "allow_private": "yes"}
+    await visitor.act("/proxies", fields)
+    page = (await visitor.get("/proxies")).text
+    assert "1 proxy\n" in page
+    found = re.search(r'action="(/proxies/[^"]+/test)"', page)
+    assert found is not None
+    tried = await visitor.act(found[1], fields, headers={"HX-Request": "true"})
+    notice = json.loads(tried.headers["HX-Trigger"])["notice"]
+    assert "does not work" in notice["text"]
+    assert notice["kind"] == "error"
+
+
+async def test_moves_that_were_refused_are_an_error(visitor: Visitor, queue: Queue) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest"))).job
+    for kind in ("done", "error"):
+        moved = await visitor.act(
+            "/jobs/bulk", {"move": "cancel", "id": str(job.id)}, headers={"HX-Request": "true"}
+        )
+        assert json.loads(moved.headers["HX-Trigger"])["notice"]["kind"] == kind
+
+
+async def test_after_the_first_key_the_sidebar_says_that_one_exists(visitor: Visitor) -> None:
+    assert "No key exists" in (await visitor.get("/keys")).text
+    made = (await visitor.act("/keys", {"name": "first", "scope": "admin"})).text
+    assert "No key exists" not in made
+    assert "A key exists now" in made
 
 
 async def test_the_colours_are_remembered(visitor: Visitor) -> None:

@@ -20,6 +20,7 @@ from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment
 from forager.archive.threads import in_thread
 from forager.errors import InvalidInput, NotFound
+from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 
 
 class LocalStorage:
@@ -108,10 +109,11 @@ class LocalSegment:
 
     def _open(self) -> int:
         if self._fd is None:
+            make_private_folder(self._root)
             self._path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
             try:
-                self._fd = os.open(self._path, flags, 0o644)
+                self._fd = os.open(self._path, flags, PRIVATE_FILE)
             except FileExistsError:
                 self.sealed = True
                 raise
@@ -165,7 +167,7 @@ def _sync_file(fd: int) -> None:
 
 def _new_file(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("xb")
+    return open(path, "xb", opener=private_opener)
 
 
 def _flush(file: BinaryIO) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from forager.archive.errors import FULL, StorageFull
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.permissions import private_opener
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
         _refuse(place, overwrite)
         part = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}.part")
         try:
-            with part.open("xb") as file:
+            with open(part, "xb", opener=private_opener) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

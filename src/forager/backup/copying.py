@@ -19,6 +19,12 @@ from forager.db.database import reach_server, translated_errors
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import current_version
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.permissions import (
+    PRIVATE_FOLDER,
+    is_open_to_others,
+    make_private_folder,
+    private_umask,
+)
 from forager.products import archiving
 from forager.secrets import KEY_FILE
 from forager.settings import Settings
@@ -53,7 +59,12 @@ def save(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
     has it; what a clean-up deletes meanwhile the first one has. Archived products likewise: their
     file is written before their rows go, and may be put back and deleted meanwhile.
     """
-    _make(folder)
+    with private_umask():
+        _make(folder)
+        return _save(settings, folder, told)
+
+
+def _save(settings: Settings, folder: Path, told: Told) -> Copied:
     source = archive_folder(settings)
     files = _copy("copying the archive", source, folder / ARCHIVE, told)
     living, kept = archiving.archive_folder(settings), folder / PRODUCTS
@@ -93,12 +104,24 @@ def restore(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
+        if is_open_to_others(folder):
+            _close(folder)
     except OSError as error:
         words = f"a backup cannot be made in {folder}: {error.strerror}"
         raise InvalidInput(
             words, hint="Name a folder that is yours, or that can be made."
         ) from None
+
+
+def _close(folder: Path) -> None:
+    """Tighten a folder that is empty or holds a backup; others may be shared for a reason."""
+    if any(folder.iterdir()) and not (folder / DUMP).is_file():
+        raise InvalidInput(
+            f"other users can open {folder}, and it holds more than a backup",
+            hint=f"A backup holds all secrets: name a new folder, or run `chmod 700 {folder}`.",
+        )
+    folder.chmod(PRIVATE_FOLDER)
 
 
 def _copy(step: str, source: Path | None, target: Path | None, told: Told) -> int | None:

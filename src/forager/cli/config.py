@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +77,11 @@ def masked(value: Any) -> Any:
     """The value without its secret; what is not secret of a URL stays readable."""
     from pydantic import SecretStr
 
-    if not isinstance(value, SecretStr):
-        return value
-    # up to the last @: people forget to escape the @ and / of a password
-    url = re.sub(r"^(\w+://[^:/@]*):.*@", r"\1:***@", value.get_secret_value(), flags=re.DOTALL)
-    base, mark, _ = url.partition("?")  # parameters may hold a password too
-    return base + ("?***" if mark else "")
+    from forager.settings.values import masked_url
+
+    if isinstance(value, SecretStr):
+        return masked_url(value.get_secret_value())
+    return masked_url(value) if isinstance(value, str) and "://" in value else value
 
 
 def _in_words(value: Any) -> str:

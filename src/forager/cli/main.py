@@ -153,6 +153,8 @@ def _unwritten(error: OSError, code: int) -> int:
 
 
 def main() -> None:
+    # what is crawled, exported and saved belongs to its owner; processes we start inherit it
+    os.umask(0o077)
     leave_on_sigterm()
     code = run(sys.argv[1:])
     try:

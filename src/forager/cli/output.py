@@ -30,7 +30,12 @@ def show_json(value: Any) -> None:
 
 
 def write(data: bytes) -> None:
-    """Write to standard output; when nobody reads it any more, go on in silence."""
+    """Write to standard output; when nobody reads it any more, go on in silence.
+
+    A terminal gets text that cannot steer it, everything else the bytes as they are.
+    """
+    if sys.stdout.isatty():
+        data = clean(data.decode("utf-8", "replace")).encode()
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

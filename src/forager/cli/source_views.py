@@ -33,11 +33,17 @@ def show_sources(sources: Sequence[Source]) -> None:
             short_time(source.published_at),
             schedule_words(source),
             short_time(source.next_refresh_at),
-            "being crawled" if source.active_job else "",
+            _now(source),
         )
         for source in sources
     ]
     show_table(columns, rows)
+
+
+def _now(source: Source) -> str:
+    if source.active_job is None:
+        return ""
+    return "crawl paused" if source.is_paused else "being crawled"
 
 
 def show_source(source: Source) -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from forager.terminal import clean as clean
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-
-
-def clean(text: str) -> str:
-    """Text without control characters: pages and jobs may hold what a terminal would obey."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def on_one_line(text: str) -> str:

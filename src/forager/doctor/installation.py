@@ -16,6 +16,7 @@ from forager.fetch.budgets.budget import is_loopback
 from forager.jobs import workers
 from forager.listening import listening_addresses
 from forager.settings import Settings
+from forager.settings.values import masked_url
 
 SOON = timedelta(days=7)
 LOOKED_AT = 1000
@@ -73,7 +74,8 @@ def check_traces(settings: Settings) -> Check:
         return ok("traces", "not asked for")
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
         return warn("traces", "OpenTelemetry is not installed", tracing.INSTALL)
-    return ok("traces", f"are sent to {settings.traces_url or 'OTEL_EXPORTER_OTLP_ENDPOINT'}")
+    place = masked_url(settings.traces_url or "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return ok("traces", f"are sent to {place}")
 
 
 def _ends_soon(key: ApiKey) -> bool:

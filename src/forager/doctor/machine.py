@@ -13,7 +13,10 @@ from pathlib import Path
 
 import psutil
 
+from forager.archive.options import archive_options
+from forager.archive.storage import local_folder
 from forager.doctor.check import Check, fail, ok, warn
+from forager.permissions import is_open_to_others
 from forager.settings import Settings
 
 OLDEST_PYTHON = (3, 11)
@@ -27,6 +30,7 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 def check_machine(settings: Settings) -> Iterator[Check]:
     yield check_python()
     yield check_home(settings.home)
+    yield check_permissions(settings)
     yield check_space(settings.home)
     yield check_open_files()
     yield check_memory(settings)
@@ -51,6 +55,17 @@ def check_home(home: Path) -> Check:
     except OSError as error:
         return fail("home", f"{folder} cannot be written: {error.strerror}", OTHER_HOME)
     return ok("home", f"{home}" if folder == home else f"{home} (made at the first start)")
+
+
+def check_permissions(settings: Settings) -> Check:
+    """Whether other users can read what is stored."""
+    archive = local_folder(archive_options(settings).place)
+    folders = [settings.home, *([] if archive is None else [archive])]
+    opened = [str(folder) for folder in folders if folder.is_dir() and is_open_to_others(folder)]
+    if opened:
+        names = " ".join(opened)
+        return warn("permissions", f"other users can open {names}", f"Run: chmod 700 {names}")
+    return ok("permissions", "only their owner can open home and archive")
 
 
 def check_space(home: Path) -> Check:

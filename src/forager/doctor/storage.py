@@ -16,6 +16,7 @@ from forager.doctor.machine import nearest_folder
 from forager.errors import ForagerError
 from forager.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.settings import Settings
+from forager.settings.values import masked_url
 
 BUCKET_LIMIT = 20.0
 OTHER_PLACE = "Make it writable, or set archive_url to another place."
@@ -26,7 +27,7 @@ async def check_storage(settings: Settings) -> Check:
         folder = archive_folder(settings)
         if folder is not None:
             return _check_folders(folder)
-        place = str(archive_options(settings).place)
+        place = masked_url(str(archive_options(settings).place))
         return await _check_bucket(place, open_image_files(settings))
     except ForagerError as error:
         return failed_with("storage", error)

@@ -77,3 +77,5 @@ class Source:
     updated_at: datetime
     # the job that is refreshing it now
     active_job: UUID | None
+    # that job waits until it is resumed
+    is_paused: bool

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+
 from forager.db.database import Connection, Database
 from forager.jobs import store
 from forager.jobs.job import Job
@@ -85,6 +87,18 @@ class JobContext:
         self._on_progress()
         if row is not None and row[0] == Status.PAUSED:
             self.ask_to_stop(StopCause.PAUSE)
+
+    async def assign_source(self, source_id: str, *, host: str, payload: dict[str, Any]) -> bool:
+        """Assign a source to a job that has none; False while the source has an active job."""
+        try:
+            async with self.database.transaction() as connection:
+                await store.hold_lease(connection, self.lease)
+                await store.assign_source(
+                    connection, self.lease.job_id, source_id, host=host, payload=payload
+                )
+        except psycopg.errors.UniqueViolation:
+            return False
+        return True
 
     async def checkpoint(self) -> Checkpoint | None:
         """The last checkpoint that `save` wrote; None for a job that starts."""

@@ -47,10 +47,12 @@ class CrawlSettings(BaseModel):
 class ArchiveSettings(BaseModel):
     archive_url: str | None = Field(
         default=None,
+        repr=False,
         description="Where raw responses are kept; by default the folder `archive` in the home.",
     )
     archive_old_url: str | None = Field(
         default=None,
+        repr=False,
         description="Where they were kept before, and are read from as well while `forager archive"
         " migrate` moves them; `local` is the folder in the home.",
     )

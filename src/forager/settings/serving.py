@@ -53,6 +53,7 @@ class ServingSettings(BaseModel):
     )
     traces_url: str | None = Field(
         default=None,
+        repr=False,
         pattern="^https?://",
         description="Where OpenTelemetry traces are sent (OTLP over HTTP), as"
         " `http://127.0.0.1:4318`; by default to OTEL_EXPORTER_OTLP_ENDPOINT, if that is set.",

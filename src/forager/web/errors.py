@@ -24,8 +24,7 @@ def answer_error(request: Request, error: Exception) -> Response:
         return _sign_in(request)
     if wants_fragment(request):
         problem = told_to_people(error)
-        words = f"{_sentence(problem.detail)} {problem.fix or ''}".strip()
-        trigger = Notice(words, "error").as_trigger()
+        trigger = Notice(words_of(problem), "error").as_trigger()
         return Response(status_code=problem.status, headers={"HX-Trigger": trigger})
     return error_page(request, error)
 
@@ -42,6 +41,11 @@ def told_to_people(error: Exception) -> Problem:
             for each in problem.errors
         ]
     return problem.model_copy(update=told)
+
+
+def words_of(problem: Problem) -> str:
+    """What happened and what to do, in one paragraph."""
+    return f"{_sentence(problem.detail)} {problem.fix or ''}".strip()
 
 
 def error_page(request: Request, error: Exception) -> Response:

@@ -145,6 +145,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
 
 
+JOB_TONES = {"failed": "d", "cancelled": "e", "paused": "c"}
+
+
+def job_tone(status: str) -> str:
+    """The color of a job's progress bar."""
+    return JOB_TONES.get(status, "a")
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "short_number": short_number,
@@ -161,5 +169,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "actor": actor,
     "event_kind": event_kind,
     "counted": counted,
+    "job_tone": job_tone,
     "in_clicks": in_clicks,
 }

@@ -32,18 +32,21 @@ class Page:
 
     template: str
     values: Mapping[str, object] = field(default_factory=dict)
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """An action was done: what to say, and where to look next.
 
-    A script stays on its page unless `leaves` is set; without scripts it is always `to`.
+    A script stays on its page unless `leaves` is set; without scripts it is always `to`. `failed`:
+    what was tried did not work, though nothing was wrong with the request.
     """
 
     text: str
     to: str
     leaves: bool = False
+    failed: bool = False
 
 
 class PageRoute(APIRoute):
@@ -102,7 +105,7 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
                 return full_page(visit, "sure.html", question)
             done = await act(**parameters)
             if isinstance(done, Page):
-                return full_page(visit, done.template, done.values)
+                return full_page(visit, done.template, done.values, status=done.status)
             return _answered(visit, done)
 
         router.post(path, response_model=None)(endpoint)
@@ -112,7 +115,7 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
 
 
 def _answered(visit: Visit, done: Done) -> Response:
-    notice = Notice(done.text)
+    notice = Notice(done.text, "error" if done.failed else "done")
     if not wants_fragment(visit.request):
         response: Response = RedirectResponse(done.to, 303)
     elif done.leaves:

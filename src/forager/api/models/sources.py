@@ -37,6 +37,7 @@ class Source(View):
     created_at: Time
     updated_at: Time
     active_job: UUID | None = Field(description="The job that is crawling it now.")
+    is_paused: bool = Field(description="That job is paused.")
 
     @classmethod
     def of(cls, source: values.Source) -> Source:

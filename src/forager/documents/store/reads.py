@@ -28,7 +28,9 @@ _SOURCE: LiteralString = """
            s.created_at, s.updated_at,
            (SELECT j.id FROM crawl_jobs j
              WHERE j.source_id = s.id AND j.status IN ('pending', 'processing', 'paused')
-           ) AS active_job
+           ) AS active_job,
+           EXISTS (SELECT FROM crawl_jobs j WHERE j.source_id = s.id AND j.status = 'paused')
+           AS is_paused
       FROM sources s
       LEFT JOIN generations g ON g.id = s.published_generation
      WHERE s.deleted_at IS NULL

@@ -14,7 +14,13 @@ from forager.jobs.store.leases import (
     select_held,
     select_held_by,
 )
-from forager.jobs.store.moves import apply_move, claim_jobs, delete_finished, insert_jobs
+from forager.jobs.store.moves import (
+    apply_move,
+    assign_source,
+    claim_jobs,
+    delete_finished,
+    insert_jobs,
+)
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
@@ -35,6 +41,7 @@ __all__ = [
     "CHANNEL",
     "COLUMNS",
     "apply_move",
+    "assign_source",
     "beat",
     "claim_jobs",
     "count_jobs",

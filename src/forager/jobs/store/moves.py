@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.sql import SQL, Literal
@@ -85,6 +85,15 @@ async def _insert(
         },
     )
     return await cursor.fetchall()
+
+
+async def assign_source(
+    connection: Connection, job_id: UUID, source_id: str, *, host: str, payload: dict[str, Any]
+) -> None:
+    await connection.execute(
+        "UPDATE crawl_jobs SET source_id = %s, host = %s, payload = %s WHERE id = %s",
+        (source_id, host, Jsonb(payload), job_id),
+    )
 
 
 async def claim_jobs(

@@ -66,7 +66,8 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
         text += f" {counted(len(refused), 'job')} refused: {in_clicks(refused[0].message)}."
-    return Done(text, to=_url(status=form.text("status"), q=form.text("q")) or "/jobs")
+    to = _url(status=form.text("status"), q=form.text("q")) or "/jobs"
+    return Done(text, to=to, failed=bool(refused))
 
 
 @page(router, "/jobs/{job_id}")

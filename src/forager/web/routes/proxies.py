@@ -106,7 +106,7 @@ async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
         guard=GuardPolicy(allow_private=form.checked("allow_private")),
     )
     [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.text("url") or None)
-    return Done(_told(trial), to="/proxies")
+    return Done(_told(trial), to="/proxies", failed=not trial.result.ok)
 
 
 def _told(trial: Trial) -> str:

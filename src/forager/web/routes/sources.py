@@ -12,6 +12,7 @@ from forager.documents import publication, sources
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents
 from forager.documents.schedule import Schedule, parse_cron, parse_every
+from forager.errors import InvalidInput
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Operates, Reads
@@ -154,9 +155,14 @@ async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
 
 
 def _schedule(form: Form) -> Schedule:
-    if cron := form.text("cron"):
+    every, cron = form.text("every"), form.text("cron")
+    if every and cron:
+        raise InvalidInput(
+            "a schedule is either an interval or a cron expression", hint="Empty one of the two."
+        )
+    if cron:
         return parse_cron(cron)
-    return parse_every(every) if (every := form.text("every")) else Schedule()
+    return parse_every(every) if every else Schedule()
 
 
 def _url(source_id: str, rest: str = "") -> str:

@@ -43,7 +43,8 @@ async def track(visit: Operates, form: Submitted) -> Done:
     tracked = await _tracked(visit, form, urls)
     if not tracked.kept:
         raise InvalidInput(f"nothing is tracked: {_refused(tracked)}")
-    return Done(_told(tracked), to=await _place(visit, urls), leaves=True)
+    to = await _place(visit, urls)
+    return Done(_told(tracked), to=to, leaves=True, failed=bool(tracked.bad))
 
 
 async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:

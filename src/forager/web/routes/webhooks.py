@@ -107,7 +107,7 @@ async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
     sent = await send_test(visit.here.database, visit.here.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
     text = f"It took the test message {took}." if sent.taken else f"It failed {took}: {sent.error}."
-    return Done(text, to=f"/webhooks/{webhook_id}")
+    return Done(text, to=f"/webhooks/{webhook_id}", failed=not sent.taken)
 
 
 @action(router, "/webhooks/{webhook_id}/rotate")
