@@ -14,6 +14,7 @@ from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
 from forager.products.store.audit import TASKS_OVERDUE, find
+from forager.services.report import list_service_processes
 from forager.settings import Settings
 from forager.tasks.store.counts import select_ticked_at
 from forager.tasks.waiting import SILENT_AFTER
@@ -39,6 +40,30 @@ async def check_workers(database: Database, settings: Settings) -> Check:
     if waiting and not living[JOBS]:
         return warn("workers", finding, START_ONE)
     return ok("workers", finding)
+
+
+async def check_services(database: Database, settings: Settings) -> Check:
+    """Whether the background services of all running processes succeed."""
+    processes = await list_service_processes(database, settings)
+    living = [process for process in processes if not process.is_gone]
+    services = [service for process in living for service in process.services]
+    failing = [service for service in services if service.is_failing]
+    skipped = [item for service in services for item in service.skipped]
+    finding = f"{len(services)} in {len(living)} process{'' if len(living) == 1 else 'es'}"
+    if failing:
+        worst = max(failing, key=lambda service: service.failures)
+        return warn(
+            "services",
+            f"{finding}; {worst.name} failed {worst.failures} times in a row: {worst.last_error}",
+            "It is restarted with backoff; the log of its process has the details.",
+        )
+    if skipped:
+        return warn(
+            "services",
+            f"{finding}; {len(skipped)} skipped: {skipped[0]}",
+            "Correct that row; the service continues with the others.",
+        )
+    return ok("services", finding)
 
 
 async def check_tasks(database: Database, settings: Settings) -> Check:

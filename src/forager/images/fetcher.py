@@ -25,8 +25,8 @@ from forager.images.inspection import Inspection
 from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage
 from forager.logs import get_logger
+from forager.services.service import backoff
 from forager.settings import Settings
-from forager.webhooks.outbox import backoff
 
 log = get_logger("images")
 

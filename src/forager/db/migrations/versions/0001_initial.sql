@@ -978,8 +978,11 @@ CREATE TABLE outbox (
     attempts        integer NOT NULL DEFAULT 0,
     last_error      text,
     sent_at         timestamptz,
-    given_up_at     timestamptz
+    given_up_at     timestamptz,
+    -- the service process that sends it now; released when that process is gone
+    claimed_by      uuid
 ) WITH (fillfactor = 70);
+CREATE INDEX outbox_claimed_idx ON outbox (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX outbox_done_idx
     ON outbox ((coalesce(sent_at, given_up_at)))
     WHERE coalesce(sent_at, given_up_at) IS NOT NULL;
@@ -1114,3 +1117,37 @@ CREATE TABLE metric_writers (
     addition   bigint NOT NULL,
     written_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+-- A process that runs background services, and the status of each.
+CREATE TABLE service_processes (
+    id         uuid PRIMARY KEY,
+    command    text NOT NULL,
+    host       text NOT NULL,
+    pid        integer NOT NULL,
+    -- its name on its machine, by which others there see whether it still runs
+    process    text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    last_seen  timestamptz NOT NULL DEFAULT now(),
+    services   jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+
+-- No number is NaN or infinite: one of them ends the arithmetic of every reader.
+DO $$
+DECLARE
+    number record;
+BEGIN
+    FOR number IN
+        SELECT table_name AS of, column_name AS name
+          FROM information_schema.columns
+          JOIN information_schema.tables USING (table_schema, table_name)
+         WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'
+           AND data_type IN ('real', 'double precision', 'numeric')
+    LOOP
+        EXECUTE format(
+            'ALTER TABLE %I ADD CONSTRAINT %I CHECK (%I > ''-Infinity'' AND %I < ''Infinity'')',
+            number.of, number.of || '_' || number.name || '_finite_check', number.name, number.name
+        );
+    END LOOP;
+END
+$$;
