@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 
 def test_the_picture_of_the_packages_is_current() -> None:
-    command = [sys.executable, ROOT / "scripts" / "architecture.py", "--check"]
+    command = [sys.executable, str(ROOT / "scripts" / "architecture.py"), "--check"]
     outdated = subprocess.run(command, check=False).returncode
     assert not outdated, "run: python scripts/architecture.py"
 
