@@ -86,14 +86,26 @@ def _is_followed(tokens: Tokens, end: int) -> bool:
 
 def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     """Whether nearly all text between two tags is that of links."""
+    known = tokens.link_lists.get(start)
+    if known is None:
+        known = tokens.link_lists[start] = _is_link_list(tokens, start, end)
+    return known
+
+
+def _is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     linked = total = 0
     in_link = False
-    for index in range(start + 1, end + 1):
-        length = len(tokens.texts[index].strip())
-        total += length
-        linked += length * in_link
-        name = tokens.tags[index].name
-        in_link = name == "a" or (in_link and name != "/a")
+    tags = tokens.tags
+    for index, text in enumerate(tokens.texts[start + 1 : end + 1], start + 1):
+        if text and (length := len(text.strip())):
+            total += length
+            if in_link:
+                linked += length
+        name = tags[index].name
+        if name == "a":
+            in_link = True
+        elif name == "/a":
+            in_link = False
     return linked >= 0.7 * total
 
 
