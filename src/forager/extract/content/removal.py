@@ -120,6 +120,7 @@ def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
 # --- tables of contents without a name --------------------------------------------------------
 
 _MIN_LINKS = 3
+_MANY_LINKS = 10
 _MAX_OTHER_TEXT = 200
 
 
@@ -127,13 +128,15 @@ def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) ->
     """Whether a list only says where on its own page things are.
 
     After a paragraph, a list of links is part of what the text says, unless it names most of the
-    headings of the page.
+    headings of the page, or is about as long as the list of them.
     """
     targets = _targets(tokens, start, end)
     if len(targets) < _MIN_LINKS:
         return False
+    if not in_prose or len(targets) >= max(_MANY_LINKS, 0.8 * len(tokens.headings)):
+        return True
     named = sum(target in tokens.heading_ids for target in targets)
-    return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets) if in_prose else True
+    return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets)
 
 
 def _targets(tokens: Tokens, start: int, end: int) -> list[str]:
