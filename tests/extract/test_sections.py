@@ -6,7 +6,13 @@ import pytest
 
 from forager.extract.document import Document, extract_document
 from forager.extract.kinds import ContentKind
-from forager.extract.sections import MAX_SECTION_BYTES, MAX_SECTIONS, Section, identify
+from forager.extract.sections import (
+    CONTINUED,
+    MAX_SECTION_BYTES,
+    MAX_SECTIONS,
+    Section,
+    identify,
+)
 
 URL = "https://docs.example.org/guide/page.html"
 
@@ -43,9 +49,10 @@ def test_without_a_lead_the_first_heading_is_the_root() -> None:
     assert tree(sections("<h1>A</h1>a<h2>B</h2>b")) == [(0, None, 1, "A"), (1, 0, 2, "B")]
 
 
-def test_headings_with_neither_text_nor_children_are_dropped() -> None:
+def test_headings_without_text_are_sections_too() -> None:
     html = "<h1>A</h1><h2>Empty</h2><h2>Parent</h2><h3>Child</h3>x<h2>Last</h2><h3>Too</h3>"
-    assert [section.heading for section in sections(html)] == ["A", "Parent", "Child"]
+    expected = ["A", "Empty", "Parent", "Child", "Last", "Too"]
+    assert [section.heading for section in sections(html)] == expected
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,11 @@ def test_headings_with_neither_text_nor_children_are_dropped() -> None:
         ("<h2><a name=inside>H</a></h2>x", "inside"),
         ("<h2>H<a class=headerlink href='#link'>¶</a></h2>x", "link"),
         ("<h2><a href='#link'>H</a></h2>x", "link"),
+        ("<h2><a href='#other'>H</a> two<a href='#link'>#</a></h2>x", "link"),
+        ("<h2>H <a href='#other'>two</a></h2>x", None),
+        ("<i id=toc></i><p>text</p><h2><a class=toc-backref href='#toc'>H</a></h2>x", None),
+        ("<h2>H<span><a class=mark href='#m' id=m>#</a></span></h2>x", "m"),
+        ("<h2><span class=mw-headline id=inner>H</span></h2>x", "inner"),
         ("<section id=wrapper><h2 id=own>H</h2>x</section>", "own"),
         ("<h2>H</h2>x", None),
         ("<a name=far></a><p>text</p><h2>H</h2>x", None),
@@ -79,7 +91,9 @@ def test_a_section_that_is_too_large_goes_on_in_children() -> None:
     assert len(found) > 3
     first, *rest, last = found
     assert all(len(section.content.encode()) <= MAX_SECTION_BYTES for section in found)
-    assert {(section.parent, section.level, section.heading) for section in rest} == {(0, 2, "A")}
+    assert {(section.parent, section.level, section.heading) for section in rest} == {
+        (0, CONTINUED, "A")
+    }
     assert (last.heading, last.parent, last.position) == ("B", 0, len(found) - 1)
     assert first.anchor == rest[0].anchor == "a"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,18 +12,19 @@ import orjson
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents import store
+from forager.documents.names import defined_names, page_container
 from forager.documents.publication import no_such_source
 from forager.documents.reading import DocumentRow, SectionRow
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
+from forager.extract.markdown.escape import escape_text
+from forager.extract.sections import CONTINUED
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme, with_scheme
 
 MAX_LIST = 1000
 INDEXED_PATH = 600
 # a duplicate may repeat a duplicate: a redirect to a page that names another one
 MAX_HOPS = 12
-# sections are split only when they are much longer
-LARGE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,40 +146,41 @@ async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
         return ReadPage(found[0], await store.select_sections(connection, found[0].id))
 
 
-def section_of(page: ReadPage, anchor: str) -> list[SectionRow]:
-    """A section and everything below it, by its anchor or its heading."""
-    wanted = anchor.removeprefix("#")
+def section_of(page: ReadPage, wanted: str) -> list[SectionRow]:
+    """A section and everything below it, by its anchor, its heading or the name it defines."""
     sections = page.sections
-    for start, section in enumerate(sections):
-        if section.anchor == wanted or section.heading.casefold() == wanted.casefold():
-            return sections[start : _end_of(sections, start)]
-    known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
-    raise NotFound(f"{page.document.url} has no section {anchor!r}", hint=f"Sections: {known}")
+    start = _position_of(page, wanted.removeprefix("#"))
+    if start is None:
+        known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
+        raise NotFound(f"{page.document.url} has no section {wanted!r}", hint=f"Sections: {known}")
+    return sections[start : _end_of(sections, start)]
+
+
+def _position_of(page: ReadPage, wanted: str) -> int | None:
+    name = wanted.casefold()
+    tests: list[Callable[[SectionRow], bool]] = [
+        lambda section: section.anchor == wanted,
+        lambda section: section.heading.casefold() == name,
+    ]
+    container = page_container(page.document.title, page.sections)
+    tests.append(lambda section: name in defined_names(section, container))
+    for is_wanted in tests:
+        found = (at for at, section in enumerate(page.sections) if is_wanted(section))
+        if (start := next(found, None)) is not None:
+            return start
+    return None
 
 
 def as_markdown(sections: Sequence[SectionRow]) -> str:
     """Sections put together again as one text."""
-    known: dict[UUID, SectionRow] = {}
     parts = []
     for section in sections:
-        known[section.id] = section
-        above = known.get(section.parent_id) if section.parent_id else None
         # what stands before the first heading is called by the page's title, which is not in it
-        if section.level and not _continues(section, above):
-            parts.append(f"{'#' * section.level} {section.heading}")
+        if 0 < section.level < CONTINUED:
+            parts.append(f"{'#' * section.level} {escape_text(section.heading)}")
         if section.content:
             parts.append(section.content.strip("\n"))
     return "\n\n".join(parts) + "\n" if parts else ""
-
-
-def _continues(section: SectionRow, above: SectionRow | None) -> bool:
-    """Whether this is the rest of a section that was too large to be stored in one piece."""
-    return (
-        above is not None
-        and len(above.content) > LARGE
-        and (above.heading, above.anchor, above.level + 1)
-        == (section.heading, section.anchor, section.level)
-    )
 
 
 def _end_of(sections: Sequence[SectionRow], start: int) -> int:

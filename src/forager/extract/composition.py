@@ -6,19 +6,20 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser
 
-from forager.extract.content.choose import choose_main
+from forager.extract.content.choose import Main, choose_main
 from forager.extract.content.language import detect_language
-from forager.extract.content.streamed import STREAMED, place_streamed_pieces
+from forager.extract.content.scripted import STREAMED, place_streamed_pieces
 from forager.extract.document import EXTRACTOR_VERSION, Document
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
 from forager.extract.markdown.convert import MAX_HEADING_LENGTH, Converter
+from forager.extract.markdown.escape import escape_text
+from forager.extract.markdown.headings import read_heading
 from forager.extract.markdown.links import MIN_BUDGET, Links
 from forager.extract.markdown.scan import looks_like_markdown, scan_markdown
-from forager.extract.markdown.tags import unescape
-from forager.extract.markdown.tokens import tokenise
-from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts
-from forager.extract.text import collapse, storable
+from forager.extract.markdown.tokens import Tokens, first_id, tokenise
+from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, without_labels
+from forager.extract.text import storable
 
 
 def from_tree(
@@ -34,17 +35,46 @@ def from_tree(
         return None
     tokens = tokenise(html)
     main = choose_main(tokens)
-    links = Links(url, max(MIN_BUDGET, 2 * len(html)))
-    converter = Converter(tokens, links)
-    converter.run(main.start, main.end)
-    truncated = list(converter.truncated)
-    if links.dropped:
-        truncated.append(f"links: {links.dropped} beyond the limit are plain text")
-    parts = converter.blocks.parts
+    converter = _converted(tokens, main, Links(url, max(MIN_BUDGET, 2 * len(html))))
+    fallbacks = main.fallbacks
+    if converter.dropped and _is_mostly_phrases(converter):
+        links = Links(url, max(MIN_BUDGET, 2 * len(html)))
+        converter = _converted(tokens, main, links, phrases=False)
+        fallbacks += 1
+    parts = without_labels(converter.blocks.parts)
     if main.title is not None:
-        heading = tokens.kept_text(main.title, tokens.closing[main.title])
-        parts[0].heading = collapse(unescape(heading))[:MAX_HEADING_LENGTH]
-    return _document(parts, url, title, language, main.rule, truncated)
+        _set_title(parts, tokens, main.title, title or "")
+    return _document(
+        parts, url, title, language, main.rule, converter.all_truncated, fallbacks=fallbacks
+    )
+
+
+_MAX_PHRASES = 0.25  # the share of a page that may be left out for what it says
+
+
+def _converted(tokens: Tokens, main: Main, links: Links, *, phrases: bool = True) -> Converter:
+    converter = Converter(tokens, links, phrases=phrases)
+    converter.run(main.start, main.end)
+    return converter
+
+
+def _is_mostly_phrases(converter: Converter) -> bool:
+    kept = sum(len(block) for part in converter.blocks.parts for block in part.blocks)
+    return converter.dropped > _MAX_PHRASES * (kept + converter.dropped)
+
+
+def _set_title(parts: list[Part], tokens: Tokens, at: int, title: str) -> None:
+    """Give the text before the first heading the title that stands beside the main element.
+
+    It is a heading of the page if the page's title begins with it, and may be the site's if not.
+    """
+    first = parts[0]
+    first.heading = read_heading(tokens, at, tokens.closing[at]).text[:MAX_HEADING_LENGTH]
+    first.anchor = first_id(tokens, at)
+    has_own = len(parts) > 1 and title.startswith(parts[1].heading)
+    if first.heading and title.startswith(first.heading) and not has_own:
+        first.level = 1
+        first.markdown_heading = escape_text(first.heading)
 
 
 def _body(tree: LexborHTMLParser) -> str:
@@ -75,6 +105,8 @@ def _document(
     language: str | None,
     chosen_by: str,
     truncated: list[str],
+    *,
+    fallbacks: int = 0,
 ) -> Document | None:
     markdown = join_parts(parts)
     if not markdown.strip():
@@ -92,4 +124,5 @@ def _document(
         extractor_version=EXTRACTOR_VERSION,
         chosen_by=chosen_by,
         truncated=tuple(truncated),
+        fallbacks=fallbacks,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 3
+EXTRACTOR_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Document:
     extractor_version: int
     chosen_by: str  # how the main content was found, for people
     truncated: tuple[str, ...] = ()
+    fallbacks: int = 0  # better-named candidates for the main content that held too little
 
 
 @dataclass(frozen=True, slots=True)

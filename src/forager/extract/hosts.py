@@ -35,11 +35,6 @@ def registrable_domain(host: str) -> str:
     return _suffixes().privatesuffix(name.rstrip(".")) or name
 
 
-def same_domain(host: str, other: str) -> bool:
-    """Whether two hosts have the same registrable domain."""
-    return registrable_domain(host) == registrable_domain(other)
-
-
 def parent_domains(host: str) -> list[str]:
     """The domains whose row would cover this host, nearest first; the port stays."""
     name = host_name(host)

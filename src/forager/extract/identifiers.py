@@ -14,6 +14,7 @@ _IDENTIFIER = re.compile(
       (?<![\w-]) --? [A-Za-z][\w]*+ (?:-[\w]++)*+           # --no-verify, -Wall
     | @?[A-Za-z_$][\w$]*+ (?: (?: \.|::|->|\# ) ~?[A-Za-z_$][\w$]*+ )++
                                                              # asyncio.gather, std::vector, a->b
+    | \$< [A-Za-z_][\w:.,-]*+ >                              # $<TARGET_FILE:tgt>
     | @ [A-Za-z_][\w]*+                                      # @dataclass
     | \$ [A-Za-z_][\w]*+                                     # $HOME
     | [A-Za-z][A-Za-z0-9]*+ (?:-[A-Za-z0-9]++)++             # X-Header-Name, multi-part words
@@ -24,7 +25,7 @@ _IDENTIFIER = re.compile(
     re.VERBOSE,
 )
 # what every identifier has, and few other words
-_SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|[a-z0-9][A-Z]|\(\)")
+_SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|\$<|[a-z0-9][A-Z]|\(\)")
 # Words that are worth a look: runs of plain ones, as prose is made of, are passed over in one go.
 # Nothing here goes back over what it has read, so that no text can cost more than its length.
 _WORDS = re.compile(r"(?:[A-Za-z][a-z]*+[.,;:]?+\s++)*+(\S*+)\s*+")
@@ -43,7 +44,7 @@ def identifier_lexemes(markdown: str) -> list[str]:
     text = markdown[:_MAX_TEXT]
     if "](" in text or "://" in text:
         text = _LINK_TARGET.sub("]", text)
-    words = dict.fromkeys(_WORDS.findall(text.replace("\\_", "_")))
+    words = dict.fromkeys(_WORDS.findall(text.replace("\\_", "_").replace("\\<", "<")))
     found: dict[str, None] = {}
     for lexemes in filter(None, map(_known.__getitem__, words)):
         found.update(dict.fromkeys(lexemes))
@@ -82,6 +83,9 @@ def _lexemes_of(word: str) -> tuple[str, ...]:
 
 def _add(found: list[str], identifier: str) -> None:
     if not 2 <= len(identifier) <= MAX_LENGTH or not _has_letter(identifier):
+        return
+    if identifier[:2] == "$<":
+        found += [identifier, identifier[2:-1].partition(":")[0]]
         return
     parts = _PARTS.split(identifier)
     if len(parts) == 1:

@@ -18,11 +18,6 @@ def url_key(url: str) -> bytes:
     return url_hash(url)[:KEY_LENGTH]
 
 
-def url_fingerprint(url: str) -> int:
-    """The first 64 bits of the hash: what is kept in memory of a known URL."""
-    return int.from_bytes(url_hash(url)[:8], "big")
-
-
 def key_fingerprint(key: bytes) -> int:
-    """The fingerprint of the URL with this key, to refill the memory from the tables."""
+    """The first 64 bits of the hash: what memory keeps of a known URL."""
     return int.from_bytes(key[:8], "big")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from forager.extract.markdown.blocks import Part
 from forager.extract.markdown.split import split_markdown
 
 MAX_SECTION_BYTES = 256 * 1024
 MAX_SECTIONS = 20_000
+# the level of text that continues the section above it: deeper than any heading
+CONTINUED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,9 @@ class Section:
     """A heading with its text. Positions count from 0 in pre-order; the parent is a position."""
 
     heading: str
-    level: int  # 1 to 6 as the page says; 0 for what stands before the first heading
+    # 1 to 6 as the page says; 0 for what stands before the first heading; CONTINUED for text of
+    # the section above it (its parent, whose heading and anchor it repeats)
+    level: int
     anchor: str | None
     content: str  # markdown, without the heading and without the sections inside
     position: int
@@ -27,41 +31,40 @@ class Section:
 
 def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ...], bool]:
     """The sections of a page's parts, and whether there were too many for each to be its own."""
-    joined = _with_text(_join_beyond(parts))
     sections: list[Section] = []
-    path: list[Section] = []  # the sections around the next one
-    for part, content in joined:
-        while path and path[-1].level >= part.level:
-            path.pop()
+    path: list[tuple[Part, Section]] = []  # the sections around the next one
+    for part in _join_beyond(parts):
+        content = part.content()
+        if not content and not part.level:  # nothing before the first heading
+            continue
+        _leave(path, part)
+        parent = path[-1][1].position if path else None
         pieces = split_markdown(content, MAX_SECTION_BYTES)
-        parent = path[-1].position if path else None
         heading = part.heading or title
-        first = Section(heading, part.level, part.anchor, pieces[0], len(sections), parent)
+        level = part.level if part.continues is None or parent is None else CONTINUED
+        first = Section(heading, level, part.anchor, pieces[0], len(sections), parent)
         sections.append(first)
-        path.append(first)
+        if part.continues is None:
+            path.append((part, first))
         sections.extend(_continued(first, pieces))
     return tuple(sections), len(parts) > MAX_SECTIONS
 
 
+def _leave(path: list[tuple[Part, Section]], part: Part) -> None:
+    """Drop the sections that do not hold the next one."""
+    if part.continues is not None:
+        while path and path[-1][0] is not part.continues:
+            path.pop()
+    else:
+        while path and path[-1][0].level >= part.level:
+            path.pop()
+
+
 def _continued(first: Section, pieces: list[str]) -> Iterator[Section]:
     """The rest of a section that is too large: children of it, so that pre-order holds."""
-    level = first.level + 1
     for number, piece in enumerate(pieces[1:], start=1):
         position = first.position + number
-        yield Section(first.heading, level, first.anchor, piece, position, first.position)
-
-
-def _with_text(parts: Sequence[Part]) -> list[tuple[Part, str]]:
-    """The parts with their contents, without headings that have neither text nor children."""
-    kept: list[tuple[Part, str]] = []
-    following = 0  # the level of the section after this one, which is its child if it is deeper
-    for part in reversed(parts):
-        content = part.content()
-        if content or following > part.level > 0:
-            kept.append((part, content))
-            following = part.level
-    kept.reverse()
-    return kept
+        yield Section(first.heading, CONTINUED, first.anchor, piece, position, first.position)
 
 
 def _join_beyond(parts: Sequence[Part]) -> Sequence[Part]:
@@ -71,6 +74,18 @@ def _join_beyond(parts: Sequence[Part]) -> Sequence[Part]:
     text = join_parts([Part(0, blocks=last.blocks), *parts[MAX_SECTIONS:]])
     joined = Part(last.level, last.heading, last.markdown_heading, last.anchor, [text])
     return [*parts[: MAX_SECTIONS - 1], joined]
+
+
+def without_labels(parts: Sequence[Part]) -> list[Part]:
+    """The parts without headings that read like labels of controls and have nothing below them."""
+    kept: list[Part] = []
+    following = 0  # the level of the heading after this one, which is below it if it is deeper
+    for part in reversed(parts):
+        if not part.label or part.blocks or following > part.level:
+            kept.append(part)
+            following = part.level or following
+    kept.reverse()
+    return kept
 
 
 def join_parts(parts: Sequence[Part]) -> str:
@@ -87,20 +102,31 @@ def join_parts(parts: Sequence[Part]) -> str:
 # --- for storage ------------------------------------------------------------------------------
 
 Id = TypeVar("Id")
+AnySection = TypeVar("AnySection", bound="PlacedSection")
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifiedSection(Generic[Id]):
-    """A section with an id of its own and its parent's, ready to be inserted."""
+class PlacedSection(Protocol):
+    """A section that says where it stands, and below which other."""
+
+    @property
+    def position(self) -> int: ...
+    @property
+    def parent(self) -> int | None: ...
+
+
+class IdentifiedSection(NamedTuple, Generic[Id, AnySection]):
+    """A section with its own id and its parent's, ready to be inserted."""
 
     id: Id
     parent_id: Id | None
-    section: Section
+    section: AnySection
 
 
-def identify(sections: Sequence[Section], new_id: Callable[[], Id]) -> list[IdentifiedSection[Id]]:
+def identify(
+    sections: Sequence[AnySection], new_id: Callable[[], Id]
+) -> list[IdentifiedSection[Id, AnySection]]:
     """Sections with client-side ids, so that parents and children go to the database together."""
-    ids = [new_id() for _ in sections]
+    ids = {section.position: new_id() for section in sections}
     return [
         IdentifiedSection(
             ids[section.position],

@@ -37,3 +37,8 @@ def collapse(text: str) -> str:
 def clip(text: str, limit: int) -> tuple[str, bool]:
     """The first `limit` characters, and whether anything was cut off."""
     return (text, False) if len(text) <= limit else (text[:limit], True)
+
+
+def name_set(text: str) -> frozenset[str]:
+    """A set of names that is written as one line of text."""
+    return frozenset(text.split())

@@ -102,7 +102,7 @@ def _word(word: str) -> Term:
 
 def _identifier(word: str, *, negated: bool = False) -> Term | None:
     """The word as an identifier, if the whole of it is one; the brackets of a call are none."""
-    name = word.strip(_BRACKETS)
+    name = word if word.startswith("$<") else word.strip(_BRACKETS)
     lexemes = identifier_lexemes(name)
     if not lexemes or lexemes[0] != name.lower():
         return None

@@ -15,6 +15,7 @@ from forager.documents.names import head_of, section_names
 from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
 from forager.documents.plan import Counts, ManifestPage
 from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
+from forager.extract.sections import identify
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -196,12 +197,12 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     for place, page in enumerate(pages, 1):
         document = _document(page)
         names = section_names(document) if page.names is None else page.names
-        ids = {section.position: new_id() for section in document.sections}
-        for number, section in enumerate(document.sections):
+        for number, (section_id, parent_id, section) in enumerate(
+            identify(document.sections, new_id)
+        ):
             columns["places"].append(place)
-            columns["ids"].append(ids[section.position])
-            parent = section.parent
-            columns["parents"].append(None if parent is None else ids[parent])
+            columns["ids"].append(section_id)
+            columns["parents"].append(parent_id)
             columns["headings"].append(section.heading)
             columns["levels"].append(section.level)
             columns["anchors"].append(section.anchor)

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from forager.extract.content.names import names
-
-if TYPE_CHECKING:
-    from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import name_set
 
 
 class Verdict(Enum):
@@ -22,25 +18,25 @@ class Verdict(Enum):
     FORM = auto()  # dropped unless it wraps real content
 
 
-_NEVER = names(
+_NEVER = name_set(
     "script style noscript template svg canvas object embed audio video map dialog button select"
     " textarea input datalist option optgroup progress meter iframe head title"
     " link meta col colgroup frameset applet area noembed noframes xmp plaintext listing"
 )
-_DROPPED_TAGS = frozenset({"nav", "footer", "menu"})
-_DROPPED_ROLES = names(
+_DROPPED_TAGS = name_set("nav footer menu")
+_DROPPED_ROLES = name_set(
     "navigation search contentinfo banner dialog alertdialog menu menubar toolbar button tablist"
     " tooltip doc-pagelist complementary"
 )
 _STRUCTURAL = frozenset({"html", "body", "main", "tbody", "tr", "thead"})
 
 # words of class names and ids, each complete between blanks: safe only as a whole
-_WHOLE_WORDS = names(
+_WHOLE_WORDS = name_set(
     # links to a heading itself
     " headerlink hash-link header-anchor heading-anchor heading-link anchor-link anchorjs-link"
     " heading-anchor-link headinglink direct-link section-link permalink permalink-icon"
     " anchor-heading octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
-    " headeranchor docs-heading-anchor-permalink"
+    " headeranchor docs-heading-anchor-permalink viewcode-link viewcode-back"
     # code furniture
     " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
     " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn"
@@ -90,7 +86,7 @@ _WHOLE_WORDS = names(
 )
 
 # links that are there to be clicked: "Learn more", "Start free"
-_BUTTONS = names("button btn md-button")
+_BUTTONS = name_set("button btn md-button")
 
 # parts of class names that mean the same wherever they stand
 _ANYWHERE = re.compile(
@@ -101,7 +97,7 @@ _ANYWHERE = re.compile(
     r"|share-?(?:button|link|bar)|newsletter|header-?anchor|anchor-?link|hash-?link|heading-?anchor"
     r"|version-?(?:picker|switcher|selector|dropdown|warning)|lang(?:uage)?-?(?:picker|switcher|selector)"
     r"|page-?rating|star-?rating|rating-?(?:widget|stars|container)|side-?bar(?:$|[\s_-])|sidenav"
-    r"|(?:^|[\s_-])mobile-?(?:menu|nav)|(?:^|[\s_-])feedback(?:$|[\s_-])|visually-?hidden|screen-?reader"
+    r"|(?:^|[\s_-])nav-?(?:bar|box)(?:$|[\s_-])|(?:^|[\s_-])mobile-?(?:menu|nav)|(?:^|[\s_-])feedback(?:$|[\s_-])|visually-?hidden|screen-?reader"
     r"|promo-?(?:banner|box|block)|ad-?(?:slot|container|wrapper|banner)(?:$|\s)|sticky-?(?:nav|header)"
     r"|popup|featured-?(?:article|post|guide)|(?:^|[\s_-])cta(?=$|[\s_-])|upsell|discord|slack-?invite"
     r"|related-?(?:posts|articles|pages|links|guides)|read-?next|up-?next|page-?options|page-?actions"
@@ -140,11 +136,11 @@ def judge_id(name: str, classes: str, identifier: str) -> Verdict:
     return judge_names(identifier.lower())
 
 
-_HOLDERS = names("div aside header ul ol p table form")
+_HOLDERS = name_set("div aside header ul ol p table form")
 SECTION_CLASS = re.compile(
     r"(?:^|\s)(?:section|sect\d|refsect\d|refsection|refentry|chapter|appendix|level\d)(?=\s|$)"
 )
-HEADINGS = names("h1 h2 h3 h4 h5 h6")
+HEADINGS = name_set("h1 h2 h3 h4 h5 h6")
 _HIDDEN = re.compile(r"hidden|sr-only|screen-?reader|\btoc")
 
 
@@ -153,60 +149,34 @@ def judge_names(words: str) -> Verdict:
     split = words.split()
     if not _WHOLE_WORDS.isdisjoint(split):
         return Verdict.DROP
-    words = " ".join(word for word in split if not _ABOUT_OTHERS.match(word))
+    words = " ".join(word for word in split if not _is_state(word, split))
     if _CONTENTS.search(words):
         return Verdict.CONTENTS
     return Verdict.DROP if _ANYWHERE.search(words) else Verdict.KEEP
 
 
+def _is_state(word: str, all_words: list[str]) -> bool:
+    """Whether a class says what a page has or shows, as `has-toc` and `sidebar--expanded` do.
+
+    A modifier stands beside the block that it modifies; alone it describes something else.
+    """
+    if _ABOUT_OTHERS.match(word):
+        return True
+    block, mark, modifier = word.partition("--")
+    return bool(mark) and block not in all_words and modifier in _STATES
+
+
+_STATES = name_set(
+    "active closed collapsed disabled docked enabled expanded fixed hidden left none off on open"
+    " opened pinned right shown sticky unpinned visible"
+)
+
+
+def is_semantic(name: str, role: str) -> bool:
+    """Whether HTML itself, and not a name that somebody chose, says that it is no content."""
+    return name in _DROPPED_TAGS or role in _DROPPED_ROLES
+
+
 def is_panel(classes: str, role: str) -> bool:
     """Whether a hidden element is a panel among several, of which a page shows one."""
     return role == "tabpanel" or bool(_PANEL.search(classes.lower()))
-
-
-# --- in its place -----------------------------------------------------------------------------
-
-
-def is_dropped(tokens: Tokens, index: int) -> bool:
-    """Whether an element that is not simply kept is left out, seeing what it holds."""
-    tag = tokens.tags[index]
-    verdict, end = tag.verdict, tokens.closing[index]
-    if verdict is Verdict.NEVER:
-        return True
-    if index in tokens.shielded:
-        return False
-    if verdict is Verdict.HIDDEN:
-        return not is_panel(tag.attributes.get("class", ""), tag.attributes.get("role", ""))
-    tokens.patience -= end - index
-    if tokens.patience < 0:
-        return False
-    share = (end - index) / tokens.extent
-    if verdict is Verdict.CONTENTS:
-        return share < 0.5 and leads_within_page(tokens, index, end)
-    if verdict is Verdict.FORM:
-        return share < 0.3
-    return share < 0.35 or is_link_list(tokens, index, end)
-
-
-def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether nearly all text between two tags is that of links."""
-    linked = total = 0
-    in_link = False
-    for index in range(start + 1, end + 1):
-        length = len(tokens.texts[index].strip())
-        total += length
-        linked += length * in_link
-        name = tokens.tags[index].name
-        in_link = name == "a" or (in_link and name != "/a")
-    return linked >= 0.7 * total
-
-
-_FEW_TAGS = 12
-
-
-def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether at least half of the links between two tags lead to places of their own page."""
-    hrefs = [tag.attributes.get("href", "") for tag in tokens.tags[start:end] if tag.name == "a"]
-    if not hrefs:
-        return end - start <= _FEW_TAGS
-    return sum(href.startswith("#") for href in hrefs) * 2 >= len(hrefs)

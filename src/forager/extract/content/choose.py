@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from forager.extract.content.boilerplate import is_dropped
-from forager.extract.content.names import names
+from forager.extract.content.removal import is_dropped
 from forager.extract.content.themes import BODY, LIKELY, MAIN, TEXT
 from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import name_set
 
 # The share of the page's text, boilerplate left out, that an element must hold to be believed.
 # What is named main by the standard may be small beside a menu that nobody recognises.
@@ -16,6 +17,9 @@ _RULES = ((TEXT, "theme", 0.1), (BODY, "article", 0.3), (MAIN, "main", 0.03), (L
 _MAX_CANDIDATES = 200
 # of several elements of one name, the largest is the content if it has this share of all
 _LARGEST = 0.75
+# the share of all text with which an element needs no closer look
+_SURELY_ENOUGH = 0.35
+_LEAST_PROSE = 0.1
 
 
 class Main(NamedTuple):
@@ -25,6 +29,7 @@ class Main(NamedTuple):
     end: int
     rule: str
     title: int | None  # the h1 before it, where it has none itself
+    fallbacks: int  # candidates that were given up because they hold too little of the page
 
 
 class _Text:
@@ -32,7 +37,11 @@ class _Text:
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self._before = list(accumulate(_lengths(tokens), initial=0))
+        lengths = list(map(len, map(str.strip, tokens.texts)))
+        self.visible = sum(lengths)
+        _leave_out(tokens, lengths)
+        self._lengths = lengths
+        self._before = list(accumulate(lengths, initial=0))
 
     def between(self, start: int, end: int) -> int:
         return self._before[end + 1] - self._before[start + 1]
@@ -40,35 +49,76 @@ class _Text:
     def of(self, index: int) -> int:
         return self.between(index, self.tokens.closing[index])
 
+    def prose(self, start: int = 0, end: int | None = None) -> int:
+        """The text between two tags that is no link."""
+        tags, lengths = self.tokens.tags, self._lengths
+        total = 0
+        in_link = False
+        for index in range(start + 1, (len(tags) - 1 if end is None else end) + 1):
+            total += 0 if in_link else lengths[index]
+            name = tags[index].name
+            in_link = name == "a" or (in_link and name != "/a")
+        return total
 
-def _lengths(tokens: Tokens) -> list[int]:
-    lengths = list(map(len, map(str.strip, tokens.texts)))
+
+def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
     done = -1  # the end of what was dropped last
     for index in tokens.judged:
         if index > done and is_dropped(tokens, index):
             done = tokens.closing[index]
             lengths[index + 1 : done + 1] = [0] * (done - index)
-    return lengths
 
 
 def choose_main(tokens: Tokens) -> Main:
-    """The most precisely named element that holds enough of the page, or the densest one."""
+    """The most precisely named element that holds enough of the page, or the densest one.
+
+    Where each of them would lose most of the text, the names of elements are not believed.
+    """
     text = _Text(tokens)
-    whole = text.between(0, len(tokens.tags) - 1)
-    candidates = _candidates(tokens)
+    rejected: dict[int, None] = {}
+    for start, rule in _by_precision(text):
+        if start not in rejected:
+            if _is_plausible(text, start):
+                return _main(tokens, start, rule, len(rejected))
+            rejected[start] = None
+    tokens.lenient = True
+    text = _Text(tokens)
+    start = _densest(text, text.between(0, len(tokens.tags) - 1))
+    return _main(tokens, start, "density, names ignored", max(1, len(rejected)))
+
+
+def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
+    whole = text.between(0, len(text.tokens.tags) - 1)
+    candidates = _candidates(text.tokens)
     for rank, name, share in _RULES:
         found = candidates.get(rank)
         if found and (start := _pick(text, found, share * whole)) is not None:
-            return _main(tokens, start, name)
-    return _main(tokens, _densest(text, whole), "density")
+            yield start, name
+    yield _densest(text, whole), "density"
 
 
-def _main(tokens: Tokens, start: int, rule: str) -> Main:
+def _is_plausible(text: _Text, start: int) -> bool:
+    """Whether an element holds enough of the page, menus in whatever form not counted."""
+    if text.of(start) >= _SURELY_ENOUGH * text.visible:
+        return True
+    kept = text.prose(start, text.tokens.closing[start])
+    return kept > 0 and kept >= _LEAST_PROSE * _believable_prose(text.tokens)
+
+
+def _believable_prose(tokens: Tokens) -> int:
+    """The text that is no link and that HTML itself does not call something else."""
+    before, tokens.lenient = tokens.lenient, True
+    prose = _Text(tokens).prose()
+    tokens.lenient = before
+    return prose
+
+
+def _main(tokens: Tokens, start: int, rule: str, fallbacks: int) -> Main:
     end = tokens.closing[start]
     tokens.extent = end - start + 1
     inside = any(start <= index <= end for index in tokens.titles)
     before = [index for index in tokens.titles if index < start]
-    return Main(start, end, rule, before[-1] if before and not inside else None)
+    return Main(start, end, rule, before[-1] if before and not inside else None, fallbacks)
 
 
 def _candidates(tokens: Tokens) -> dict[int, list[int]]:
@@ -103,20 +153,31 @@ def _around(tokens: Tokens, first: int, last: int) -> int:
 
 
 _DENSE = 0.8
-_BLOCKS = names("body div section td tr tbody table article center form main")
+_BLOCKS = name_set("body div section td tr tbody table article center form main")
 
 
 def _densest(text: _Text, whole: int) -> int:
-    """The innermost block that still holds nearly all text."""
+    """The innermost block that still holds nearly all text, and every heading."""
     tokens = text.tokens
+    headings = [index for index in tokens.headings if text.of(index)]
     chosen = index = 0
     while index < tokens.closing[chosen]:
         tag = tokens.tags[index]
         if tag.name in _BLOCKS and index != chosen:
             is_data = tag.name == "table" and index not in tokens.layout_tables
-            if not is_data and text.of(index) >= _DENSE * whole:
+            if (
+                not is_data
+                and text.of(index) >= _DENSE * whole
+                and _holds_all(text, headings, index)
+            ):
                 chosen = index
             else:
                 index = tokens.closing[index]
         index += 1
     return chosen
+
+
+def _holds_all(text: _Text, headings: list[int], start: int) -> bool:
+    if not headings:
+        return True
+    return start < headings[0] and headings[-1] < text.tokens.closing[start]

@@ -87,6 +87,14 @@ _EMPHASIS = {ord("*"): None, ord("`"): None}
 _MARKS = "_\\#«»\u2039\u203a←→↑|•· "
 
 
+_COPYRIGHT = re.compile(r"[^\w©]{0,10}(?:©|copyright|all rights)", re.IGNORECASE)
+
+
+def is_copyright(markdown: str) -> bool:
+    """Whether a block is a notice of copyright."""
+    return _COPYRIGHT.match(markdown) is not None
+
+
 def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
     """Whether a block says nothing about its page's subject.
 

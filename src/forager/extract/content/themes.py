@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from forager.extract.content.names import names
+from forager.extract.text import name_set
 
 TEXT = 4  # what a generator wraps around the converted text, and nothing else
 BODY = 3  # said to be the text of the article
@@ -16,7 +16,7 @@ MAIN = 2  # said to be the main part of the page
 LIKELY = 1  # named so by habit
 
 _CLASSES = {
-    TEXT: names(
+    TEXT: name_set(
         "theme-doc-markdown "  # Docusaurus
         "md-content__inner "  # MkDocs Material
         "vp-doc theme-default-content theme-hope-content "  # VitePress, VuePress
@@ -38,24 +38,24 @@ _CLASSES = {
         "refentry "  # DocBook
         "rustdoc-main "
     ),
-    BODY: names(
+    BODY: name_set(
         "article-body article__body article-content post-content entry-content docs-body"
         " doc-content docs-content documentation-body docs-markdown prose markdown book-body"
         " article__content content__default page-content body-content guide-content"
     ),
-    MAIN: names("documentwrapper main-content maincontent content-main main_content"),
-    LIKELY: names("content main article body container-main page-body page-main documentation"),
+    MAIN: name_set("documentwrapper main-content maincontent content-main main_content"),
+    LIKELY: name_set("content main article body container-main page-body page-main documentation"),
 }
 _IDS = {
-    TEXT: names("mw-content-text furo-main-content unit-inner-section"),
-    BODY: names("docs-body docs-content article-body articlebody doccontent handbook-content"),
-    MAIN: names("main-content maincontent main_content bodycontent main-col-body content-area"),
-    LIKELY: names("content main article body page-content contents documentation page readme"),
+    TEXT: name_set("mw-content-text furo-main-content unit-inner-section"),
+    BODY: name_set("docs-body docs-content article-body articlebody doccontent handbook-content"),
+    MAIN: name_set("main-content maincontent main_content bodycontent main-col-body content-area"),
+    LIKELY: name_set("content main article body page-content contents documentation page readme"),
 }
 _BY_CLASS = {name: rank for rank, names in _CLASSES.items() for name in names}
 _BY_ID = {name: rank for rank, names in _IDS.items() for name in names}
 _BY_TAG = {"main": MAIN, "article": BODY, "rd-main": MAIN, "devsite-content": MAIN}
-_CONTAINERS = names("main article div section td table center rd-main devsite-content")
+_CONTAINERS = name_set("main article div section td table center rd-main devsite-content")
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,10 @@ class Part:
     markdown_heading: str = ""
     anchor: str | None = None
     blocks: list[str] = field(default_factory=list)
+    # the part whose text this is, after definitions inside of it have ended
+    continues: Part | None = None
+    # a heading that reads like a label of a page's controls: none, where nothing is below it
+    label: bool = False
 
     def content(self) -> str:
         return "".join(self.blocks)
@@ -37,7 +41,7 @@ class Container:
 class Blocks:
     """Collects blocks; each is stored with the line breaks that part it from the one before."""
 
-    __slots__ = ("_after_item", "_overflow", "containers", "part", "parts")
+    __slots__ = ("_after_item", "_overflow", "_pending", "containers", "part", "parts")
 
     def __init__(self) -> None:
         self.part = Part(0)
@@ -45,8 +49,12 @@ class Blocks:
         self.containers: list[Container] = []
         self._overflow = 0
         self._after_item = False
+        self._pending = False  # the part is not among the parts yet
 
     def add(self, text: str) -> None:
+        if self._pending:
+            self.parts.append(self.part)
+            self._pending = False
         if not self.containers:
             self.part.blocks.append(f"\n\n{text}" if self.part.blocks else text)
             self._after_item = False
@@ -81,7 +89,20 @@ class Blocks:
             container.used = True
         self.part = part
         self.parts.append(part)
-        self._after_item = False
+        self._after_item = self._pending = False
+
+    def resume(self, part: Part) -> None:
+        """Let what follows belong to an earlier part, which definitions have interrupted."""
+        if part is not self.part:
+            origin = part.continues or part
+            self.part = Part(0, origin.heading, anchor=origin.anchor, continues=origin)
+            self._pending = True
+            self._after_item = False
+
+    @property
+    def level(self) -> int:
+        """The level of the heading that the next block belongs to."""
+        return (self.part.continues or self.part).level
 
     def open(self, container: Container) -> None:
         if len(self.containers) < MAX_CONTAINERS:

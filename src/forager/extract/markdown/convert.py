@@ -7,21 +7,23 @@ nested too deep; every element is looked at a bounded number of times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from forager.extract.content.boilerplate import Verdict, is_dropped
-from forager.extract.content.names import names
-from forager.extract.content.phrases import is_boilerplate_phrase
+from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.phrases import is_boilerplate_phrase, is_copyright
+from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.blocks import Blocks, Container, Part
-from forager.extract.markdown.code import code_text, language_of
-from forager.extract.markdown.contents import is_contents_list
+from forager.extract.markdown.code import code_text
+from forager.extract.markdown.definitions import is_definition, signature
 from forager.extract.markdown.escape import code_span, escape_text, fence
+from forager.extract.markdown.headings import HeadingText, read_heading, visible
 from forager.extract.markdown.links import Links
 from forager.extract.markdown.phrasing import Phrasing
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
 from forager.extract.markdown.tags import Attributes, Shape, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
-from forager.extract.markdown.traits import traits_of
-from forager.extract.text import collapse
+from forager.extract.markdown.traits import language_of, traits_of
+from forager.extract.text import collapse, name_set
 
 MAX_HEADING_LENGTH = 1_000
 MAX_MARKDOWN_HEADING = 4_000
@@ -33,13 +35,25 @@ _END = Shape.END
 class Converter(Phrasing):
     """One run over the tokens."""
 
-    def __init__(self, tokens: Tokens, links: Links, *, cell: bool = False) -> None:
+    def __init__(
+        self, tokens: Tokens, links: Links, *, cell: bool = False, phrases: bool = True
+    ) -> None:
         super().__init__(tokens, links)
         self.blocks = Blocks()
         self.truncated: dict[str, None] = {}
+        self.dropped = 0  # characters of blocks that were left out for what they say
         self._cell = cell
+        self._phrases = phrases
         self._lists: list[int | None] = []  # the next number of ordered lists
         self._languages: list[tuple[int, str]] = []  # end of the wrapper, what it names
+        self._terms: list[_Terms] = []  # the lists of definitions that are open
+
+    @property
+    def all_truncated(self) -> list[str]:
+        """What was cut short, for people."""
+        dropped = self._links.dropped
+        cut = [f"links: {dropped} beyond the limit are plain text"] if dropped else []
+        return [*self.truncated, *cut]
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -58,7 +72,7 @@ class Converter(Phrasing):
             if tag.shape is _END and index in ends:
                 ends.pop(index)()
                 index += 1
-            elif tag.verdict is not _KEEP and self._drops(index, tag):
+            elif tag.verdict is not _KEEP and self._drops(index):
                 index = tokens.closing[index] + 1
             elif action := _ACTIONS.get(tag.name):
                 index = action(self, index, tag)
@@ -67,13 +81,10 @@ class Converter(Phrasing):
         self._add_text(texts[end])
         self._flush()
 
-    def _drops(self, index: int, tag: Tag) -> bool:
-        if not is_dropped(self._tokens, index):
-            return False
-        href = tag.attributes.get("href", "")
-        if self._in_heading and len(href) > 1 and href[0] == "#":
-            self._anchor = self._anchor or href[1:]
-        return True
+    def _drops(self, index: int) -> bool:
+        if self._in_heading:
+            return index in self._skipped
+        return is_dropped(self._tokens, index)
 
     def _flush(self) -> None:
         """End the paragraph, if there is one."""
@@ -84,13 +95,19 @@ class Converter(Phrasing):
             return
         lines = self._inline.take_lines()
         if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
+            self.dropped += len(lines[0])
             return
         if lines:
             self.blocks.add("  \n".join(lines))
 
     def _is_boilerplate(self, line: str) -> bool:
+        if not self._phrases:
+            return False
         is_name = bool(self.blocks.containers) or line.startswith("**")
-        return is_boilerplate_phrase(line, one_word=not is_name)
+        if not is_boilerplate_phrase(line, one_word=not is_name):
+            return False
+        part = self.blocks.part  # a section about copyright begins with it
+        return not (part.level and not part.blocks and is_copyright(line))
 
     # --- blocks -----------------------------------------------------------------------------
 
@@ -140,7 +157,8 @@ class Converter(Phrasing):
     def listing(self, index: int, tag: Tag) -> int:
         self._flush()
         end = self._tokens.closing[index]
-        if not self._lists and is_contents_list(self._tokens, index, end):
+        in_prose = bool(self.blocks.part.blocks)
+        if not self._lists and is_contents_list(self._tokens, index, end, in_prose=in_prose):
             return end + 1
         start = tag.attributes.get("start", "")
         number = int(start) if start.isdecimal() and len(start) < 10 else 1
@@ -163,13 +181,41 @@ class Converter(Phrasing):
         self._open_container(index, Container(marker, " " * len(marker)))
         return index + 1
 
+    def term_list(self, index: int, tag: Tag) -> int:
+        self._flush()
+        blocks = self.blocks
+        terms = _Terms(blocks.part, blocks.level, tag.attributes.get("class", ""))
+        self._terms.append(terms)
+        self._ends[self._tokens.closing[index]] = self._close_terms
+        return index + 1
+
+    def _close_terms(self) -> None:
+        self._flush()
+        terms = self._terms.pop()
+        if terms.defined:
+            self.blocks.resume(terms.part)
+
     def term(self, index: int, tag: Tag) -> int:
         self._flush()
+        end = self._tokens.closing[index]
+        terms = self._terms[-1] if self._terms else None
+        if terms and not self._cell and not self.blocks.in_quote:
+            heading = read_heading(self._tokens, index, end)
+            if is_definition(tag, heading, terms.classes, after_another=terms.defined):
+                return self._define(index, tag, heading, terms)
         if "sig" not in tag.attributes.get("class", "").split():
             return self._open_title(index)
-        end = self._tokens.closing[index]  # a signature in an API reference
-        if text := self._kept(index, end):
+        if text := self._kept(index, end):  # another signature of the same definition
             self.blocks.add(code_span(text))
+        return end + 1
+
+    def _define(self, index: int, tag: Tag, heading: HeadingText, terms: _Terms) -> int:
+        terms.defined = True
+        anchor = tag.attributes.get("id") or heading.anchor or self._anchor
+        self._anchor = None
+        end = self._tokens.closing[index]
+        markdown = signature(self._tokens, index, end, heading.text)
+        self._end_heading(Part(min(6, terms.level + 1), heading.text, markdown, anchor))
         return end + 1
 
     def summary(self, index: int, _tag: Tag) -> int:
@@ -244,29 +290,28 @@ class Converter(Phrasing):
         if self._in_heading:
             return index + 1
         end = self._tokens.closing[index]
-        plain = collapse(_visible(unescape(self._tokens.kept_text(index, end))))
-        before, self._anchor = self._anchor, None
-        own = tag.attributes.get("id")
-        self._in_heading = True
+        heading = read_heading(self._tokens, index, end)
+        anchor = tag.attributes.get("id") or heading.anchor or self._anchor or heading.around
+        self._anchor = None
+        self._in_heading, self._skipped = True, heading.skipped
 
         def close() -> None:
-            self._in_heading = False
-            markdown = _visible(self._inline.take_line())
-            anchor = own or self._anchor or before
-            self._anchor = None
-            self._end_heading(Part(level, plain, markdown, anchor))
+            self._in_heading, self._anchor = False, None
+            markdown = visible(self._inline.take_line())
+            label = is_boilerplate_phrase(heading.text, one_word=False)
+            self._end_heading(Part(level, heading.text, markdown, anchor, label=label))
 
         self._ends[end] = close
         return index + 1
 
     def _end_heading(self, part: Part) -> None:
-        part.heading = part.heading.rstrip("¶§ ").removesuffix(" #") or part.markdown_heading
+        part.heading = part.heading or part.markdown_heading
         if len(part.heading) > MAX_HEADING_LENGTH:
             self.truncated["heading: longer than its limit"] = None
             part.heading = part.heading[:MAX_HEADING_LENGTH]
         if len(part.markdown_heading) > MAX_MARKDOWN_HEADING:
             part.markdown_heading = escape_text(part.heading)
-        if not part.heading or is_boilerplate_phrase(part.heading, one_word=False):
+        if not part.heading:
             self._anchor = part.anchor
         elif self._cell:
             self.blocks.add(f"**{part.markdown_heading}**")
@@ -276,13 +321,17 @@ class Converter(Phrasing):
             self.blocks.begin_part(part)
 
 
+@dataclass(slots=True)
+class _Terms:
+    """A list of terms that is open."""
+
+    part: Part  # what it stands in
+    level: int
+    classes: str
+    defined: bool = False  # it holds definitions, each of which is a part
+
+
 _LEVELS = frozenset("123456")
-# zero-width characters and soft hyphens, with which themes fill the links of headings
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-
-
-def _visible(text: str) -> str:
-    return text if text.isascii() else collapse(text.translate(_INVISIBLE))
 
 
 def _cell_lines(contents: Iterable[str]) -> list[str]:
@@ -299,8 +348,8 @@ def _cell_lines(contents: Iterable[str]) -> list[str]:
 
 
 _Action = Callable[[Converter, int, Tag], int]
-_BLOCKS = names(
-    "address article aside body caption center dd details div dl fieldset figcaption figure footer"
+_BLOCKS = name_set(
+    "address article aside body caption center dd details div fieldset figcaption figure footer"
     " form header hgroup legend main nav p section tbody td tfoot th thead tr"
 )
 _BLOCK_ENDS = [f"/{name}" for name in (*_BLOCKS, "table", "ul", "ol", "dl", "li", "dt")]
@@ -322,6 +371,7 @@ _ACTIONS: dict[str, _Action] = {
     "blockquote": Converter.quote,
     "hr": Converter.rule,
     "li": Converter.item,
+    "dl": Converter.term_list,
     "dt": Converter.term,
     "summary": Converter.summary,
     "pre": Converter.preformatted,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forager.extract.markdown.escape import code_span, escape_text
-from forager.extract.markdown.images import image_markdown
+from forager.extract.markdown.headings import is_sign
 from forager.extract.markdown.inline import BREAK, Inline
 from forager.extract.markdown.links import Links
-from forager.extract.markdown.tags import Tag, unescape
+from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
 
@@ -27,6 +27,7 @@ class Phrasing:
         self._ends: dict[int, Callable[[], None]] = {}
         self._anchor: str | None = None  # of the place just before the next text
         self._in_heading = False
+        self._skipped: set[int] = set()  # elements in the heading that are no words of it
 
     def _add_text(self, text: str) -> None:
         if not text or text.isspace():
@@ -84,29 +85,33 @@ class Phrasing:
         return None
 
     def link(self, index: int, tag: Tag) -> int:
-        attributes = tag.attributes
-        if named := attributes.get("id") or attributes.get("name"):
-            self._anchor = named if self._anchor is None or self._in_heading else self._anchor
-        href = attributes.get("href")
+        href = tag.attributes.get("href")
+        if self._in_heading:
+            return self._heading_link(index, href)
+        if named := tag.attributes.get("id") or tag.attributes.get("name"):
+            self._anchor = self._anchor or named
         if href is None:
             return index + 1
-        if len(href) > 1 and href[0] == "#" and (self._in_heading or self._is_sign(index)):
-            return self._heading_link(index, href)
+        if len(href) > 1 and href[0] == "#" and self._is_sign(index):
+            self._anchor = self._anchor or href[1:]
+            return self._tokens.closing[index] + 1
+        return self._open_link(index, href)
+
+    def _heading_link(self, index: int, href: str | None) -> int:
+        """A link in a heading; one that stays on the page is its permalink or leads to a list."""
+        if index in self._skipped:
+            return self._tokens.closing[index] + 1
+        return index + 1 if href is None or href[:1] == "#" else self._open_link(index, href)
+
+    def _open_link(self, index: int, href: str) -> int:
         url = None if self._inline.in_link else self._links.absolute(href)
         return self._open_inline(index, "]", url) if url else index + 1
 
-    def _heading_link(self, index: int, href: str) -> int:
-        """A heading's link to itself: only its anchor is of use."""
-        self._anchor = self._anchor or href[1:]
-        return self._tokens.closing[index] + 1 if self._is_sign(index) else index + 1
-
     def _is_sign(self, index: int) -> bool:
-        """Whether a link shows only a sign such as ¶, # or §, there to be clicked."""
         end = self._tokens.closing[index]
         if end > index + 3 or self._tokens.tags[index + 1].name == "img":
             return False
-        text = self._kept(index, end)
-        return len(text) <= 2 and not text.isalnum()
+        return is_sign(self._kept(index, end))
 
     def image(self, index: int, tag: Tag) -> int:
         if markdown := image_markdown(tag.attributes, self._links):
@@ -145,3 +150,28 @@ class Phrasing:
             if self._tokens.tags[index].name == "annotation":
                 return unescape(self._tokens.texts[index + 1])
         return None
+
+
+# --- images ---------------------------------------------------------------------------------
+
+_DOT = frozenset({"0", "1", "2", "0px", "1px"})  # the sizes of pictures that only count readers
+_SOURCES = ("src", "data-src", "data-original", "data-lazy-src")
+MAX_ALT = 2_000
+
+
+def image_markdown(attributes: Attributes, links: Links) -> str:
+    """The image, only its text where it has no address, or nothing where it is decoration."""
+    alt = collapse(attributes.get("alt", ""))[:MAX_ALT]
+    if "alt" in attributes and not alt:  # decoration, as the page says
+        return ""
+    if attributes.get("width") in _DOT or attributes.get("height") in _DOT:
+        return ""
+    url = links.absolute(_source(attributes))
+    if url is None:
+        return escape_text(alt)
+    return f"![{alt.replace('[', '(').replace(']', ')')}]({url})"
+
+
+def _source(attributes: Attributes) -> str | None:
+    sources = (attributes.get(name) for name in _SOURCES)
+    return next((source for source in sources if source and not source.startswith("data:")), None)

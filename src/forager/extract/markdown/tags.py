@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
-from forager.extract.content.names import names
 from forager.extract.content.themes import rank_of
+from forager.extract.text import name_set
 
-VOID = names(
+VOID = name_set(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source"
     " track wbr"
 )
@@ -40,6 +40,7 @@ class Tag:
     rank: int  # of a main element, by its names
     shape: Shape
     end: str  # the name of the tag that ends this one
+    heading: bool = False
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
@@ -88,16 +89,16 @@ def _parse(raw: str) -> Tag:
 
 
 def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
+    heading = name in HEADINGS or attributes.get("role") == "heading"
     shape = Shape.START
     if name in VOID:
         shape = Shape.VOID
-    elif rank or verdict is not Verdict.KEEP or name in _NOTED:
+    elif rank or verdict is not Verdict.KEEP or name == "table" or heading:
         shape = Shape.SPECIAL
-    return Tag(name, attributes, verdict, rank, shape, f"/{name}")
+    return Tag(name, attributes, verdict, rank, shape, f"/{name}", heading)
 
 
-RAW_TEXT = names("script style iframe noembed noframes xmp plaintext listing")
-_NOTED = HEADINGS | {"table"}
+RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")
 
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 

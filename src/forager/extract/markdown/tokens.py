@@ -35,11 +35,31 @@ class Tokens:
     shielded: set[int] = field(default_factory=set)
     judged: list[int] = field(default_factory=list)  # elements that are not simply kept
     titles: list[int] = field(default_factory=list)  # h1
+    headings: list[int] = field(default_factory=list)
     ranked: list[int] = field(default_factory=list)  # elements that may be the main one
     # how many more tags may be looked at to decide what is boilerplate: elements of such names
     # inside each other could cost the square of the page
     patience: int = 0
     extent: int = 0  # how many tags are looked at: all, until the main element is known
+    # names that people chose are not believed: they would have removed too much
+    lenient: bool = False
+    _heading_ids: frozenset[str] | None = None
+    _ids: frozenset[str] | None = None
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all elements."""
+        if self._ids is None:
+            self._ids = frozenset(tag.attributes.get("id", "") for tag in self.tags)
+        return self._ids
+
+    @property
+    def heading_ids(self) -> frozenset[str]:
+        """The ids by which links lead to the headings of the page."""
+        if self._heading_ids is None:
+            found = (first_id(self, index) for index in self.headings)
+            self._heading_ids = frozenset(filter(None, found))
+        return self._heading_ids
 
     def kept_text(self, start: int, end: int) -> str:
         """The text between two tags, escaped as it is, without what is not content."""
@@ -54,6 +74,23 @@ class Tokens:
                 parts.append(" ")
             index += 1
         return "".join(parts)
+
+
+_NEAR = 4  # tags before a heading among which its id may stand
+
+
+def first_id(tokens: Tokens, heading: int) -> str | None:
+    """The id of a heading: its own, that of an element in it, or of one just before it."""
+    inside = range(heading, tokens.closing[heading])
+    before = range(heading - 1, max(-1, heading - 1 - _NEAR), -1)
+    for index in (*inside, *before):
+        attributes = tokens.tags[index].attributes
+        found: str | None = attributes.get("id") or attributes.get("name")
+        if found:
+            return found
+        if index < heading and tokens.texts[index + 1].strip():
+            return None
+    return None
 
 
 def tokenise(html: str) -> Tokens:
@@ -102,8 +139,10 @@ def _note(
         tokens.ranked.append(index)
         if tag.rank >= MAIN and tag.rank != BODY:
             _shield(open_elements, tokens.shielded)
-    if tag.name == "h1":
-        tokens.titles.append(index)
+    if tag.heading:
+        tokens.headings.append(index)
+        if tag.name == "h1":
+            tokens.titles.append(index)
     if tag.name == "table" or tag.name in HEADINGS:
         while tables and tokens.closing[tables[-1]] != tables[-1]:
             tables.pop()  # closed since

@@ -1,0 +1,147 @@
+"""Whether an element that is named like boilerplate is left out, seeing where it stands.
+
+No rule here removes an element around the main content, or a heading whose text follows it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from forager.extract.content.boilerplate import Verdict, is_panel, is_semantic
+
+if TYPE_CHECKING:
+    from forager.extract.markdown.tokens import Tokens
+
+_WRAPPER = 0.5  # an element with this share of the tags may be around the content
+_FEW_TAGS = 12
+_FEW_CHARACTERS = 20
+
+
+def is_dropped(tokens: Tokens, index: int) -> bool:
+    """Whether an element that is not simply kept is left out, seeing what it holds."""
+    tag = tokens.tags[index]
+    verdict, end, role = tag.verdict, tokens.closing[index], tag.attributes.get("role", "")
+    if verdict is Verdict.NEVER:
+        return True
+    if index in tokens.shielded:
+        return False
+    if verdict is Verdict.HIDDEN:
+        return not is_panel(tag.attributes.get("class", ""), role)
+    if tokens.lenient and not is_semantic(tag.name, role):
+        return False
+    tokens.patience -= end - index
+    if tokens.patience < 0:
+        return False
+    share = (end - index) / tokens.extent
+    if share >= _WRAPPER and _holds_content(tokens, index, end):
+        return False
+    return _is_removed(tokens, index, end, share) and not _heads_what_follows(tokens, index, end)
+
+
+def _is_removed(tokens: Tokens, index: int, end: int, share: float) -> bool:
+    verdict = tokens.tags[index].verdict
+    if verdict is Verdict.CONTENTS:
+        return share < 0.5 and leads_within_page(tokens, index, end)
+    if verdict is Verdict.FORM:
+        return share < 0.3
+    return share < 0.35 or is_link_list(tokens, index, end)
+
+
+def _holds_content(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether a title or an element that may be the main one is inside."""
+    return any(
+        at < len(found) and found[at] < end
+        for found in (tokens.titles, tokens.ranked)
+        for at in (bisect_left(found, start + 1),)
+    )
+
+
+def _heads_what_follows(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether an element ends with a heading, whose text therefore stands after it."""
+    at = bisect_left(tokens.headings, end) - 1
+    tag = tokens.tags[start]
+    if (
+        at < 0
+        or tokens.headings[at] < start
+        or is_semantic(tag.name, tag.attributes.get("role", ""))
+    ):
+        return False
+    heading_end = tokens.closing[tokens.headings[at]]
+    if end - heading_end > _FEW_TAGS:
+        return False
+    after = sum(len(text.strip()) for text in tokens.texts[heading_end + 1 : end + 1])
+    return after < _FEW_CHARACTERS and _is_followed(tokens, end)
+
+
+def _is_followed(tokens: Tokens, end: int) -> bool:
+    """Whether text comes before the next heading."""
+    for index in range(end + 1, min(end + _FEW_TAGS, len(tokens.tags))):
+        if tokens.texts[index].strip():
+            return True
+        if tokens.tags[index].heading:
+            return False
+    return False
+
+
+def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether nearly all text between two tags is that of links."""
+    linked = total = 0
+    in_link = False
+    for index in range(start + 1, end + 1):
+        length = len(tokens.texts[index].strip())
+        total += length
+        linked += length * in_link
+        name = tokens.tags[index].name
+        in_link = name == "a" or (in_link and name != "/a")
+    return linked >= 0.7 * total
+
+
+def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether at least half of the links between two tags lead to places of their own page."""
+    hrefs = [tag.attributes.get("href", "") for tag in tokens.tags[start:end] if tag.name == "a"]
+    if not hrefs:
+        return end - start <= _FEW_TAGS
+    return sum(href.startswith("#") for href in hrefs) * 2 >= len(hrefs)
+
+
+# --- tables of contents without a name --------------------------------------------------------
+
+_MIN_LINKS = 3
+_MAX_OTHER_TEXT = 200
+
+
+def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) -> bool:
+    """Whether a list only says where on its own page things are.
+
+    After a paragraph, a list of links is part of what the text says, unless it names most of the
+    headings of the page.
+    """
+    targets = _targets(tokens, start, end)
+    if len(targets) < _MIN_LINKS:
+        return False
+    named = sum(target in tokens.heading_ids for target in targets)
+    return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets) if in_prose else True
+
+
+def _targets(tokens: Tokens, start: int, end: int) -> list[str]:
+    """The places that a list of links to its own page leads to; none if it holds anything else."""
+    targets: list[str] = []
+    linked = total = 0
+    in_link = False
+    for index in range(start + 1, end + 1):
+        length = len(tokens.texts[index].strip())
+        total += length
+        linked += length * in_link
+        tag = tokens.tags[index]
+        if tag.name == "a":
+            href = tag.attributes.get("href", "#")
+            if not href.startswith("#"):
+                return []
+            targets.append(href[1:])
+            in_link = True
+        elif tag.name == "/a":
+            in_link = False
+        if total > linked + _MAX_OTHER_TEXT:
+            return []
+    return targets if linked >= 0.8 * total else []

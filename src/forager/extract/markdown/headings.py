@@ -1,0 +1,113 @@
+"""Headings: their words without permalinks and buttons, and the anchor that leads to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forager.extract.content.boilerplate import Verdict
+from forager.extract.markdown.tags import unescape
+from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import collapse, name_set
+
+_MAX_TAGS = 200  # of one heading; what comes after them is read as it is
+_NEAR = 6  # tags before a heading among which the element around it begins
+# zero-width characters and soft hyphens, with which themes fill the links of headings
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+_SIGNS = "¶§ "
+_BREAKS = name_set("br p div li /p /div /li")
+
+
+@dataclass(slots=True)
+class HeadingText:
+    """A heading that was read: its words, what in it is left out, and the anchors it names."""
+
+    text: str
+    skipped: set[int] = field(default_factory=set)
+    permalink: str | None = None  # where a link to the heading itself leads
+    inner: str | None = None  # the id of an element in it
+    around: str | None = None  # where a link around all of its words leads
+
+    @property
+    def anchor(self) -> str | None:
+        return self.permalink or self.inner
+
+
+def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
+    """Read the heading between two tags."""
+    if end == start + 1:
+        return HeadingText(plain(tokens.texts[end]))
+    whole = plain(_text(tokens, start, end))
+    heading = HeadingText("")
+    parts: list[str] = []
+    index = start + 1
+    while index <= end:
+        parts.append(tokens.texts[index])
+        is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index
+        if is_element and _look_at(tokens, index, heading, whole):
+            index = tokens.closing[index]
+        if tokens.tags[index].name in _BREAKS:
+            parts.append(" ")
+        index += 1
+    text = plain("".join(parts))
+    if not text and not is_sign(whole):  # nothing is left: better too much
+        heading.skipped.clear()
+        text = whole
+    heading.text = text.rstrip(_SIGNS).removesuffix(" #") if len(text) > 1 else text
+    return heading
+
+
+def _look_at(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bool:
+    """Note the anchors of one element in a heading, and whether it is left out."""
+    tag = tokens.tags[index]
+    heading.inner = heading.inner or tag.attributes.get("id") or tag.attributes.get("name")
+    if tag.verdict is Verdict.KEEP and tag.name != "a":
+        return False
+    text = plain(_text(tokens, index, tokens.closing[index]))
+    href = tag.attributes.get("href", "")
+    is_place = len(href) > 1 and href[0] == "#"
+    if _is_left_out(tag.verdict, text, whole) or (tag.name == "a" and is_place and is_sign(text)):
+        heading.skipped.add(index)
+        if is_place:
+            heading.permalink = heading.permalink or href[1:]
+        return True
+    if is_place and text == whole and _belongs_here(tokens, index, href[1:]):
+        heading.around = href[1:]
+    return False
+
+
+def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
+    """Permalinks and buttons are a small part of a heading; what is most of it are its words."""
+    if verdict is Verdict.NEVER:
+        return True
+    if verdict in (Verdict.KEEP, Verdict.CONTENTS):
+        return False
+    return 2 * len(text) < len(whole) or is_sign(text)
+
+
+def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:
+    """Whether a place is that of the heading around a link, and not one that the link leads to."""
+    for at in range(index - 1, max(-1, index - 1 - _NEAR), -1):
+        if tokens.texts[at + 1].strip():
+            break
+        if tokens.tags[at].attributes.get("id") == target:
+            return True
+    return target not in tokens.ids
+
+
+def is_sign(text: str) -> bool:
+    """Whether a text is only a sign such as ¶, # or §, there to be clicked."""
+    return len(text) <= 2 and not text.isalnum()
+
+
+def _text(tokens: Tokens, start: int, end: int) -> str:
+    return "".join(tokens.texts[start + 1 : end + 1])
+
+
+def plain(text: str) -> str:
+    """Escaped text as people read it."""
+    return visible(collapse(unescape(text)))
+
+
+def visible(text: str) -> str:
+    """The text without characters that nobody sees."""
+    return text if text.isascii() else collapse(text.translate(_INVISIBLE))
