@@ -102,7 +102,7 @@ def test_bad_lines_say_where_and_why() -> None:
     assert good(content) == [("https://a.example/5", Terms(1, 6 * HOUR))]
     lines, reasons = zip(*bad(content), strict=True)
     assert lines == (2, 3, 4, 5, 6, 7, 8)
-    words = ("priority", "priority", "length of time", "no URL", "columns", "UTF-8", "NUL")
+    words = ("priority", "priority", "duration", "no URL", "columns", "UTF-8", "NUL")
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
 
 

@@ -130,7 +130,7 @@ async def test_a_source_gets_a_schedule_and_limits(visitor: Visitor, crawls: Cra
     assert both.status == 422
     wrong = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "often"})
     assert wrong.status == 422
-    assert "Try 30min" in wrong.text
+    assert "Write it as 30s" in wrong.text
 
 
 async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue) -> None:
@@ -152,9 +152,9 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
     [
         ({"urls": "ftp://example.org"}, "cannot be crawled"),
         ({"urls": "http://127.0.0.1/"}, "allow_private"),
-        ({"urls": ""}, "Urls: "),
-        ({"urls": "https://a.example", "max_pages": "many"}, "“max pages” must be"),
-        ({"urls": "https://a.example", "strategy": HOSTILE}, "Strategy: "),
+        ({"urls": ""}, "URLs: "),
+        ({"urls": "https://a.example", "max_pages": "many"}, "Max pages: Input should be"),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, "Discover pages via: "),
     ],
 )
 async def test_a_crawl_that_cannot_be_is_refused_in_words(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from forager.amounts import parse_duration, parse_size
 from forager.cli import archive_views as views
-from forager.cli.amounts import parse_age, parse_size
 from forager.cli.archive_migrate import migrate
 from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
@@ -260,7 +260,7 @@ def _policy(
     if older_than is not None or max_size is not None:
         policy = replace(
             policy,
-            max_age=None if older_than is None else parse_age(older_than),
+            max_age=None if older_than is None else parse_duration(older_than),
             max_bytes=None if max_size is None else parse_size(max_size),
         )
     return replace(policy, drop_references=not keep_referenced)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.amounts import size_in_words
+from forager.amounts import size_in_words
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson

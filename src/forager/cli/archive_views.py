@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forager.cli.amounts import size_in_words
+from forager.amounts import size_in_words
 from forager.cli.output import note, plain, say, show_table, write
 from forager.cli.words import clean, counted, duration, long_time
 from forager.errors import InvalidInput

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forager.cli.crawl_flags import with_crawl_flags
 from forager.cli.crawl_summary import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
@@ -36,139 +37,48 @@ LAST_LOOK = 2.0
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
 Urls = Annotated[
-    list[str] | None, typer.Argument(metavar="URL...", help="Where to start; several with list.")
+    list[str] | None,
+    typer.Argument(metavar="URL...", help="Start URLs; more than one with --strategy list."),
 ]
 
 
-def crawl(
+def _crawl(
     context: typer.Context,
     urls: Urls = None,
     *,
     file: Annotated[
         Path | None, typer.Option(help="Read start URLs from a file, one per line (- for stdin).")
     ] = None,
-    strategy: Annotated[
-        str, typer.Option(help="site, sitemap, list, single or llms: where URLs come from.")
-    ] = "site",
-    scope: Annotated[
-        str, typer.Option(help="host, domain or prefix: how far to go from the start.")
-    ] = "host",
-    include: Annotated[
-        list[str] | None, typer.Option(help="Only URLs like this: /docs/* or re:… (repeatable).")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="No URLs like this; beats --include (repeatable).")
-    ] = None,
-    max_pages: Annotated[int | None, typer.Option(min=1, help="Stop after so many pages.")] = None,
-    max_depth: Annotated[
-        int | None, typer.Option(min=0, help="Follow at most so many links from the start.")
-    ] = None,
-    max_time: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    max_bytes: Annotated[
-        int | None, typer.Option(min=1, max=2**63 - 1, help="Stop after so many bytes.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Connections to a host.", show_default="5")
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(min=0, help="Seconds between requests.", show_default="1; 0 on loopback"),
-    ] = None,
-    retries: Annotated[int, typer.Option(min=0, max=100, help="Tries more for each URL.")] = 3,
-    user_agent: Annotated[
-        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
-    ] = None,
-    proxy: Annotated[
-        str | None, typer.Option(help="Fetch through this proxy (http, https, socks5), or: pool.")
-    ] = None,
-    no_documents: Annotated[
-        bool,
-        typer.Option(
-            "--no-documents", help="Keep archive and ledger only: no sections, no search."
-        ),
-    ] = False,
-    products: Annotated[
-        bool,
-        typer.Option(
-            "--products", help="Track the product pages that are found: they become tasks."
-        ),
-    ] = False,
-    carry_over: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=1000,
-            help="Refreshes that a page which fails temporarily stays published.",
-            show_default="setting",
-        ),
-    ] = None,
-    carry_over_days: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=3650,
-            help="Days that a page which fails temporarily stays published.",
-            show_default="setting",
-        ),
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
-    ignore_robots: Annotated[
-        bool, typer.Option("--ignore-robots", help="Do not obey robots.txt (your own site?).")
-    ] = False,
     source: Annotated[
-        str | None, typer.Option(help="Name of what is crawled.", show_default="the host")
+        str | None, typer.Option(help="Name of the source.", show_default="the host")
     ] = None,
-    priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
+    priority: Annotated[int, typer.Option(help="Higher runs first.")] = 0,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Leave it to a worker and return at once.")
+        bool, typer.Option("--detach", help="Enqueue the crawl for a worker and exit.")
     ] = False,
     as_json: AsJson = False,
+    options: dict[str, Any],
 ) -> None:
-    """Crawl a site, and account for every URL.
+    """Crawl a site and account for every URL.
 
-    Ctrl-C pauses cleanly; `forager resume` goes on from there.
+    Ctrl-C pauses the crawl; `forager resume` continues it.
     """
 
     starts = [*(urls or []), *_lines(file)]
     if not starts:
         raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
-    given = {
-        "urls": starts,
-        "strategy": strategy,
-        "scope": scope,
-        "include": include or [],
-        "exclude": exclude or [],
-        "max_pages": max_pages,
-        "max_depth": max_depth,
-        "max_time": max_time,
-        "max_bytes": max_bytes,
-        "concurrency": concurrency,
-        "delay": delay,
-        "retries": retries,
-        "user_agent": user_agent,
-        "headers": parse_headers(header or []),
-        "proxy": proxy,
-        "documents": not no_documents,
-        "products": products,
-        "carry_over": carry_over,
-        "carry_over_days": carry_over_days,
-        "allow_private": allow_private,
-        "ignore_robots": ignore_robots,
-    }
-    options = checked_options(given)
+    checked = checked_options({"urls": starts, **options})
     settings = flags_of(context).load()
     raise typer.Exit(
         asyncio.run(
             crawl_in_foreground(
-                settings, options, source=source, priority=priority, detach=detach, as_json=as_json
+                settings, checked, source=source, priority=priority, detach=detach, as_json=as_json
             )
         )
     )
+
+
+crawl = with_crawl_flags(_crawl, after="file")
 
 
 def checked_options(given: dict[str, Any]) -> CrawlOptions:
@@ -352,16 +262,6 @@ def _exit_code(report: CrawlReport) -> int:
     if report.job.status is Status.PAUSED:
         return INTERRUPTED
     return NOT_ALLOWED if nothing_was_allowed(report) else FAILED
-
-
-def parse_headers(lines: list[str]) -> dict[str, str]:
-    headers = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip():
-            raise typer.BadParameter(f"{line!r} is not 'Name: value'", param_hint="--header")
-        headers[name.strip()] = value.strip()
-    return headers
 
 
 def _lines(file: Path | None) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.amounts import parse_age
+from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_page, show_table
 from forager.cli.sources import with_database
@@ -113,7 +113,7 @@ def _filter(
     return error_filter(
         domain=domain,
         error_type=type_,
-        since=None if since is None else parse_age(since),
+        since=None if since is None else parse_duration(since),
         message=message,
         task_id=task,
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.crawl import checked_options, parse_headers
+from forager.cli.crawl import checked_options
+from forager.cli.crawl_flags import parse_headers
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json, write

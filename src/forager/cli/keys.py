@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from forager.access.scope import Scope
-from forager.cli.amounts import parse_age
+from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_page, show_table
 from forager.cli.sources import with_database
@@ -50,7 +50,7 @@ def create(
     """Make a key and print it, this once. From the first key on, everybody needs one."""
     from forager.access.keys import create_key
 
-    life = None if expires is None else parse_age(expires).total_seconds()
+    life = None if expires is None else parse_duration(expires).total_seconds()
     made = with_database(
         context,
         lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life),

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from forager.cli.crawl import parse_headers
+from forager.cli.crawl_flags import parse_headers
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, say, show_json, write

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.amounts import parse_age
+from forager.amounts import parse_duration
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def moment(text: str | None) -> datetime | None:
 
 def _ago(text: str) -> datetime:
     try:
-        return datetime.now(UTC) - parse_age(text)
+        return datetime.now(UTC) - parse_duration(text)
     except InvalidInput:
         raise InvalidInput(
             f"{text[:60]!r} is neither a time nor an age",

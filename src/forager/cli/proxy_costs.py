@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.amounts import parse_age, size_in_words
+from forager.amounts import parse_duration, size_in_words
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_table
@@ -75,7 +75,7 @@ def costs(
     from forager.fetch.proxies.costs import report_costs
 
     settings = flags_of(context).load()
-    days = math.ceil(parse_age(since).total_seconds() / 86400)
+    days = math.ceil(parse_duration(since).total_seconds() / 86400)
 
     async def ask() -> CostReport:
         name = None if domain is None else domain_name(domain)

@@ -1,4 +1,4 @@
-"""What a crawl was asked to do: the payload of a crawl job."""
+"""The options of a crawl: declared once, and stored as the payload of its job."""
 
 from __future__ import annotations
 
@@ -20,60 +20,181 @@ from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.fetch.headers import header_refusal
 from forager.fetch.proxies.proxy import ProxySpec
+from forager.settings.values import LARGEST_BIGINT, PlainText
 
 MAX_SEEDS = 10_000
-# instead of the URL of one proxy: those of the installation, in turn
+MAX_PATTERNS = 1000
+MAX_HEADERS = 100
+# in place of a proxy URL: rotate over the proxies of the installation
 POOL = "pool"
 
 
 class Strategy(StrEnum):
     """Where the URLs of a crawl come from."""
 
-    SITE = "site"  # the start, everything it leads to, and the sitemaps robots.txt names
+    SITE = "site"  # the start URL, everything it leads to, and the sitemaps robots.txt names
     SITEMAP = "sitemap"  # the sitemaps alone
     LIST = "list"  # the given URLs alone
     SINGLE = "single"  # one page
-    LLMS = "llms"  # llms.txt and llms-full.txt, and what they link to
+    LLMS = "llms"  # llms.txt and llms-full.txt, and the pages they link to
 
 
-class CrawlOptions(BaseModel):
-    """Checked once, when the crawl is asked for; stored with the job and read at every run."""
+class CrawlChoices(BaseModel):
+    """The options of a crawl, declared once.
+
+    Command-line flags, the API's body and the dashboard's form derive from these fields: their
+    names, types, limits, titles and descriptions. The library's keyword arguments have the same
+    names; a test compares them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    urls: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_SEEDS)]
-    strategy: Strategy = Strategy.SITE
-    scope: ScopeMode = ScopeMode.HOST
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    max_pages: int | None = Field(default=None, ge=1)
-    # what the quota of its owner left for this job; unlike the rest, no trait of the source
+    strategy: Strategy = Field(
+        default=Strategy.SITE,
+        title="Discover pages via",
+        description="Where URLs come from: links and sitemaps of the site, its sitemaps alone,"
+        " the given list, a single page, or llms.txt.",
+    )
+    scope: ScopeMode = Field(
+        default=ScopeMode.HOST,
+        title="Scope",
+        description="How far to go from the start URL: its host, its domain with subdomains,"
+        " or its path prefix.",
+    )
+    include: tuple[Annotated[PlainText, Field(min_length=1, max_length=2000)], ...] = Field(
+        default=(),
+        max_length=MAX_PATTERNS,
+        title="Include patterns",
+        description="Only crawl URLs that match a pattern, such as /docs/* or re:/v[0-9]+/.",
+    )
+    exclude: tuple[Annotated[PlainText, Field(min_length=1, max_length=2000)], ...] = Field(
+        default=(),
+        max_length=MAX_PATTERNS,
+        title="Exclude patterns",
+        description="Skip URLs that match a pattern; takes precedence over include patterns.",
+    )
+    max_pages: int | None = Field(
+        default=None,
+        ge=1,
+        le=LARGEST_BIGINT,
+        title="Max pages",
+        description="Stop after this many pages.",
+    )
+    max_depth: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        title="Max depth",
+        description="Follow at most this many links from the start URL.",
+    )
+    max_time: float | None = Field(
+        default=None,
+        gt=0,
+        le=1e9,
+        allow_inf_nan=False,
+        title="Time limit (s)",
+        description="Stop after this many seconds.",
+    )
+    max_bytes: int | None = Field(
+        default=None,
+        ge=1,
+        le=LARGEST_BIGINT,
+        title="Max bytes",
+        description="Stop after this many bytes.",
+    )
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        title="Connections per host",
+        description="Concurrent connections per host; 5 by default.",
+    )
+    delay: float | None = Field(
+        default=None,
+        ge=0,
+        le=3600,
+        allow_inf_nan=False,
+        title="Delay (s)",
+        description="Seconds between requests to a host; 1 by default, 0 on loopback."
+        " robots.txt may ask for more.",
+    )
+    retries: int = Field(default=3, ge=0, le=100, title="Retries", description="Retries per URL.")
+    retry_delay: float = Field(
+        default=2.0,
+        ge=0,
+        le=3600,
+        allow_inf_nan=False,
+        title="Retry delay (s)",
+        description="Seconds before the first retry of a URL; doubles with each retry.",
+    )
+    user_agent: Annotated[PlainText, Field(min_length=1, max_length=500)] | None = Field(
+        default=None,
+        title="User agent",
+        description="User-Agent header; the setting of the installation by default.",
+    )
+    headers: dict[PlainText, Annotated[PlainText, Field(max_length=8000)]] = Field(
+        default_factory=dict,
+        max_length=MAX_HEADERS,
+        title="Headers",
+        description="Request headers, sent only to the sites of the start URLs.",
+    )
+    proxy: Annotated[PlainText, Field(max_length=8000)] | None = Field(
+        default=None,
+        title="Proxy",
+        description="URL of a proxy (http, https or socks5), or `pool` for the installation's"
+        " proxies.",
+    )
+    documents: bool = Field(
+        default=True,
+        title="Keep documents",
+        description="Store sections, a generation and a search index, not only the archive.",
+    )
+    products: bool = Field(
+        default=False,
+        title="Track products",
+        description="Track the product pages that the crawl finds.",
+    )
+    carry_over: int | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        title="Carry over (refreshes)",
+        description="Number of refreshes for which a page that fails temporarily stays published;"
+        " the setting `carry_over_refreshes` by default.",
+    )
+    carry_over_days: float | None = Field(
+        default=None,
+        ge=0,
+        le=3650,
+        allow_inf_nan=False,
+        title="Carry over (days)",
+        description="Number of days for which a page that fails temporarily stays published;"
+        " the setting `carry_over_days` by default.",
+    )
+    allow_private: bool = Field(
+        default=False,
+        title="Allow private addresses",
+        description="Allow private and loopback addresses (through the API: admin scope).",
+    )
+    ignore_robots: bool = Field(
+        default=False, title="Ignore robots.txt", description="Do not obey robots.txt."
+    )
+
+
+class CrawlOptions(CrawlChoices):
+    """Validated once, when a crawl is requested; stored with the job and read at every run."""
+
+    urls: Annotated[
+        tuple[Annotated[PlainText, Field(max_length=8000)], ...],
+        Field(min_length=1, max_length=MAX_SEEDS),
+    ]
+    # pages that the owner's quota granted this job; a fact about the job, not about the source
     granted_pages: int | None = Field(default=None, ge=1)
-    # when it goes on after a rest: the day that counts these pages, and those that were counted
-    # before
+    # for a job that continues later: the day the grant counts for, and pages counted before
     granted_on: date | None = None
     spent_before: int | None = Field(default=None, ge=0)
-    max_depth: int | None = Field(default=None, ge=0, le=1000)
-    max_time: float | None = Field(default=None, gt=0)
-    max_bytes: int | None = Field(default=None, ge=1)
-    concurrency: int | None = Field(default=None, ge=1, le=1000)
-    delay: float | None = Field(default=None, ge=0, le=3600)
-    retries: int = Field(default=3, ge=0, le=100)
-    retry_delay: float = Field(default=2.0, ge=0, le=3600)
-    user_agent: str | None = Field(default=None, min_length=1, max_length=500)
-    headers: dict[str, str] = Field(default_factory=dict)
-    proxy: str | None = None
-    # headers and proxy as they were given, if they hold secrets; above they are masked then
+    # headers and proxy as they were given, if they hold secrets; the fields above are masked then
     sealed: str | None = None
-    # sections, a generation and the search index; without them only the archive and the ledger
-    documents: bool = True
-    # product pages that are found become tasks, and are kept fresh from then on
-    products: bool = False
-    # in how many refreshes in a row, and for how long, a page that fails is kept; None: settings
-    carry_over: int | None = Field(default=None, ge=0, le=1000)
-    carry_over_days: float | None = Field(default=None, ge=0, le=3650)
-    allow_private: bool = False
-    ignore_robots: bool = False
 
     @model_validator(mode="before")
     @classmethod

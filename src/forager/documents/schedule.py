@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
+from forager.amounts import parse_duration
 from forager.errors import InvalidInput
 
-SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 SHORTEST = 60
 LONGEST = 10 * 366 * 86400
-_LENGTH = re.compile(r"\s*(\d{1,9})\s*(s|m|min|h|d|w)\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +31,10 @@ class Schedule:
 
 
 def parse_every(text: str) -> Schedule:
-    """ "1d", "12h", "30min": a schedule."""
-    match = _LENGTH.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"{text!r} is not a length of time", hint="Try 30min, 12h, 1d or 1w.")
-    seconds = int(match[1]) * SECONDS[match[2]]
+    """Parse an interval such as 1d, 12h or 30min."""
+    seconds = int(parse_duration(text).total_seconds())
     if not SHORTEST <= seconds <= LONGEST:
-        raise InvalidInput(
-            f"every {text} is too often or too seldom", hint="From 1min to 10 years."
-        )
+        raise InvalidInput("a refresh interval must be from 1min to 10 years")
     return Schedule(every=seconds)
 
 

@@ -1,16 +1,20 @@
-"""Kinds of values that settings have."""
+"""Types of values shared by settings, options and the API."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
+from forager.amounts import parse_duration
+from forager.errors import InvalidInput
+
 DAY = 86400.0
+LARGEST_INT = 2**31 - 1
+LARGEST_BIGINT = 2**63 - 1
 A_YEAR = 365 * DAY
-LENGTHS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY}
 
 # Finite: a wait without end would outlive every lease, and PostgreSQL has no such interval.
 Seconds = Annotated[float, Field(gt=0, le=A_YEAR, allow_inf_nan=False)]
@@ -42,7 +46,19 @@ def length_or_off(value: object) -> object:
         return value
     if value.strip().lower() == "off":
         return None
-    length = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])\s*", value.lower(), re.ASCII)
-    if length is None:
-        raise ValueError("expected a length of time, as 180d, or off")
-    return float(length[1]) * LENGTHS[length[2]]
+    try:
+        return parse_duration(value).total_seconds()
+    except InvalidInput:
+        raise ValueError("expected a duration such as 180d, or off") from None
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("contains a NUL character")
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise ValueError("contains a lone surrogate")
+    return text
+
+
+# text that PostgreSQL can store; use it for every text that comes from outside
+PlainText = Annotated[str, AfterValidator(_plain)]

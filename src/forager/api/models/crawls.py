@@ -8,87 +8,33 @@ from uuid import UUID
 from pydantic import Field
 
 from forager.api.models.jobs import ShownStatus
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, View, example
-from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.options import MAX_SEEDS, CrawlOptions, Strategy
+from forager.api.models.values import LARGEST_INT, PlainText, View, example
+from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions
 from forager.crawl.report import CrawlReport
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
-
-MAX_PATTERNS = 1000
-MAX_HEADERS = 100
 
 SourceName = Annotated[
     PlainText,
     Field(min_length=1, max_length=200, pattern=r"^[^/\\?#%\s]+$", examples=["docs.example.org"]),
 ]
-Pattern = Annotated[PlainText, Field(min_length=1, max_length=2000)]
 Text = Annotated[PlainText, Field(max_length=8000)]
 
 
-class CrawlOrder(Order):
-    """What to crawl and how; the options of `forager crawl`."""
+class CrawlOrder(CrawlChoices):
+    """Start URLs and the options of `forager crawl`."""
 
     model_config = example(
         urls=["https://docs.example.org/"], max_pages=500, exclude=["/archive/*"], priority=5
     )
 
-    urls: list[Text] = Field(min_length=1, max_length=MAX_SEEDS, description="Where to start.")
+    urls: list[Text] = Field(min_length=1, max_length=MAX_SEEDS, description="Start URLs.")
     source: SourceName | None = Field(
-        default=None, description="The name of what is crawled; by default the host."
+        default=None, description="Name of the source; the host by default."
     )
     priority: int = Field(
-        default=0, ge=-LARGEST_INT, le=LARGEST_INT, description="Higher goes first."
+        default=0, ge=-LARGEST_INT, le=LARGEST_INT, description="Higher runs first."
     )
-    strategy: Strategy = Field(default=Strategy.SITE, description="Where URLs come from.")
-    scope: ScopeMode = Field(default=ScopeMode.HOST, description="How far to go from the start.")
-    include: list[Pattern] = Field(
-        default=[], max_length=MAX_PATTERNS, description="Only URLs like these: /docs/* or re:…"
-    )
-    exclude: list[Pattern] = Field(
-        default=[], max_length=MAX_PATTERNS, description="No URLs like these; beats `include`."
-    )
-    max_pages: int | None = Field(default=None, ge=1, le=LARGEST_BIGINT)
-    max_depth: int | None = Field(default=None, ge=0, le=1000)
-    max_time: float | None = Field(
-        default=None, gt=0, le=1e9, allow_inf_nan=False, description="In seconds."
-    )
-    max_bytes: int | None = Field(default=None, ge=1, le=LARGEST_BIGINT)
-    concurrency: int | None = Field(
-        default=None, ge=1, le=1000, description="Connections to a host; by default 5."
-    )
-    delay: float | None = Field(
-        default=None, ge=0, le=3600, description="Seconds between requests; by default 1."
-    )
-    retries: int = Field(default=3, ge=0, le=100, description="Tries more for each URL.")
-    retry_delay: float = Field(default=2.0, ge=0, le=3600)
-    user_agent: Annotated[PlainText, Field(min_length=1, max_length=500)] | None = None
-    headers: dict[PlainText, Text] = Field(
-        default={}, max_length=MAX_HEADERS, description="Sent to the named sites alone."
-    )
-    proxy: Text | None = Field(default=None, description="The URL of a proxy, or `pool`.")
-    documents: bool = Field(default=True, description="Keep sections and a search index.")
-    products: bool = Field(
-        default=False, description="Track the product pages that are found: they become tasks."
-    )
-    carry_over: int | None = Field(
-        default=None,
-        ge=0,
-        le=1000,
-        description="Refreshes in a row that a page which fails temporarily stays published;"
-        " by default the setting `carry_over_refreshes`.",
-    )
-    carry_over_days: float | None = Field(
-        default=None,
-        ge=0,
-        le=3650,
-        description="Days that a page which fails temporarily stays published;"
-        " by default the setting `carry_over_days`.",
-    )
-    allow_private: bool = Field(
-        default=False, description="Allow private addresses; needs the scope admin."
-    )
-    ignore_robots: bool = Field(default=False, description="Do not obey robots.txt.")
 
     def options(self) -> CrawlOptions:
         """The options of the crawl; raises Pydantic's error for what is wrong with a value."""
@@ -167,9 +113,15 @@ class CrawlProgress(View):
     bytes: int
     depth: int
     seconds: float = Field(description="Time spent running, over all runs.")
-    pages_per_second: float
+    pages_per_second: float = Field(
+        description="Over the last half minute while it runs, and on average afterwards."
+    )
     eta_seconds: float | None = Field(
-        description="At the pace so far; null unless it is running and has begun."
+        description="At the pace of the last half minute; null unless it runs and makes progress."
+    )
+    waiting: str | None = Field(
+        description="What the crawl waits for, for example "
+        "`rate-limited by example.com (Retry-After), next request in 4 s`."
     )
     ledger: Ledger
     generation: GenerationChanges | None = Field(

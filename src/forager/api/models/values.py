@@ -7,24 +7,24 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-LARGEST_INT = 2**31 - 1
-LARGEST_BIGINT = 2**63 - 1
+from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 
-
-def _plain(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("it holds a NUL character, which cannot be stored")
-    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
-        raise ValueError("it holds half of a character (a lone surrogate), which cannot be stored")
-    return text
+__all__ = [
+    "LARGEST_BIGINT",
+    "LARGEST_INT",
+    "Order",
+    "PlainText",
+    "Reason",
+    "Time",
+    "View",
+    "example",
+]
 
 
 def _utc(at: datetime) -> datetime:
     return at.astimezone(UTC)
 
 
-# text that PostgreSQL can hold; use it for every text that comes in
-PlainText = Annotated[str, AfterValidator(_plain)]
 Reason = Annotated[PlainText, Field(max_length=500)]
 Time = Annotated[datetime, AfterValidator(_utc)]
 

@@ -1,13 +1,15 @@
-"""Starting a crawl: of a site, or of the small one that comes with Forager."""
+"""Start a crawl of a site, or of the bundled site."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions, crawl_options
-from forager.errors import ForagerError
+from forager.errors import ForagerError, InvalidInput
 from forager.jobs.queue import Enqueued
+from forager.web.crawl_fields import crawl_fields
 from forager.web.demo import SOURCE, DemoSite
 from forager.web.errors import told_to_people, wants_fragment, words_of
 from forager.web.forms import Form, Submitted
@@ -16,12 +18,16 @@ from forager.web.visit import Administers, Operates, Visit
 
 router = new_router()
 
+FIELDS = crawl_fields()
+# an option at the start of a line that says what is wrong with it
+_OPTION = re.compile(r"^(?P<name>\w+)(?:\.[^:\n]+)?:", re.MULTILINE)
+
 MAX_URLS = 1000
 
 
 @page(router, "/new-crawl")
 async def form_page(visit: Operates) -> Page:  # noqa: ARG001 - the scope
-    return Page("new_crawl.html", {"given": Form({}), "problem": None})
+    return Page("new_crawl.html", {"fields": FIELDS, "given": Form({}), "problem": None})
 
 
 @action(router, "/new-crawl")
@@ -33,7 +39,7 @@ async def start(visit: Operates, form: Submitted) -> Done | Page:
             raise
         # without scripts the page itself is the answer: what was typed must be in it
         problem = told_to_people(error)
-        values = {"given": form, "problem": words_of(problem)}
+        values = {"fields": FIELDS, "given": form, "problem": words_of(problem)}
         return Page("new_crawl.html", values, status=problem.status)
 
 
@@ -61,19 +67,17 @@ def _started(asked: Enqueued) -> Done:
 
 
 def _options(form: Form) -> CrawlOptions:
-    given: dict[str, Any] = {
-        "urls": form.lines("urls")[:MAX_URLS],
-        "strategy": form.text("strategy"),
-        "scope": form.text("scope"),
-        "include": form.lines("include"),
-        "exclude": form.lines("exclude"),
-        "max_pages": form.number("max_pages", least=1),
-        "max_depth": form.number("max_depth", most=1000),
-        "max_time": form.amount("max_time"),
-        "delay": form.amount("delay", most=3600),
-        "concurrency": form.number("concurrency", least=1, most=1000),
-        "allow_private": form.checked("allow_private") or None,
-    }
-    return crawl_options(
-        {name: value for name, value in given.items() if value not in (None, "", [])}
-    )
+    given: dict[str, Any] = {"urls": form.lines("urls")[:MAX_URLS]}
+    for field in FIELDS:
+        if (value := field.read(form)) is not None:
+            given[field.option] = value
+    try:
+        return crawl_options(given)
+    except InvalidInput as error:
+        raise InvalidInput(_OPTION.sub(_as_title, error.message), hint=error.hint) from None
+
+
+def _as_title(option: re.Match[str]) -> str:
+    """The name of an option as the form shows it."""
+    titles = {field.option: field.title for field in FIELDS}
+    return f"{titles.get(option['name'], 'URLs')}:"

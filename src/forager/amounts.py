@@ -1,4 +1,4 @@
-"""Lengths of time and sizes as people write them: 30d, 90min, 10GB, 512MiB."""
+"""Durations and sizes as people write them: 30d, 90min, 10GB, 512MiB."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 from forager.errors import InvalidInput
 
 _AMOUNT = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]*)\s*", re.IGNORECASE)
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _BYTES = {
     "b": 1,
     "kb": 10**3,
@@ -24,21 +24,21 @@ _BYTES = {
 _A_CENTURY = 100 * 366 * 86400.0
 
 
-def parse_age(text: str) -> timedelta:
-    """A length of time, such as 30d."""
-    seconds = _parse(text, _SECONDS, "a length of time", "30d, 12h or 90min")
+def parse_duration(text: str) -> timedelta:
+    """Parse a duration such as 30d."""
+    seconds = _parse(text, _SECONDS, "a duration", "30s, 90min, 12h, 1d or 1w")
     if seconds > _A_CENTURY:
         raise InvalidInput(f"{text} is longer than a century")
     return timedelta(seconds=seconds)
 
 
 def parse_size(text: str) -> int:
-    """A number of bytes, such as 10GB."""
+    """Parse a number of bytes such as 10GB."""
     return int(_parse(text, _BYTES, "a size", "10GB, 500MB or 512MiB"))
 
 
 def size_in_words(size: int) -> str:
-    """Bytes in the largest unit that leaves a number above one."""
+    """Format bytes in the largest unit that leaves a number above one."""
     for unit in ("TB", "GB", "MB", "kB"):
         if size >= _BYTES[unit.lower()]:
             return f"{size / _BYTES[unit.lower()]:.1f} {unit}"
@@ -49,5 +49,5 @@ def _parse(text: str, units: Mapping[str, int], what: str, examples: str) -> flo
     match = _AMOUNT.fullmatch(text)
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise InvalidInput(f"{text!r} is not {what}", hint=f"Write it as {examples}.")
+        raise InvalidInput(f"{text[:40]!r} is not {what}", hint=f"Write it as {examples}.")
     return float(match[1]) * factor
