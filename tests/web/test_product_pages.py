@@ -15,8 +15,9 @@ from forager.fetch.proxies.usage import UsageLog
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.dead_letters import count_letters, letter_filter
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.task import Hold, TaskStatus
+from forager.tasks.task import Hold
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from servers.shop import Item, Shop
 from tasks.working import Tasks, at_work

@@ -15,7 +15,7 @@ from forager.cli.running import run
 from forager.cli.unknown import leave_if_unknown
 from forager.cli.words import counted
 from forager.errors import InvalidInput
-from forager.tasks.task import TaskStatus
+from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
     from forager.tasks.holds import Held, Holds

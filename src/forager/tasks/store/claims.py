@@ -11,6 +11,7 @@ from psycopg.rows import class_row
 from forager.db.database import Connection
 from forager.fetch.budgets.store import LEAD
 from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 
 # how far into the queue one claim looks for tasks of domains that are not busy
@@ -108,12 +109,11 @@ async def claim_queued(
         ), locked AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t
-             WHERE t.id IN (SELECT id FROM wanted) AND t.status = 'queued' AND t.hold IS NULL
+             WHERE t.id IN (SELECT id FROM wanted) AND {CLAIM_DOWNLOAD.allowed} AND t.hold IS NULL
                FOR NO KEY UPDATE SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'crawling', worker_id = %(worker_id)s, lease = t.lease + 1,
-               started_at = now(), updated_at = now()
+           SET {CLAIM_DOWNLOAD.changes}
           FROM locked, domains d
          WHERE t.id = locked.id AND d.id = t.domain_id
         RETURNING {COLUMNS}
@@ -165,8 +165,7 @@ async def claim_downloaded(
                FOR NO KEY UPDATE OF t SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'parsing', worker_id = %(worker_id)s, lease = t.lease + 1,
-               updated_at = now()
+           SET {CLAIM_PARSE.changes}
           FROM locked, domains d
          WHERE t.id = locked.id AND d.id = t.domain_id
         RETURNING {COLUMNS}

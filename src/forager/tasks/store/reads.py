@@ -12,8 +12,9 @@ from psycopg.rows import class_row, kwargs_row
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.task import Hold, Task, TaskStatus
+from forager.tasks.task import Hold, Task
 
 _COLUMNS: LiteralString = """
     t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
