@@ -16,7 +16,8 @@ from forager.secrets import Vault
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
-from tasks.working import Tasks, at_work, eventually
+from support.waiting import eventually
+from tasks.working import Tasks, at_work
 
 
 async def test_a_task_from_pending_to_its_next_visit(tasks: Tasks, shop: Shop) -> None:
