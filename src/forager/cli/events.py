@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, show_page
-from forager.cli.sources import Cursor, with_database
-from forager.cli.webhooks import say_more
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import show_list
+from forager.cli.running import with_database
 
 app = typer.Typer(
     name="events",
@@ -40,11 +39,7 @@ def list_(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHEN",
-            help="Only events since: 2d, 12h, or 2026-01-31T12:00Z.",
-            show_default=False,
-        ),
+        typer.Option(metavar="WHEN", help="Only events since: 2d, 12h, or 2026-01-31T12:00Z."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -67,9 +62,4 @@ def list_(
             limit=limit,
         ),
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such events.")
-    show_events(page.items)
-    return say_more(page.next_cursor)
+    return show_list(page, as_json, show_events, none="There are no such events.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, JobId, Limit
-from forager.cli.output import note, show_json, show_page, show_table
-from forager.cli.sources import Cursor, with_database
+from forager.cli.options import AsJson, Cursor, JobId, Limit
+from forager.cli.output import note, show_json, show_list, show_table
+from forager.cli.running import with_database
 from forager.cli.words import on_one_line, short_time
 from forager.crawl.settlement import Outcome
 
@@ -30,8 +31,7 @@ def pages(
     context: typer.Context,
     job_id: JobId,
     outcome: Annotated[
-        list[Outcome] | None,
-        typer.Option(help="Only URLs with this outcome; may be repeated.", show_default=False),
+        list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -48,12 +48,9 @@ def pages(
         return await list_settled(database, job, outcomes=outcomes, cursor=cursor, limit=limit)
 
     page = with_database(context, ask)
-    if as_json:
-        return show_page([row_of(settled) for settled in page.items], page.next_cursor)
-    if not page.items:
-        return note("No URL of this job is settled so.")
-    _show_pages(page.items)
-    return note(f"There are more: --cursor {page.next_cursor}") if page.next_cursor else None
+    return show_list(
+        page, as_json, _show_pages, none="No URL of this job is settled so.", document=row_of
+    )
 
 
 def workers(context: typer.Context, as_json: AsJson = False) -> None:
@@ -66,16 +63,7 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
     if not found:
         return note("There are no workers. `forager worker` or `forager up` runs one.")
     return show_table(
-        {
-            "ID": {},
-            "ROLE": {},
-            "STATE": {},
-            "REGION": {},
-            "HOST": {},
-            "PID": RIGHT,
-            "SEEN": {},
-            "NOTE": {},
-        },
+        "ID, ROLE, STATE, REGION, HOST, PID>, SEEN, NOTE",
         [
             (
                 each.id,
@@ -92,15 +80,9 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
     )
 
 
-def _show_pages(settled: list[SettledUrl]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "OUTCOME": {},
-        "HTTP": RIGHT,
-        "WHY": {"cut": True},
-        "URL": {"cut": True},
-    }
+def _show_pages(settled: Sequence[SettledUrl]) -> None:
     rows = [
         (each.outcome, each.http_status, on_one_line(each.detail or each.reason or ""), each.url)
         for each in settled
     ]
-    show_table(columns, rows)
+    show_table("OUTCOME, HTTP>, WHY…, URL…", rows)

@@ -9,9 +9,9 @@ import typer
 
 from forager.access.scope import Scope
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Limit
+from forager.cli.options import AsJson, Cursor, Limit
 from forager.cli.output import note, say, show_json, show_page, show_table
-from forager.cli.sources import with_database
+from forager.cli.running import with_database
 from forager.cli.words import long_time, short_time
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def create(
 
     life = None if expires is None else parse_duration(expires).total_seconds()
     made = with_database(
-        context,
-        lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life),
+        context, lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life)
     )
     if as_json:
         return show_json({"key": made.text, **_plain(made.key)})
@@ -66,12 +65,7 @@ def create(
 
 @app.command("list")
 def list_(
-    context: typer.Context,
-    limit: Limit = 100,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on after this.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
     """List keys, newest first."""
     from forager.access.keys import list_keys
@@ -82,7 +76,7 @@ def list_(
     if not page.items:
         return note("There are no keys: the API is open to this machine alone.")
     show_table(
-        {"ID": {}, "NAME": {"cut": True}, "SCOPE": {}, "STATE": {}, "OWNER": {}, "USED": {}},
+        "ID, NAME…, SCOPE, STATE, OWNER, USED",
         [
             (
                 key.id,

@@ -11,16 +11,16 @@ from urllib.parse import quote
 
 import typer
 
-from forager.cli.crawl_flags import parse_headers
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
+from forager.cli.crawl_flags import RequestOptions
+from forager.cli.options import AsJson, grouped
 from forager.cli.output import note, say, show_json, write
-from forager.cli.running import run
+from forager.cli.running import with_database
 from forager.cli.words import clean
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from forager.crawl.options import CrawlOptions
+    from forager.db.database import Database
     from forager.extract.document import Document
     from forager.settings import Settings
 
@@ -48,29 +48,19 @@ class _Page:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+@grouped
 def parse(
     context: typer.Context,
     page: Annotated[
         str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
     ],
-    *,
     url: Annotated[
         str | None,
         typer.Option(help="The address of a file.", show_default="http://localhost/ and its name"),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
-    user_agent: Annotated[
-        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
-    ] = None,
-    proxy: Annotated[
-        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    *,
+    request: RequestOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what a crawl makes of one page: its text and sections, or the product it sells."""
@@ -81,17 +71,11 @@ def parse(
         raise InvalidInput("--url is for files: a page that is fetched has its own address")
     from forager.crawl.options import crawl_options
 
-    options = crawl_options(
-        {
-            "urls": [page],
-            "strategy": "single",
-            "user_agent": user_agent,
-            "headers": parse_headers(header or []),
-            "proxy": proxy,
-            "allow_private": allow_private,
-        }
+    options = crawl_options(request.payload(page))
+    return show(
+        with_database(context, lambda db, settings: _fetched(db, settings, options)),
+        as_json=as_json,
     )
-    return show(run(_fetched(flags_of(context).load(), options)), as_json=as_json)
 
 
 # --- where the page comes from -------------------------------------------------------------------
@@ -111,12 +95,10 @@ def _from_file(name: str, url: str | None) -> _Page:
     return _Page(address, body, _TYPES.get(path.suffix.lower()))
 
 
-async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
+async def _fetched(database: Database, settings: Settings, options: CrawlOptions) -> _Page:
     from forager.crawl.explain.probe import probe
-    from forager.db.database import open_database
 
-    async with open_database(settings, name="forager parse") as database:
-        result = await probe(database, settings, options, body=False)
+    result = await probe(database, settings, options, body=False)
     response = result.response
     if result.problem is not None:
         raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
@@ -151,8 +133,7 @@ def _refuse_other(page: _Page) -> None:
 
     if kind_of(page.body, page.content_type, page.url) is ContentKind.OTHER:
         raise GiveUp(
-            f"{page.url} is neither HTML nor text: there is nothing to read",
-            kind=ErrorKind.PARSE,
+            f"{page.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
         )
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, show_json, show_page
-from forager.cli.running import run
-from forager.cli.sources import with_database
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
+from forager.cli.output import note, show_json, show_list
+from forager.cli.running import run, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -58,9 +57,7 @@ def rates(
     context: typer.Context,
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
     limit: Limit = 100,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on after this.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
@@ -70,14 +67,13 @@ def rates(
     page = with_database(
         context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page([views.rate_fields(rate) for rate in page.items], page.next_cursor)
-    if not page.items:
-        return note("No pages were parsed in the last seven days.")
-    views.show_rates(page.items)
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
-    return None
+    return show_list(
+        page,
+        as_json,
+        views.show_rates,
+        none="No pages were parsed in the last seven days.",
+        document=views.rate_fields,
+    )
 
 
 @app.command()
@@ -205,9 +201,7 @@ def new(
     ] = None,
     url: Annotated[str | None, typer.Option(help="The address of a file.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a new parser to begin with: a module and, from a page, its first fixture."""

@@ -10,7 +10,7 @@ import typer
 from forager.cli.asking import confirm
 from forager.cli.options import AsJson, Yes
 from forager.cli.output import note, show_json
-from forager.cli.sources import with_database
+from forager.cli.running import with_database
 from forager.cli.words import counted
 
 

@@ -12,10 +12,10 @@ import typer
 
 from forager.cli.failures import FAILED, complain
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
+from forager.cli.options import AllowPrivate, AsJson, Limit
+from forager.cli.output import note, say, show_json, show_list, show_table
 from forager.cli.proxy_costs import Cost, Currency, Region, changes_of, costs
-from forager.cli.running import run
+from forager.cli.running import with_database
 from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -45,18 +45,13 @@ def add(
     addresses: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ADDRESS]...",
-            help="http, https or socks5://user:password@host:port.",
-            show_default=False,
+            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
         ),
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(help="A file with one address per line; - reads standard input."),
+        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
     ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     region: Region = None,
     cost: Cost = None,
     currency: Currency = None,
@@ -89,21 +84,14 @@ def list_(
     context: typer.Context,
     limit: Limit = 100,
     cursor: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Go on after this id.", show_default=False)
+        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List proxies with their health."""
     page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
-    if as_json:
-        show_page([_shown(record) for record in page.items], page.next_cursor)
-        return
-    if page.items:
-        _show_records(page.items)
-    else:
-        note("There are no proxies. `forager proxies add` adds one.")
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
+    none = "There are no proxies. `forager proxies add` adds one."
+    return show_list(page, as_json, _show_records, none=none, document=_shown)
 
 
 @app.command("test")
@@ -183,18 +171,10 @@ def remove(context: typer.Context, ids: ProxyIds) -> None:
 
 
 def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
-    """The answer to one question about proxies."""
-    from forager.db.database import open_database
     from forager.fetch.proxies.service import Proxies
     from forager.secrets import Vault
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Proxies(database, Vault(settings)))
-
-    return run(answer())
+    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
 
 
 def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -324,18 +304,6 @@ _STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
 
 
 def _show_records(records: Sequence[ProxyRecord]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "PROXY": {},
-        "STATE": {},
-        "OK": {"justify": "right"},
-        "FAILED": {"justify": "right"},
-        "AVERAGE": {"justify": "right"},
-        "LAST USED": {},
-        "REGION": {},
-        "COSTS": {"justify": "right"},
-        "WHY OFF": {},
-    }
     rows = [
         (
             record.id,
@@ -351,18 +319,12 @@ def _show_records(records: Sequence[ProxyRecord]) -> None:
         )
         for record in records
     ]
-    show_table(columns, rows)
+    show_table(
+        "ID>, PROXY, STATE, OK>, FAILED>, AVERAGE>, LAST USED, REGION, COSTS>, WHY OFF", rows
+    )
 
 
 def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "PROXY": {},
-        "RESULT": {},
-        "TIME": {"justify": "right"},
-        "STATUS": {},
-        "ERROR": {},
-    }
     rows = [
         (
             result.proxy_id,
@@ -374,4 +336,4 @@ def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
         )
         for proxy, result in tested
     ]
-    show_table(columns, rows)
+    show_table("ID>, PROXY, RESULT, TIME>, STATUS, ERROR", rows)

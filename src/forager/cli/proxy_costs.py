@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.amounts import parse_duration, size_in_words
-from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit
 from forager.cli.output import note, say, show_json, show_table
-from forager.cli.running import run
+from forager.cli.running import with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,15 +25,12 @@ Region = Annotated[
     typer.Option(
         metavar="NAME|default",
         help="Only workers of this region go through it; `default`: all of them.",
-        show_default=False,
     ),
 ]
 Cost = Annotated[
     str | None,
     typer.Option(
-        metavar="AMOUNT/UNIT|default",
-        help="Price: 0.002/request or 3.50/GB; `default`: not known.",
-        show_default=False,
+        metavar="AMOUNT/UNIT|default", help="Price: 0.002/request or 3.50/GB; `default`: not known."
     ),
 ]
 Currency = Annotated[
@@ -62,31 +58,20 @@ def costs(
     since: Annotated[
         str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
     ] = "30d",
-    domain: Annotated[
-        str | None,
-        typer.Option(metavar="HOST", help="Only this domain.", show_default=False),
-    ] = None,
+    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
     """Show the traffic through proxies by domain, and its cost."""
-    from forager.db.database import open_database
     from forager.fetch.domains.service import domain_name
     from forager.fetch.proxies.costs import report_costs
 
-    settings = flags_of(context).load()
     days = math.ceil(parse_duration(since).total_seconds() / 86400)
-
-    async def ask() -> CostReport:
-        name = None if domain is None else domain_name(domain)
-        async with open_database(settings, name="forager cli") as database:
-            return await report_costs(database, days=days, domain=name, limit=limit)
-
-    report = run(ask())
-    if as_json:
-        show_json(_document(report))
-    else:
-        _show(report)
+    name = None if domain is None else domain_name(domain)
+    report = with_database(
+        context, lambda db, _: report_costs(db, days=days, domain=name, limit=limit)
+    )
+    return show_json(_document(report)) if as_json else _show(report)
 
 
 def _document(report: CostReport) -> dict[str, Any]:

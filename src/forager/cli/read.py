@@ -8,7 +8,7 @@ import typer
 
 from forager.cli.options import AsJson
 from forager.cli.output import note, show_json, write
-from forager.cli.sources import with_database
+from forager.cli.running import with_database
 from forager.cli.words import clean, short_time
 
 

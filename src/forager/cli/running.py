@@ -1,4 +1,4 @@
-"""From a command to the service it calls: settings, an event loop, the queue."""
+"""Run one service call for a command: settings, event loop, database or queue."""
 
 from __future__ import annotations
 
@@ -11,24 +11,38 @@ import typer
 from forager.cli.flags import flags_of
 
 if TYPE_CHECKING:
+    from forager.db.database import Database
     from forager.jobs.queue import Queue
+    from forager.settings import Settings
 
 Answer = TypeVar("Answer")
 
 
-def with_queue(context: typer.Context, ask: Callable[[Queue], Awaitable[Answer]]) -> Answer:
-    """The queue's answer to one question."""
-    from forager.jobs.kinds import load_kinds
-    from forager.jobs.queue import open_queue
+def with_database(
+    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
+) -> Answer:
+    """Return the result of `ask` on the configured database."""
+    from forager.db.database import open_database
 
     settings = flags_of(context).load()
 
     async def answer() -> Answer:
-        load_kinds(settings.job_modules)
-        async with open_queue(settings, name="forager cli") as queue:
-            return await ask(queue)
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(database, settings)
 
     return run(answer())
+
+
+def with_queue(context: typer.Context, ask: Callable[[Queue], Awaitable[Answer]]) -> Answer:
+    """Return the result of `ask` on the job queue."""
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.queue import Queue
+
+    def answer(database: Database, settings: Settings) -> Awaitable[Answer]:
+        load_kinds(settings.job_modules)
+        return ask(Queue(database, settings))
+
+    return with_database(context, answer)
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
+from forager.cli.options import AsJson, Cursor
 from forager.cli.output import console, note, say, show_json
 from forager.cli.running import run
 from forager.cli.search_reindex import reindex
@@ -57,9 +57,7 @@ def search(
     source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
     path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where an earlier answer said it ended.")
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """Search what was crawled and published. Words that begin with - go behind a --.

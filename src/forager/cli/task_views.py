@@ -54,15 +54,7 @@ def _seconds(value: Any) -> Any:
 
 
 def show_tasks(tasks: Sequence[Task]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "STATUS": {},
-        "PRIORITY": {"justify": "right"},
-        "NEXT": {},
-        "URL": {"cut": True},
-        "NOTE": {"cut": True},
-    }
-    show_table(columns, [_row(task) for task in tasks])
+    show_table("ID>, STATUS, PRIORITY>, NEXT, URL…, NOTE…", [_row(task) for task in tasks])
 
 
 def _row(task: Task) -> tuple[Any, ...]:
@@ -126,16 +118,8 @@ def _is_unsaid(report: TaskReport) -> bool:
 
 
 def _show_attempts(attempts: Sequence[Attempt]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "FINISHED": {},
-        "STAGE": {},
-        "OUTCOME": {},
-        "HTTP": {"justify": "right"},
-        "TOOK": {"justify": "right"},
-        "NOTE": {"cut": True},
-    }
     show_table(
-        columns,
+        "FINISHED, STAGE, OUTCOME, HTTP>, TOOK>, NOTE…",
         [
             (
                 short_time(attempt.finished_at),
@@ -152,7 +136,7 @@ def _show_attempts(attempts: Sequence[Attempt]) -> None:
 
 def show_stats(stats: TaskStats) -> None:
     show_table(
-        {"STATUS": {}, "TASKS": {"justify": "right"}},
+        "STATUS, TASKS>",
         [((status.value, STYLES.get(status, "")), count) for status, count in stats.counts.items()],
     )
     say(f"\noldest due      {long_time(stats.oldest_due) or 'nothing is due'}")
@@ -161,12 +145,7 @@ def show_stats(stats: TaskStats) -> None:
     if stats.backlog:
         say("\nMost work waiting", style="bold")
         show_table(
-            {
-                "DOMAIN": {},
-                "DUE": {"justify": "right"},
-                "UNDER WAY": {"justify": "right"},
-                "OLDEST": {},
-            },
+            "DOMAIN, DUE>, UNDER WAY>, OLDEST",
             [
                 (one.domain, one.due, one.under_way, short_time(one.oldest_due))
                 for one in stats.backlog

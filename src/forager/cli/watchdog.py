@@ -52,8 +52,7 @@ async def _look_now(settings: Settings) -> tuple[list[Recovered], list[Recovered
 
     async with open_database(settings, name="forager watchdog") as database:
         return await asyncio.gather(
-            Watchdog(database, settings).look_twice(),
-            TaskRecovery(database, settings).look_twice(),
+            Watchdog(database, settings).look_twice(), TaskRecovery(database, settings).look_twice()
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forager.cli.event_words import words_of
-from forager.cli.output import show_table
+from forager.cli.output import show_facts, show_table
 from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
@@ -17,18 +17,11 @@ RIGHT: dict[str, Any] = {"justify": "right"}
 
 
 def show_webhooks(webhooks: Sequence[Webhook]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": RIGHT,
-        "URL": {},
-        "STATE": {},
-        "WAITING": RIGHT,
-        "TELLS": {},
-    }
     rows = [
         (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
         for webhook in webhooks
     ]
-    show_table(columns, rows)
+    show_table("ID>, URL, STATE, WAITING>, TELLS", rows)
 
 
 def show_webhook(webhook: Webhook) -> None:
@@ -42,7 +35,7 @@ def show_webhook(webhook: Webhook) -> None:
         "failures": webhook.failures or "",
         "added": long_time(webhook.created_at),
     }
-    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+    show_facts(facts)
 
 
 def _state(webhook: Webhook) -> tuple[str, str]:
@@ -59,15 +52,6 @@ def _wants(webhook: Webhook) -> str:
 
 
 def show_deliveries(deliveries: Sequence[Delivery]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "MESSAGE": RIGHT,
-        "EVENT": RIGHT,
-        "KIND": {},
-        "STATE": {},
-        "ATTEMPTS": RIGHT,
-        "CREATED": {},
-        "LAST ERROR": {},
-    }
     rows = [
         (
             delivery.id,
@@ -80,7 +64,7 @@ def show_deliveries(deliveries: Sequence[Delivery]) -> None:
         )
         for delivery in deliveries
     ]
-    show_table(columns, rows)
+    show_table("MESSAGE>, EVENT>, KIND, STATE, ATTEMPTS>, CREATED, LAST ERROR", rows)
 
 
 def _delivery_state(delivery: Delivery) -> tuple[str, str]:
@@ -92,14 +76,6 @@ def _delivery_state(delivery: Delivery) -> tuple[str, str]:
 
 
 def show_events(events: Sequence[EventRow]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": RIGHT,
-        "WHEN": {},
-        "KIND": {},
-        "PRODUCT": RIGHT,
-        "DOMAIN": {},
-        "WHAT": {"cut": True},
-    }
     rows = [
         (
             event.id,
@@ -111,4 +87,4 @@ def show_events(events: Sequence[EventRow]) -> None:
         )
         for event in events
     ]
-    show_table(columns, rows)
+    show_table("ID>, WHEN, KIND, PRODUCT>, DOMAIN, WHAT…", rows)

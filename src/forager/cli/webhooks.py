@@ -12,9 +12,9 @@ import typer
 
 from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, plain, say, show_json, show_page
-from forager.cli.sources import Cursor, with_database
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
+from forager.cli.output import note, plain, say, show_json, show_list
+from forager.cli.running import with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
@@ -44,8 +44,7 @@ SecretFile = Annotated[
     Path | None,
     typer.Option(
         help="A file with the secret that messages are signed with; - reads standard input."
-        " Without it, a new one is made and shown once.",
-        show_default=False,
+        " Without it, a new one is made and shown once."
     ),
 ]
 
@@ -59,9 +58,7 @@ def add(
         typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -81,12 +78,12 @@ def list_(
     from forager.cli import webhook_views as views
 
     page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no webhooks. `forager webhooks add URL` adds one.")
-    views.show_webhooks(page.items)
-    return say_more(page.next_cursor)
+    return show_list(
+        page,
+        as_json,
+        views.show_webhooks,
+        none="There are no webhooks. `forager webhooks add URL` adds one.",
+    )
 
 
 @app.command()
@@ -102,33 +99,24 @@ def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def set_(
     context: typer.Context,
     webhook: WebhookId,
-    url: Annotated[
-        str | None, typer.Option(help="Where events are posted to.", show_default=False)
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Where events are posted to.")] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--events",
-            metavar="KIND|all",
-            help="Only events of this kind; may be repeated.",
-            show_default=False,
+            "--events", metavar="KIND|all", help="Only events of this kind; may be repeated."
         ),
     ] = None,
     domain: Annotated[
-        str | None,
-        typer.Option(metavar="HOST|all", help="Only events of this domain.", show_default=False),
+        str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
     ] = None,
     allow_private: Annotated[
         bool | None,
         typer.Option(
-            "--allow-private/--no-allow-private",
-            help="Whether it may be at a private address.",
-            show_default=False,
+            "--allow-private/--no-allow-private", help="Whether it may be at a private address."
         ),
     ] = None,
     on: Annotated[
-        bool | None,
-        typer.Option("--on/--off", help="Whether it is told of events.", show_default=False),
+        bool | None, typer.Option("--on/--off", help="Whether it is told of events.")
     ] = None,
     rotate: Annotated[
         bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
@@ -219,9 +207,7 @@ def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def deliveries(
     context: typer.Context,
     webhook: WebhookId,
-    state: Annotated[
-        State | None, typer.Option(help="Only messages in this state.", show_default=False)
-    ] = None,
+    state: Annotated[State | None, typer.Option(help="Only messages in this state.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -235,12 +221,7 @@ def deliveries(
         context,
         lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such messages.")
-    views.show_deliveries(page.items)
-    return say_more(page.next_cursor)
+    return show_list(page, as_json, views.show_deliveries, none="There are no such messages.")
 
 
 @app.command()
@@ -248,8 +229,7 @@ def retry(
     context: typer.Context,
     webhook: WebhookId,
     messages: Annotated[
-        list[int] | None,
-        typer.Argument(metavar="[MESSAGE]...", help="Only these messages.", show_default=False),
+        list[int] | None, typer.Argument(metavar="[MESSAGE]...", help="Only these messages.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -268,11 +248,6 @@ def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[An
     return with_database(
         context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
     )
-
-
-def say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")
 
 
 def _secret(file: Path | None) -> str | None:
