@@ -14,7 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from built_site import BASE, SOURCE, Crawls
-from forager.cli import read, sources
+from forager.cli import search as read
+from forager.cli import sources
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.db.database import Database

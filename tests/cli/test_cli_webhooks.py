@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 from forager.cli import events, webhooks
-from forager.cli.event_words import words_of
+from forager.cli.events import words_of
 from forager.cli.failures import exit_code_of
 from forager.cli.flags import Flags
 from forager.db.database import Database

@@ -10,7 +10,7 @@ import typer
 
 from forager.cli import output
 from forager.cli.flags import flags_of
-from forager.cli.stopping import run_until_stopped
+from forager.cli.running import run_until_stopped
 
 if TYPE_CHECKING:
     from forager.settings import Settings

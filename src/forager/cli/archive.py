@@ -11,13 +11,12 @@ import typer
 from forager.amounts import parse_duration, parse_size
 from forager.cli import archive_views as views
 from forager.cli.archive_migrate import migrate
-from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
-from forager.cli.running import run, with_database
-from forager.cli.steps import Steps
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, run, with_database
 from forager.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

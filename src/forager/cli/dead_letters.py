@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.asking import confirm
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
 from forager.cli.output import note, note_more, say, show_json, show_table
-from forager.cli.running import with_database
-from forager.cli.unknown import leave_if_unknown
+from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted, on_one_line, short_time
 from forager.errors import InvalidInput
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Force, Limit, Output, grouped
+from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
 from forager.cli.output import (
     STDOUT,
     export_progress,
@@ -17,26 +18,61 @@ from forager.cli.output import (
     open_output,
     show_json,
     show_list,
+    show_table,
     silence_stdout,
 )
 from forager.cli.product_filters import ProductOptions, moment
-from forager.cli.products_archive import archive, restore
 from forager.cli.products_track import track
-from forager.cli.running import with_database
+from forager.cli.running import confirm, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.db.database import Database
+    from forager.products.audit import Audit
     from forager.products.export import Export
     from forager.products.search import SearchPage
     from forager.settings import Settings
-from typing import TYPE_CHECKING
 
-from forager.cli.output import show_table
 
-if TYPE_CHECKING:
-    from forager.products.audit import Audit
+def archive(
+    context: typer.Context,
+    days: Annotated[float, typer.Option(min=1, help="Not seen for so many days.")] = 180,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move products that were not seen for long to Parquet files, with their prices."""
+    from forager.products.archiving import archive_products
+
+    confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
+    done = with_database(context, lambda db, settings: archive_products(db, settings, days=days))
+    if as_json:
+        return show_json(done)
+    products, prices = counted(done.products, "product"), counted(done.prices, "price")
+    note(f"{products} and {prices} archived.")
+    for path in done.files:
+        typer.echo(path)
+    return None
+
+
+def restore(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="As `archive` has named them.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put archived products back. Those that are there again stay as they are."""
+    from forager.products.archiving import restore_products
+
+    done = [
+        with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]
+        for path in files
+    ]
+    if as_json:
+        return show_json(done)
+    products = counted(sum(each.products for each in done), "product")
+    skipped = sum(each.skipped for each in done)
+    note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
+    return None
 
 
 def audit(

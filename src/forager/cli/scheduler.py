@@ -11,8 +11,7 @@ import typer
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json
-from forager.cli.running import run
-from forager.cli.stopping import run_until_stopped
+from forager.cli.running import run, run_until_stopped
 from forager.cli.words import counted
 
 if TYPE_CHECKING:

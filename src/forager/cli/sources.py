@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.asking import confirm
 from forager.cli.options import AsJson, Cursor, Limit, Yes
 from forager.cli.output import say, show_json, show_list
-from forager.cli.running import with_database
+from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

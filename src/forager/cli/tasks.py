@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.asking import confirm
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
 from forager.cli.output import note, note_more, plain, say, show_json, show_page
-from forager.cli.running import with_database
-from forager.cli.unknown import leave_if_unknown
+from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 from forager.tasks.task import TaskStatus

@@ -10,8 +10,7 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.running import run
-from forager.cli.stopping import run_until_stopped
+from forager.cli.running import run, run_until_stopped
 
 if TYPE_CHECKING:
     from forager.jobs.job import Recovered

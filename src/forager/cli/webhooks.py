@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
-from forager.cli.output import note, plain, say, show_json, show_list
-from forager.cli.running import with_database
-from forager.cli.words import counted
+from forager.cli.output import note, plain, say, show_facts, show_json, show_list, show_table
+from forager.cli.running import confirm, with_database
+from forager.cli.words import counted, long_time, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.webhooks.service import Changed, Issued, Webhooks
-    from forager.webhooks.store.webhooks import Webhook
+    from forager.webhooks.store.webhooks import Delivery, Webhook
+
 
 Answer = TypeVar("Answer")
 
@@ -75,13 +75,12 @@ def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
     """List webhooks and how they do."""
-    from forager.cli import webhook_views as views
 
     page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
     return show_list(
         page,
         as_json,
-        views.show_webhooks,
+        show_webhooks,
         none="There are no webhooks. `forager webhooks add URL` adds one.",
     )
 
@@ -89,10 +88,9 @@ def list_(
 @app.command()
 def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
     """Show one webhook."""
-    from forager.cli import webhook_views as views
 
     found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
-    return show_json(found) if as_json else views.show_webhook(found)
+    return show_json(found) if as_json else show_webhook(found)
 
 
 @app.command("set")
@@ -213,7 +211,6 @@ def deliveries(
     as_json: AsJson = False,
 ) -> None:
     """List messages to a webhook, newest first: sent, waiting or failed."""
-    from forager.cli import webhook_views as views
     from forager.webhooks.service import DeliveryState
 
     wanted = None if state is None else DeliveryState(state.value)
@@ -221,7 +218,7 @@ def deliveries(
         context,
         lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
     )
-    return show_list(page, as_json, views.show_deliveries, none="There are no such messages.")
+    return show_list(page, as_json, show_deliveries, none="There are no such messages.")
 
 
 @app.command()
@@ -265,12 +262,11 @@ def _secret(file: Path | None) -> str | None:
 
 
 def _show_changed(changed: Changed, as_json: bool) -> None:
-    from forager.cli import webhook_views as views
     from forager.webhooks.service import Issued
 
     if changed.secret is not None:
         return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
-    return show_json(changed.webhook) if as_json else views.show_webhook(changed.webhook)
+    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
 
 
 def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
@@ -279,3 +275,65 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
     say(f"secret: {issued.secret}")
     return note("It is not shown again. Receivers check signatures with it.")
+
+
+RIGHT: dict[str, Any] = {"justify": "right"}
+
+
+def show_webhooks(webhooks: Sequence[Webhook]) -> None:
+    rows = [
+        (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
+        for webhook in webhooks
+    ]
+    show_table("ID>, URL, STATE, WAITING>, TELLS", rows)
+
+
+def show_webhook(webhook: Webhook) -> None:
+    facts = {
+        "id": webhook.id,
+        "url": webhook.url,
+        "state": _state(webhook)[0],
+        "tells": _wants(webhook),
+        "private": "addresses allowed" if webhook.allow_private else "",
+        "waiting": webhook.waiting,
+        "failures": webhook.failures or "",
+        "added": long_time(webhook.created_at),
+    }
+    show_facts(facts)
+
+
+def _state(webhook: Webhook) -> tuple[str, str]:
+    if not webhook.is_active:
+        return f"disabled: {webhook.disabled_reason}", "yellow"
+    if webhook.rests_until is not None:
+        return f"failing; next try {short_time(webhook.rests_until)}", "red"
+    return "active", "green"
+
+
+def _wants(webhook: Webhook) -> str:
+    kinds = ", ".join(webhook.kinds) or "all events"
+    return f"{kinds} of {webhook.domain}" if webhook.domain else kinds
+
+
+def show_deliveries(deliveries: Sequence[Delivery]) -> None:
+    rows = [
+        (
+            delivery.id,
+            delivery.event_id,
+            delivery.kind,
+            _delivery_state(delivery),
+            delivery.attempts,
+            short_time(delivery.created_at),
+            on_one_line(delivery.last_error or ""),
+        )
+        for delivery in deliveries
+    ]
+    show_table("MESSAGE>, EVENT>, KIND, STATE, ATTEMPTS>, CREATED, LAST ERROR", rows)
+
+
+def _delivery_state(delivery: Delivery) -> tuple[str, str]:
+    if delivery.sent_at is not None:
+        return f"sent {short_time(delivery.sent_at)}", "green"
+    if delivery.given_up_at is not None:
+        return "failed", "red"
+    return f"next try {short_time(delivery.next_attempt_at)}", "yellow"
