@@ -37,6 +37,7 @@ from forager.dispatch.message import TaskMessage
 from forager.dispatch.relay import BATCH, Relay
 from forager.dispatch.topology import Band, Route, routes_of
 from forager.logs import configure_logs
+from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.store.scheduling import tell_workers
@@ -168,12 +169,8 @@ async def relaying(database: Database, settings: Settings) -> AsyncIterator[None
     if settings.dispatch is not Dispatch.CELERY:
         yield
         return
-    running = asyncio.ensure_future(Relay(database, settings).run())
-    try:
+    async with running([Relay(database, settings).service()]):
         yield
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def until(database: Database, query: Any, wanted: int) -> None:

@@ -26,7 +26,7 @@ from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.logs import configure_logs
 from forager.settings import Settings
-from forager.tasks.scheduler import QUEUE_AT_ONCE, WAKE_AT_ONCE, Scheduler, Tick
+from forager.tasks.scheduler import TASKS_PER_TICK, Scheduler, Tick
 
 FEWEST_TICKS = 7
 DOMAINS = """
@@ -132,8 +132,8 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
         f"{options.tasks:,} tasks of {options.domains:,} domains with the usual budget (one request"
         f" per second, five connections), about {options.due:,} of them due. Between two ticks all"
         " that was queued is completed. Goal: under 2 s."
-        f" A tick is a batch: it wakes at most {WAKE_AT_ONCE:,} tasks and queues at most"
-        f" {QUEUE_AT_ONCE:,}, and the next follows at once while there is more. It does not move"
+        f" A tick is a batch: it wakes at most {TASKS_PER_TICK:,} tasks and queues at most"
+        f" {TASKS_PER_TICK:,}, and the next follows at once while there is more. It does not move"
         " all that is due; the last column says how many ticks that took where all had to be woken."
         " The first tick comes just after a checkpoint, when PostgreSQL logs whole pages."
     )

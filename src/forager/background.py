@@ -1,90 +1,81 @@
-"""What runs beside the work in every worker: looking after all that is kept, and what is due."""
+"""The background services of a worker, in one list. Any number of workers may run them."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from uuid import UUID
 
-from forager.archive.upkeep import ArchiveUpkeep
+from forager.archive.cleanup import clean_up_archive
 from forager.crawl.admission import start_due_refresh
-from forager.crawl.upkeep import CrawlUpkeep
+from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database
-from forager.dispatch.services import Service, dispatch_services
+from forager.dispatch.services import dispatch_services
+from forager.documents.cleanup import DocumentCleanup
 from forager.documents.refresher import Refresher
-from forager.documents.upkeep import DocumentUpkeep
+from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.user_agent import agent_header
-from forager.images.upkeep import ImageUpkeep
-from forager.index.upkeep import IndexUpkeep
-from forager.logs import get_logger
+from forager.images.cleanup import delete_unused_files
+from forager.index.services import index_service
 from forager.metrics.recorder import recording
-from forager.products.archiving_upkeep import ArchivingUpkeep
-from forager.products.audit import AuditUpkeep
+from forager.processes.identity import process_name
+from forager.products.archiver import ProductArchiver
+from forager.products.audit import audit_if_due
+from forager.products.indexing import INDEXED_PRODUCTS
 from forager.secrets import Vault
-from forager.settings import Search, Settings
+from forager.services.report import identify, run_services
+from forager.services.service import Service
+from forager.settings import Settings
+from forager.tasks.history import delete_old_history
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.upkeep import TaskUpkeep
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.webhooks.delivery import Deliverer
-from forager.webhooks.outbox_upkeep import OutboxUpkeep
+from forager.webhooks.outbox import clean_up_webhooks
+from forager.webhooks.recovery import DeliveryRecovery
 
-log = get_logger("background")
+HOUR = 3600.0
 
 
 @asynccontextmanager
-async def background_services(database: Database, settings: Settings) -> AsyncIterator[None]:
-    """Run all of them for as long as the block runs. Any number of workers may do so at once."""
+async def background_services(
+    database: Database, settings: Settings, *, command: str = "worker"
+) -> AsyncIterator[None]:
+    """Run all of them for as long as the block runs."""
+    identity = identify(command, process_name())
+    services = worker_services(database, settings, identity.id)
+    async with (
+        recording(database, settings),
+        run_services(database, settings, identity, services),
+    ):
+        yield
+
+
+def worker_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
+    both = (database, settings)
     prober = ProxyProber(
         database,
         Vault(settings),
         ClientOptions(user_agent=agent_header(settings)),
         region=settings.region,
     )
-    services: tuple[Service, ...] = (
-        ArchiveUpkeep(database, settings),
-        CrawlUpkeep(database),
-        DocumentUpkeep(database),
-        Refresher(database, settings, start_due_refresh),
-        Scheduler(database, settings),
-        Deliverer(database, settings),
-        TaskRecovery(database, settings),
-        TaskUpkeep(database, settings),
-        ImageUpkeep(database, settings),
-        OutboxUpkeep(database),
-        AuditUpkeep(database, settings),
-        ArchivingUpkeep(database, settings),
-        prober,
+    return [
+        Scheduler(database, settings).service(),
+        TaskRecovery(database, settings).service(),
+        Refresher(database, settings, start_due_refresh).service(),
+        Deliverer(database, settings, process_id).service(),
+        DeliveryRecovery(database, settings).service(),
+        prober.service(),
         *dispatch_services(database, settings),
-        _index_service(database, settings),
-    )
-    tasks = [
-        asyncio.create_task(service.run(), name=type(service).__name__) for service in services
+        index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS)),
+        *DocumentCleanup(database).services(),
+        *ProductArchiver(database, settings).services(),
+        Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),
+        Service(name="archive cleanup", every=HOUR, step=partial(clean_up_archive, *both)),
+        Service(name="history cleanup", every=HOUR, step=partial(delete_old_history, *both)),
+        Service(name="image cleanup", every=HOUR, step=partial(delete_unused_files, *both)),
+        Service(name="webhook cleanup", every=HOUR, step=partial(clean_up_webhooks, database)),
+        Service(name="audit", every=HOUR, step=partial(audit_if_due, *both)),
     ]
-    for task in tasks:
-        task.add_done_callback(_say_if_it_failed)
-    try:
-        async with recording(database, settings):
-            yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _index_service(database: Database, settings: Settings) -> Service:
-    """What feeds the search engine; without one, what tidies up after it."""
-    if settings.search is not Search.OPENSEARCH:
-        return IndexUpkeep(database)
-    from forager.documents.search.indexing import INDEXED_SECTIONS
-    from forager.index.feeder import Feeder
-    from forager.products.indexing import INDEXED_PRODUCTS
-
-    return Feeder.of(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS))
-
-
-def _say_if_it_failed(task: asyncio.Task[None]) -> None:
-    """A service that fails takes no job with it, but must not do so in silence."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a background service ended", service=task.get_name(), error=repr(error))

@@ -14,7 +14,10 @@ from analytics.archive_rows import add_unseen, count
 from forager.analytics.clickhouse import ClickHouseAway, connected
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.products import archiving_upkeep as upkeep
+from forager.products import archiver
+from forager.products.archiver import ProductArchiver
+from forager.services import supervisor
+from forager.services.supervisor import running
 from forager.settings import Settings
 
 # the first two are what the driver wants to know of a server
@@ -68,16 +71,13 @@ async def test_archiving_is_put_off(
     await add_unseen(database, 1)
     async with database.connection() as connection:
         await connection.execute("UPDATE crawl_tasks SET status = 'failed'")
-    monkeypatch.setattr(upkeep, "FIRST", 0.0)
-    monkeypatch.setattr(upkeep, "INTERVAL", 0.01)
+    monkeypatch.setattr(archiver, "FIRST", 0.0)
+    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
     asked: list[str] = []
     async with answering(UNREADABLE[0], asked) as url, asyncio.timeout(60):
         given = settings.model_copy(update={"clickhouse_url": url})
-        running = asyncio.create_task(upkeep.ArchivingUpkeep(database, given).run())
-        # each look makes a connection of its own
-        while sum("version()" in question for question in asked) < 3:
-            assert not running.done()
-            await asyncio.sleep(0.02)
-        running.cancel()
-        await asyncio.wait([running])
+        async with running(ProductArchiver(database, given).services()):
+            # each run makes a connection of its own
+            while sum("version()" in question for question in asked) < 3:
+                await asyncio.sleep(0.02)
     assert await count(database, "products") == 1

@@ -17,13 +17,14 @@ from api.client import Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from built_site import rows_of
-from forager.access.answers import reserve
+from forager.access.answers import delete_expired, reserve
 from forager.access.caller import NOBODY
-from forager.access.upkeep import AccessUpkeep
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable
+from forager.errors import DatabaseUnavailable, ForagerError
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
+from forager.services import supervisor
+from forager.services.service import Service, Step
 
 NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
 CRAWL = "/api/knowledge-items/crawl"
@@ -190,6 +191,32 @@ async def test_health_and_readiness(api: Api, database: Database) -> None:
     assert (behind.status, behind.json["schema_version"]) == (503, "0000")
 
 
+async def broken() -> None:
+    raise ValueError("a bad row")
+
+
+async def unavailable() -> None:
+    raise ForagerError("the broker is unavailable")
+
+
+@pytest.mark.parametrize(("step", "status"), [(broken, 503), (unavailable, 200)])
+async def test_services_of_the_process_that_keep_failing_are_shown(
+    api: Api, monkeypatch: pytest.MonkeyPatch, step: Step, status: int
+) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
+    service = Service(name="scheduler", every=0.001, step=step, first_within=0.0)
+    async with supervisor.running([service]) as running, asyncio.timeout(60):
+        while not running.statuses[0].is_failing:
+            await asyncio.sleep(0.01)
+        ready = await api.get("/readyz")
+    assert (ready.status, ready.json["failing_services"]) == (status, ["scheduler"])
+    assert ready.json["ready"] is (status == 200)
+    assert "a bad row" not in str(ready.json), "everybody may ask"
+    recovered = await api.get("/readyz")
+    assert (recovered.status, recovered.json["failing_services"]) == (200, [])
+
+
 # --- ETags --------------------------------------------------------------------------------------
 
 
@@ -329,7 +356,7 @@ async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) 
         database,
         "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1",
     )
-    assert await AccessUpkeep(database).run_once() == 2
+    assert await delete_expired(database) == 2
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b"])

@@ -74,12 +74,16 @@ async def test_progress_has_pace_and_time_left(api: Api, crawls: Crawls) -> None
     await rows_of(
         crawls.database,
         """
-        UPDATE crawl_states SET discovered = discovered + 80, total_pending = 80, seconds = 10
+        UPDATE crawl_states
+           SET discovered = discovered + 80, total_pending = 80, seconds = 10, pace = 4,
+               waits_for = 'rate-limited by docs.example.org',
+               waits_until = now() + interval '1 hour', reported_at = now()
         RETURNING 1
         """,
     )
     progress = (await api.get(f"/api/crawl-progress/{crawl.context.job.id}")).json
-    assert (progress["pages_per_second"], progress["eta_seconds"]) == (3.0, 20.0)
+    assert (progress["pages_per_second"], progress["eta_seconds"]) == (4.0, 20.0)
+    assert progress["waiting"].startswith("rate-limited by docs.example.org, next request in ")
     ledger = progress["ledger"]
     assert ledger["discovered"] == ledger["fetched"] + ledger["failed"] + ledger["pending"]
 

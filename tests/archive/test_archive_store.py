@@ -16,6 +16,7 @@ import pytest
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
 from forager.archive import merge_store, store
 from forager.archive.audit import Finding, Trouble, audit, mend
+from forager.archive.cleanup import clean_up_archive
 from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
 from forager.archive.errors import StorageFull
 from forager.archive.inventory import Growth, growth_of
@@ -23,7 +24,6 @@ from forager.archive.reader import read_response
 from forager.archive.retention import Policy, Reason
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
-from forager.archive.upkeep import ArchiveUpkeep
 from forager.db.database import Database
 from forager.errors import DiskFull, InvalidInput, NotFound
 from forager.jobs.queue import Queue
@@ -259,10 +259,9 @@ async def test_upkeep_deletes_what_nothing_refers_to(
     database: Database, settings: Settings, storage: Storage, job: ArchivedJob
 ) -> None:
     await finished(job)
-    upkeep = ArchiveUpkeep(database, settings)
-    assert (await upkeep.run_once()).deleted == []
+    assert (await clean_up_archive(database, settings)).deleted == []
     await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
-    pruned = await upkeep.run_once()
+    pruned = await clean_up_archive(database, settings)
     assert [deletion.reason for deletion in pruned.deleted] == [Reason.UNREFERENCED]
     assert pruned.freed_bytes > 0
     assert await storage.list_segments() == []
@@ -291,7 +290,7 @@ async def test_upkeep_keeps_to_the_settings(
     await finished(job)
     await age_segments(database, 40)
     limited = settings.model_copy(update={"archive_max_age_days": 30.0})
-    pruned = await ArchiveUpkeep(database, limited).run_once()
+    pruned = await clean_up_archive(database, limited)
     assert [deletion.reason for deletion in pruned.deleted] == [Reason.AGE]
     assert await storage.list_segments() == []
 

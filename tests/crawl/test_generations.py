@@ -17,13 +17,13 @@ from crawl.test_kills import Disturbance, Worker, recover, working
 from forager.crawl import job as crawl_job
 from forager.crawl.extraction import pool as extraction
 from forager.db.database import Database
+from forager.documents.cleanup import DocumentCleanup, Removed
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source
 from forager.documents.publication import publish, roll_back
 from forager.documents.reader import list_documents, read_page
 from forager.documents.search import SearchRequest, search
 from forager.documents.sources import get_source, list_generations
-from forager.documents.upkeep import DocumentUpkeep, Removed
 from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
@@ -410,7 +410,7 @@ async def test_a_cancelled_refresh_is_cleaned_up(crawls: Crawls, site: Site) -> 
     with working(crawls.settings) as worker:
         await refresh.kill(worker)
         await crawls.queue.cancel(job_id)
-    removed = await DocumentUpkeep(crawls.database).run_once()
+    removed = await DocumentCleanup(crawls.database).run_once()
     assert removed == Removed(generations=1, documents=1)
     assert [each.number for each in await generations(crawls)] == [1]
     assert (await published(crawls), await rows(crawls)) == (seen, stored)

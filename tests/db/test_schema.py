@@ -88,3 +88,45 @@ async def test_a_newer_database_is_refused_with_a_hint(
         async with open_database(settings):
             raise AssertionError("must not open")
     assert schema.current_version(database_url) == "9999"
+
+
+# --- numbers that are no numbers --------------------------------------------------------------
+
+TABLE_CHECKS = """
+    SELECT conrelid::regclass::text, pg_get_constraintdef(oid)
+      FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace
+"""
+NUMBERS = """
+    SELECT c.table_name, c.column_name
+      FROM information_schema.columns c
+      JOIN information_schema.tables t USING (table_schema, table_name)
+     WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'
+       AND (c.data_type IN ('real', 'double precision', 'numeric')
+            OR c.udt_name IN ('_float4', '_float8', '_numeric'))
+"""
+
+
+def test_every_number_is_finite(database_url: str) -> None:
+    """A new column of this kind needs its CHECK: arrays too, for which there is none yet."""
+    checks = rows(database_url, TABLE_CHECKS)
+    numbers = rows(database_url, NUMBERS)
+    assert ("domains", "slow_delay") in numbers
+    for table, column in numbers:
+        assert any(
+            of == table
+            and f"({column} > '-Infinity'::" in check
+            and f"({column} < 'Infinity'::" in check
+            for of, check in checks
+        ), f"{table}.{column} accepts NaN or infinity"
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("column", ["slow_delay", "crawl_delay_seconds"])
+def test_no_row_has_a_number_that_is_none(database_url: str, column: str, value: str) -> None:
+    statement = f"INSERT INTO domains (domain_name, base_url, {column}) VALUES ('a', 'b', %s)"
+    with (
+        psycopg.connect(database_url) as connection,
+        # a numeric with a precision refuses infinity by itself
+        pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)),
+    ):
+        connection.execute(statement, (value,))

@@ -47,11 +47,11 @@ def test_children_are_told_the_password(settings: Settings) -> None:
 
 def test_what_runs_beside_the_scheduler(database: Database, settings: Settings) -> None:
     def names(wanted: Settings) -> list[str]:
-        return [type(service).__name__ for service in dispatch_services(database, wanted)]
+        return [service.name for service in dispatch_services(database, wanted)]
 
     changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
-    assert names(settings) == ["HintUpkeep"]
-    assert names(settings.model_copy(update=changes)) == ["Relay", "Sweeper"]
+    assert names(settings) == ["dispatch cleanup"]
+    assert names(settings.model_copy(update=changes)) == ["dispatch relay", "dispatch sweep"]
 
 
 async def test_the_doctor_misses_the_broker(database: Database, settings: Settings) -> None:

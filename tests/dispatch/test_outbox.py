@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.dispatch import store
+from forager.dispatch.services import delete_unused_hints
 from forager.dispatch.topology import Band, Route
-from forager.dispatch.upkeep import HintUpkeep
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
@@ -300,6 +300,6 @@ async def test_leftovers_go_where_there_is_no_broker(
 ) -> None:
     domain_id = await make_domain(database, "a.example")
     await told(database, by_celery, await make_task(database, domain_id, status="queued"))
-    assert await HintUpkeep(database).run_once() == 0, "others may still use the broker"
-    assert await HintUpkeep(database, older=0.0).run_once() == 1
+    assert await delete_unused_hints(database) == 0, "others may still use the broker"
+    assert await delete_unused_hints(database, older=0.0) == 1
     assert await hints(database) == []

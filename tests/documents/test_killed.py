@@ -12,7 +12,7 @@ import pytest
 
 from built_site import Crawls, active_site, counts_of, page, pages, rows_of
 from forager.db.database import Database
-from forager.documents.upkeep import DocumentUpkeep
+from forager.documents.cleanup import DocumentCleanup
 from forager.jobs.lease import Lease
 
 CHILD = Path(__file__).with_name("generation_child.py")
@@ -66,7 +66,7 @@ async def test_abandoned_it_leaves_nothing(
     crawls: Crawls, killed: Lease, database: Database
 ) -> None:
     await crawls.queue.cancel(killed.job_id)
-    assert (await DocumentUpkeep(database).run_once()).generations == 1
+    assert (await DocumentCleanup(database).run_once()).generations == 1
     left = await counts_of(database, *TABLES)
     assert left == {
         "generation_documents": 2, "documents": 2, "sections": 4, "section_search": 4,

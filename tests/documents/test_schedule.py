@@ -17,6 +17,7 @@ from forager.documents import sources
 from forager.documents.refresher import Refresher
 from forager.documents.schedule import Schedule, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound
+from forager.services.isolation import SKIPPED
 from forager.settings import Settings
 
 FRIDAY = datetime(2026, 3, 6, 12, 30, 10, 5, tzinfo=UTC)
@@ -164,3 +165,31 @@ async def test_a_schedule_can_be_ended(
     assert (source.refresh_every, source.next_refresh_at) == (None, None)
     with pytest.raises(NotFound):
         await sources.set_schedule(database, "elsewhere", Schedule())
+
+
+# --- a bad row ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cron", ["0 0 30 2 *", "not a cron expression", "* * * * 99"])
+async def test_a_source_with_a_bad_schedule_does_not_stop_the_others(
+    crawls: Crawls, database: Database, settings: Settings, cron: str
+) -> None:
+    await crawls.crawl({"a": "one"})
+    await sources.set_schedule(database, SOURCE, parse_every("1d"))
+    await rows_of(
+        database,
+        "INSERT INTO sources (id, base_url, kind, payload, refresh_cron)"
+        f" SELECT 'bad', base_url, kind, payload, '{cron}' FROM sources RETURNING 1",
+    )
+    await due_now(database)
+    skipped: list[str] = []
+    SKIPPED.set(skipped)
+    assert await run_due_refreshes(database, settings) >= 1
+    source = await sources.get_source(database, SOURCE)
+    assert source.active_job is not None
+    if cron != "0 0 30 2 *":
+        assert len(skipped) == 1
+        assert skipped[0].startswith("source bad: CronSimError")
+        bad = await sources.get_source(database, "bad")
+        assert bad.next_refresh_at is not None, "it is tried again later"
+        assert bad.next_refresh_at > datetime.now(UTC)

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,6 +20,7 @@ from forager.extract.hosts import parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.budget import Budgets, is_loopback
+from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Terms, Wanted
 from forager.fetch.budgets.lanes import Lane, Window
 from forager.fetch.budgets.server_clock import ServerClock
 from forager.fetch.budgets.slots import DomainInactive, HostResting
@@ -245,9 +246,9 @@ async def test_leaving_gives_the_permits_back(database: Database, open_budgets: 
 
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
-    wanted = store.Wanted(
-        domain_id=domain_id, holder=holder, terms=store.Terms(0.0, 5, 0.0), direct=0, proxied={},
-        patience=0, busy=busy, successes=0, failures=0, horizon=1, permits_last=10,
+    wanted = Wanted(
+        domain_id=domain_id, holder=holder, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
+        patience=0, busy=busy, answers=Answers(), horizon=1, permits_last=10,
     )  # fmt: skip
     async with database.connection() as connection:
         given, _, _ = await store.exchange(connection, wanted)
@@ -473,32 +474,218 @@ async def test_a_host_that_goes_on_refusing_is_asked_ever_less(
     assert slow == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
 
 
-async def test_speed_recovers_step_by_step(database: Database, open_budgets: Open) -> None:
-    await add_row(database, slow_delay=0.4)
+async def test_each_good_answer_adds_to_the_rate(database: Database, open_budgets: Open) -> None:
+    await add_row(database, slow_delay=300)
     budgets = await open_budgets()
+    slow = []
     with await budgets.acquire(HOST) as slot:
-        steps = []
-        for _ in range(5):
-            for _ in range(store.RECOVERY_STEP - 1):
-                slot.succeeded(0.1)
-            await budgets.renew(HOST)
-            before = await column(database, "slow_delay")
+        for _ in range(50):
             slot.succeeded(0.1)
             await budgets.renew(HOST)
-            steps.append((before, await column(database, "slow_delay")))
-    assert steps == [(0.4, 0.2), (0.2, 0.1), (0.1, 0.05), (0.05, 0), (0, 0)]
+            slow.append(await column(database, "slow_delay"))
+    # 0.2 requests per second more with each answer
+    rates = [1 / 300 + store.RATE_STEP * count for count in range(1, 50)]
+    assert slow == pytest.approx([*(1 / rate for rate in rates), 0], abs=1e-9)
 
 
-async def test_a_failure_begins_the_count_anew(database: Database, open_budgets: Open) -> None:
-    await add_row(database, slow_delay=0.4)
+async def report(
+    budgets: Budgets, *, good: int = 0, errors: int = 0, is_retry: bool = False
+) -> None:
+    """Report answers to one host as single requests, without their delays."""
+    account = budgets._hosts[HOST].account
+    seen = account.slow_delay
+    for _ in range(good):
+        account.note_success(0.1)
+    for _ in range(errors):
+        account.note_error(seen, is_retry=is_retry)
+    await budgets.renew(HOST)
+
+
+async def test_single_errors_do_not_slow_a_host_down(
+    database: Database, open_budgets: Open
+) -> None:
+    budgets = await open_budgets()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
+    for _ in range(20):  # one answer in five
+        await report(budgets, good=4)
+        await report(budgets, errors=1)
+    assert await column(database, "slow_delay") == 0
+    assert 0.1 < await column(database, "error_share") < 0.3
+
+
+async def test_a_url_that_fails_again_and_again_does_not_slow_its_host_down(
+    database: Database, open_budgets: Open
+) -> None:
+    budgets = await open_budgets()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
+    for _ in range(100):
+        await report(budgets, errors=1, is_retry=True)
+    assert await column(database, "slow_delay") == 0
+    assert await column(database, "error_share") == 0
+
+
+async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
+    database: Database, open_budgets: Open
+) -> None:
+    first, second = await open_budgets(), await open_budgets()
+    for budgets in (first, second):
+        await budgets.acquire(HOST)  # and keep it: an account without requests is closed
+    slow = []
+    for _ in range(12):  # both see the errors, and the window is one
+        for budgets in (first, second):
+            await report(budgets, errors=1)
+            slow.append(await column(database, "slow_delay"))
+    assert slow[:13] == [0] * 13
+    backed_off = [delay for delay, _ in groupby(slow[13:])]
+    assert backed_off == [2**n for n in range(len(backed_off))]
+    assert backed_off[-1] >= 16
+
+
+async def test_the_extra_delay_halves_with_time(database: Database, open_budgets: Open) -> None:
+    await add_row(database, slow_delay=16, error_share=1)
+    budgets = await open_budgets()
+    await budgets.acquire(HOST)  # and keep it: an account without requests is closed
+    await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '65 seconds'")
+    await budgets.renew(HOST)
+    assert await column(database, "slow_delay") == 4
+    await budgets.renew(HOST)
+    assert await column(database, "slow_delay") == 4
+    # an error of a URL that failed before doubles nothing, but it is no sign of recovery either
+    await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '29 seconds'")
+    await report(budgets, errors=1, is_retry=True)
+    await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '29 seconds'")
+    await budgets.renew(HOST)
+    assert await column(database, "slow_delay") == 4
+
+
+async def test_a_recovered_host_is_asked_at_once(database: Database, open_budgets: Open) -> None:
+    await add_row(database, slow_delay=300)
     budgets = await open_budgets()
     with await budgets.acquire(HOST) as slot:
-        for _ in range(store.RECOVERY_STEP):
+        with pytest.raises(HostResting, match="slowed down"):
+            await budgets.acquire(HOST)
+        slot.succeeded(0.1)
+        for _ in range(9):
             slot.succeeded(0.1)
-        slot.failed()
         await budgets.renew(HOST)
-    assert await column(database, "slow_delay") == 0.4
-    assert await column(database, "successes") == 0
+        assert await column(database, "next_slot_at < now() + interval '1 second'")
+
+
+@pytest.mark.parametrize("column_name", ["slow_delay", "error_share", "crawl_delay_seconds"])
+async def test_no_number_of_a_domain_can_be_nan(database: Database, column_name: str) -> None:
+    await add_row(database)
+    for value in ("NaN", "Infinity"):
+        with pytest.raises(Exception, match=r"violates check|overflow"):
+            await execute(database, f"UPDATE domains SET {column_name} = %s", value)
+
+
+# --- reserved slots ------------------------------------------------------------------------------
+
+
+async def test_slots_that_are_not_used_go_back(database: Database, open_budgets: Open) -> None:
+    await add_row(database, crawl_delay_seconds=60)
+    one, other = await open_budgets(), await open_budgets()
+    (await one.acquire(HOST)).release()
+    await execute(database, "UPDATE domains SET next_slot_at = now() + interval '1.5 seconds'")
+    account = one._hosts[HOST].account
+    waiting = asyncio.create_task(one.acquire(HOST))
+    while not account._lane.slots_left():
+        await asyncio.sleep(0.01)
+    assert await column(database, "next_slot_at > now() + interval '50 seconds'")
+    waiting.cancel()  # its job ends
+    await asyncio.gather(waiting, return_exceptions=True)
+    # without anything that waits, the slot is given back when it is due
+    reserved_until = local_time() + 50
+    with await other.acquire(HOST, max_wait=90) as slot:
+        assert slot.granted_at < reserved_until
+
+
+async def test_leaving_gives_reserved_slots_back(database: Database, open_budgets: Open) -> None:
+    await add_row(database, crawl_delay_seconds=60)
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    await execute(database, "UPDATE domains SET next_slot_at = now() + interval '1.5 seconds'")
+    account = budgets._hosts[HOST].account
+    waiting = asyncio.create_task(budgets.acquire(HOST))
+    while not account._lane.slots_left():
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await budgets.__aexit__()
+    assert await column(database, "next_slot_at < now() + interval '2 seconds'")
+
+
+async def test_a_slot_far_away_is_reserved_by_nobody(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, crawl_delay_seconds=20)
+    budgets = await open_budgets()
+    (await budgets.acquire(HOST)).release()
+    before = await column(database, "next_slot_at")
+    waiting = asyncio.create_task(budgets.acquire(HOST))
+    await budgets.renew(HOST)
+    await budgets.renew(HOST)
+    assert await column(database, "next_slot_at") == before
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def reserve(
+    database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
+) -> int:
+    wanted = Wanted(
+        domain_id=domain_id, holder=holder, terms=Terms(20.0, 5, 0.0), direct=slots,
+        proxied={}, patience=60, busy=0, answers=Answers(), horizon=1, permits_last=10,
+        waiting=waiting,
+    )  # fmt: skip
+    async with database.connection() as connection:
+        given, _, _ = await store.exchange(connection, wanted)
+    assert given is not None
+    return given.slots
+
+
+async def test_runners_take_turns_at_a_slow_host(database: Database) -> None:
+    domain_id = await add_row(database)
+    greedy, modest = uuid4(), uuid4()
+    got = []
+    for _ in range(6):
+        # the greedy one always asks first and last
+        for name, holder in (("greedy", greedy), ("modest", modest), ("greedy", greedy)):
+            got += [name] * await reserve(database, domain_id, holder)
+        await execute(database, "UPDATE domains SET next_slot_at = now()")  # what time would do
+    assert got == ["greedy", "modest"] * 3
+
+
+async def test_background_requests_come_after_pages_of_all_runners(
+    database: Database, open_budgets: Open
+) -> None:
+    domain_id = await add_row(database, crawl_delay_seconds=0)
+    pages = uuid4()
+    await reserve(database, domain_id, pages, slots=0, waiting=3)
+    images = await open_budgets()
+    image = asyncio.create_task(images.acquire(HOST, background=True))
+    await asyncio.sleep(0)
+    while HOST not in images._hosts:
+        await asyncio.sleep(0.01)
+    for _ in range(3):
+        await reserve(database, domain_id, pages, slots=0, waiting=3)
+        await images.renew(HOST)
+        assert not image.done()
+    (await images.acquire(HOST)).release()  # a page of its own may go
+    await reserve(database, domain_id, pages, slots=0, waiting=0)
+    (await image).release()
+
+
+async def test_a_background_request_reserves_nothing_while_pages_wait(
+    database: Database, open_budgets: Open
+) -> None:
+    domain_id = await add_row(database, crawl_delay_seconds=20)
+    before = await column(database, "next_slot_at")
+    await reserve(database, domain_id, uuid4(), slots=0, waiting=3)
+    images = await open_budgets()
+    with pytest.raises(HostResting):
+        await images.acquire(HOST, background=True, max_wait=0.2)
+    assert await column(database, "next_slot_at") == before
 
 
 async def test_a_long_retry_after_is_told_at_once(database: Database, open_budgets: Open) -> None:
@@ -538,7 +725,7 @@ async def test_each_proxy_keeps_a_pace_of_its_own(database: Database, open_budge
     times = await asyncio.gather(
         granted(one, proxies[0], 3), granted(other, proxies[0], 3), granted(one, proxies[1], 3)
     )
-    gap = store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+    gap = PAIR_DELAY * (1 - LATE) - MICROSECOND
     assert closest([*times[0], *times[1]]) >= gap
     assert closest(times[2]) >= gap
 
@@ -550,7 +737,7 @@ async def test_the_total_holds_for_all_proxies(database: Database, open_budgets:
     times = await asyncio.gather(*(granted(budgets, proxy, 3) for proxy in proxies))
     assert closest([*times[0], *times[1]]) >= delay * (1 - LATE) - MICROSECOND
     for each in times:
-        assert closest(each) >= store.PAIR_DELAY * (1 - LATE) - MICROSECOND
+        assert closest(each) >= PAIR_DELAY * (1 - LATE) - MICROSECOND
 
 
 async def test_a_domain_may_count_per_proxy_alone(database: Database, open_budgets: Open) -> None:

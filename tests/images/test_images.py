@@ -11,6 +11,7 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,12 @@ from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
 from forager.fetch.polite import Fetching
 from forager.images import SeenImages, fetcher, record_images
+from forager.images.cleanup import delete_unused_files
 from forager.images.fetcher import ImageFetcher
 from forager.images.files import LocalImageFiles, image_path, open_image_files
 from forager.images.inspection import Inspection
 from forager.images.inspector import Refused, inspect
 from forager.images.store import images as store
-from forager.images.upkeep import ImageUpkeep
 from forager.processes.sandbox import SandboxLimits
 from forager.products.service import show_product
 from forager.products.shown_image import find_image
@@ -552,15 +553,15 @@ async def test_files_that_nobody_has_are_deleted_after_a_while(shop: Shop) -> No
     shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(colour=9))}
     product = await shop.show(1, "/a.jpg", "/b.jpg")
     await shop.fetch()
-    upkeep = ImageUpkeep(shop.database, shop.settings)
-    assert await upkeep.run_once() == 0
+    delete = partial(delete_unused_files, shop.database, shop.settings)
+    assert await delete() == 0
     image = ProductImage(f"http://{shop.domain}/b.jpg")
     async with shop.database.transaction() as connection:
         await record_images(connection, [SeenImages(product, (image,))], limit=10)
 
-    assert await upkeep.run_once() == 0  # somebody may be about to refer to it
+    assert await delete() == 0  # somebody may be about to refer to it
     await shop.execute("UPDATE image_files SET touched_at = now() - interval '25 h'")
-    assert await upkeep.run_once() == 1
+    assert await delete() == 1
     assert len(shop.stored) == 1
     assert (await shop.row())["status"] == "stored"
 
@@ -581,7 +582,7 @@ async def test_a_file_that_is_going_is_not_referred_to(shop: Shop) -> None:
     assert (row["status"], row["waits"]) == ("pending", True)
 
     # the clean-up that died is gone on with, and the image can be had again
-    assert await ImageUpkeep(shop.database, shop.settings).run_once() == 1
+    assert await delete_unused_files(shop.database, shop.settings) == 1
     await shop.execute("UPDATE images SET next_attempt_at = now()")
     await shop.fetch()
     assert (await shop.row())["status"] == "stored"
@@ -594,7 +595,7 @@ async def test_one_who_slept_through_a_deletion_refers_to_nothing(shop: Shop) ->
         before = await store.touch_file(connection, new)
         assert before is not None
         await connection.execute("UPDATE image_files SET touched_at = now() - interval '25 h'")
-        assert await ImageUpkeep(shop.database, shop.settings).run_once() == 1
+        assert await delete_unused_files(shop.database, shop.settings) == 1
         # somebody else has begun with the same content, and has not written it yet
         after = await store.touch_file(connection, new)
         assert after is not None
@@ -613,7 +614,7 @@ async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) ->
         row = await cursor.fetchone()
         assert row is not None
         assert await store.refer(connection, [row[0]], key) == 1
-        cleaning = asyncio.create_task(ImageUpkeep(shop.database, shop.settings).run_once())
+        cleaning = asyncio.create_task(delete_unused_files(shop.database, shop.settings))
         async with asyncio.timeout(60), shop.database.connection() as watching:
             while True:
                 cursor = await watching.execute(

@@ -12,10 +12,10 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from forager.db.database import Database
+from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
-from forager.documents.upkeep import DocumentUpkeep
 from forager.index import choice
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
@@ -23,8 +23,8 @@ from forager.index.errors import EngineRefused
 from forager.index.feeder import Feeder
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
+from forager.index.services import forget_unfed_indexes
 from forager.index.store import indexes, messages
-from forager.index.upkeep import IndexUpkeep
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
@@ -95,7 +95,7 @@ async def test_documents_are_told_when_they_come_and_when_they_go(database: Data
     async with database.connection() as connection:
         await connection.execute("DELETE FROM index_outbox")
         await connection.execute("UPDATE generations SET state = 'abandoned'")
-    await DocumentUpkeep(database).run_once()
+    await DocumentCleanup(database).run_once()
     assert sorted(row[2] for row in await untold(database)) == [1, 1, 1, 2]
 
 
@@ -164,9 +164,9 @@ async def test_a_claim_is_a_lease_and_is_given_back(database: Database) -> None:
 async def test_what_nobody_feeds_is_forgotten(database: Database) -> None:
     await listen(database)
     await Corpus(database).publish("a.example", PAGES)
-    assert await IndexUpkeep(database).run_once() == 0
+    assert await forget_unfed_indexes(database) == 0
     assert len(await untold(database)) == 3
-    assert await IndexUpkeep(database, unfed_for=0).run_once() == 3
+    assert await forget_unfed_indexes(database, unfed_for=0) == 3
     assert await rows(database, "SELECT FROM search_indexes") == []
 
 

@@ -26,8 +26,8 @@ from workshop import (
 from forager.jobs import workers
 from forager.jobs.job import NewJob, Recovered
 from forager.jobs.lifecycle import Status
+from forager.jobs.services import delete_old_jobs
 from forager.jobs.supervisor import Supervisor
-from forager.jobs.upkeep import Upkeep
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
 
@@ -425,5 +425,5 @@ async def test_upkeep_forgets_workers_that_died(database_url: str, settings: Set
             " SELECT gen_random_uuid(), 'here', 1, '1', 1, now() - days * interval '1 day'"
             " FROM unnest(ARRAY[0, 3]) AS days"
         )
-        await Upkeep(shop.database, shop.settings).run_once()
+        await delete_old_jobs(shop.database, shop.settings)
         assert await shop.sql("SELECT count(*) FROM workers") == [(1,)]

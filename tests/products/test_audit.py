@@ -13,10 +13,10 @@ from forager.cli.products import audit as audit_command
 from forager.db.database import Database
 from forager.images.files import image_path, open_image_files
 from forager.products import audit as audit_module
-from forager.products.audit import Audit, AuditUpkeep, Concern, audit_catalog
+from forager.products.audit import Audit, Concern, audit_catalog, audit_if_due
 from forager.settings import Settings
 from forager.webhooks.events import list_events
-from forager.webhooks.outbox_upkeep import OutboxUpkeep
+from forager.webhooks.outbox import clean_up_webhooks
 from products.rows import add_product, insert_domain
 
 
@@ -216,16 +216,15 @@ async def test_many_products_are_looked_at_in_pieces(
 
 
 async def test_one_audit_a_day_however_many_ask(sound: Database, settings: Settings) -> None:
-    upkeep = AuditUpkeep(sound, settings)
-    assert await upkeep.run_once() is not None
-    assert await AuditUpkeep(sound, settings).run_once() is None
+    assert await audit_if_due(sound, settings) is not None
+    assert await audit_if_due(sound, settings) is None
     await spoil(sound, "UPDATE catalog_events SET occurred_at = now() - interval '25 h'")
-    assert await upkeep.run_once() is not None
+    assert await audit_if_due(sound, settings) is not None
 
 
 async def test_messages_without_a_webhook_go(database: Database) -> None:
     await spoil(database, "INSERT INTO outbox (topic, ref_id, target_id) VALUES ('webhook', 1, 7)")
-    assert await OutboxUpkeep(database).run_once() == 1
+    assert await clean_up_webhooks(database) == 1
 
 
 def test_the_command_shows_findings(

@@ -19,10 +19,9 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
 from forager.dispatch.message import TaskMessage
-from forager.dispatch.relay import Relay
-from forager.dispatch.services import Service
-from forager.dispatch.sweeper import Sweeper
+from forager.dispatch.services import dispatch_services
 from forager.dispatch.topology import DEAD, EXCHANGE, Route, routes_of
+from forager.services.service import Service
 from forager.settings import Dispatch, Settings
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
@@ -105,23 +104,11 @@ def by_postgres(settings: Settings) -> Settings:
     return settings.model_copy(update={"dispatch": Dispatch.POSTGRES})
 
 
-@asynccontextmanager
-async def running(*services: Service) -> AsyncIterator[None]:
-    tasks = [asyncio.ensure_future(service.run()) for service in services]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(ended, asyncio.CancelledError), ended
-
-
 def beside(database: Database, settings: Settings) -> list[Service]:
     """What `forager worker` runs beside the work, for tasks."""
-    services: list[Service] = [Scheduler(database, settings), TaskRecovery(database, settings)]
+    services = [Scheduler(database, settings).service(), TaskRecovery(database, settings).service()]
     if settings.dispatch is Dispatch.CELERY:
-        services += [Relay(database, settings), Sweeper(database, settings)]
+        services += dispatch_services(database, settings)
     return services
 
 

@@ -19,6 +19,7 @@ from forager.dispatch.sweeper import Sweeper
 from forager.dispatch.topology import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
+from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
@@ -31,7 +32,6 @@ from services.dispatching import (
     by_celery,
     by_postgres,
     command,
-    running,
     until,
     wired,
     worker,
@@ -102,7 +102,7 @@ async def test_celerys_own_command(tasks: Tasks, shop: Shop, pool: str) -> None:
     ids = await tasks.add(*[shop.add(f"p{i}") for i in range(20)], status="pending")
     arguments = ["celery", "-A", "forager.dispatch.celery", "worker", "--pool", pool]
     with command(tasks.settings, *arguments, "--concurrency", "2") as process:
-        async with running(*beside(tasks.database, tasks.settings)):
+        async with running(beside(tasks.database, tasks.settings)):
             await done(tasks, 20)
             rows = await tasks.sql("SELECT count(*) FROM workers WHERE role = 'tasks'")
             assert rows[0][0] <= 2
@@ -116,7 +116,7 @@ async def test_a_warm_stop_gives_back_what_is_not_done(tasks: Tasks, shop: Shop)
     url = shop.add("slow")
     shop.hang("slow")
     (task_id,) = await tasks.add(url, status="pending")
-    async with running(*beside(tasks.database, tasks.settings)):
+    async with running(beside(tasks.database, tasks.settings)):
         async with worker(tasks) as first:
             await until(lambda: _is(tasks, task_id, "crawling"))
             assert await first.stop() == 0
@@ -169,7 +169,7 @@ async def test_another_worker_reads_what_one_has_downloaded(
     relay = Relay(tasks.database, tasks.settings)
     rows = await tasks.sql("SELECT stage, task_ids FROM dispatch_outbox")
     assert rows == [("parse", [task_id])], "written in the commit of the download"
-    async with running(relay), worker(tasks):
+    async with running([relay.service()]), worker(tasks):
         await until(lambda: _is(tasks, task_id, "completed"))
     assert shop.hits("a") == 1
 
@@ -179,7 +179,7 @@ async def test_holds_are_kept(tasks: Tasks, shop: Shop) -> None:
     url = shop.add("slow")
     shop.hang("slow")
     (task_id,) = await tasks.add(url, status="pending")
-    async with running(*beside(tasks.database, tasks.settings)), worker(tasks):
+    async with running(beside(tasks.database, tasks.settings)), worker(tasks):
         await until(lambda: _is(tasks, task_id, "crawling"))
         await holds.stop(Selection(ids=(task_id,)))
         await until(lambda: _is(tasks, task_id, "pending"))
@@ -200,7 +200,7 @@ async def test_only_workers_of_a_region_hear_of_its_tasks(
     (tied,) = await tasks.add(shop.add("a"), status="pending")
     await tasks.sql("UPDATE domains SET region = 'eu'")
     route = Route("crawl", Band.NORMAL, "eu")
-    async with running(*beside(tasks.database, tasks.settings)), worker(tasks):
+    async with running(beside(tasks.database, tasks.settings)), worker(tasks):
 
         async def told() -> bool:
             return wire.depth(route.queue) > 0
@@ -311,7 +311,7 @@ async def test_lost_hints_are_sent_again(
     await tasks.sql("DELETE FROM dispatch_outbox")
     quick = by_celery(settings, rabbitmq, dispatch_resend_after=0.5)
     relay, sweeper = Relay(tasks.database, quick), Sweeper(tasks.database, quick)
-    async with running(relay, sweeper), worker(tasks):
+    async with running([relay.service(), sweeper.service()]), worker(tasks):
         await done(tasks, len(ids))
     assert await completions(tasks) == Counter(ids)
 
@@ -352,7 +352,7 @@ async def test_switching_in_the_middle_loses_nothing(
     before, after = (postgres, celery) if to_celery else (celery, postgres)
     ids = await tasks.add(*[shop.add(f"p{i}") for i in range(60)], status="pending")
     async with worker(tasks, celery), worker(tasks, postgres):
-        async with running(*beside(tasks.database, before)):
+        async with running(beside(tasks.database, before)):
 
             async def half() -> bool:
                 rows = await tasks.sql(
@@ -361,7 +361,7 @@ async def test_switching_in_the_middle_loses_nothing(
                 return bool(rows[0][0] >= 20)
 
             await until(half)
-        async with running(*beside(tasks.database, after)):
+        async with running(beside(tasks.database, after)):
             await done(tasks, len(ids))
     assert await completions(tasks) == Counter(ids)
     assert await products(tasks) == len(ids)

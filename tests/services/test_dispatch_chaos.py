@@ -19,10 +19,11 @@ from chaos.store.looks import select_archive_refs
 from forager.archive.storage import open_storage
 from forager.db.database import Database
 from forager.products.indexing import INDEXED_PRODUCTS
+from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Shop
 from services.buckets import new_bucket
-from services.dispatching import Worker, beside, by_celery, running, until, wired
+from services.dispatching import Worker, beside, by_celery, until, wired
 from services.search_index import Searched, searched
 from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
@@ -166,7 +167,7 @@ async def test_every_task_is_done_once(
     workers = [Worker(tasks), Worker(tasks)]
     world = World(tasks, shops, workers, rabbitmq, minio, opensearch, index)
     try:
-        async with running(*beside(tasks.database, tasks.settings), index.feeder):
+        async with running([*beside(tasks.database, tasks.settings), index.feeder.service()]):
             await _live_through(world)
     finally:
         for worker in workers:

@@ -22,9 +22,10 @@ from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
 from forager.logs import configure_logs
 from forager.metrics.recorded import DISPATCHED
+from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Shop
-from services.dispatching import beside, by_celery, running, until, wired, worker
+from services.dispatching import beside, by_celery, until, wired, worker
 from services.servers.rabbitmq import RabbitMQ
 from tasks.working import Tasks
 
@@ -77,7 +78,7 @@ async def test_a_broker_that_is_away_costs_nothing(
         await asyncio.to_thread(rabbitmq.stop_app)
         try:
             with capture_logs() as logs:
-                async with running(*beside(tasks.database, tasks.settings)):
+                async with running(beside(tasks.database, tasks.settings)):
                     await until(lambda: said_that_it_is_away(logs))
                     before = await outbox(tasks)
                     failed = 0.0
@@ -100,7 +101,7 @@ async def test_a_broker_that_is_away_costs_nothing(
             assert len(said) <= 1 + (time.monotonic() - began) // SAID_EVERY
         finally:
             await asyncio.to_thread(rabbitmq.start_app)
-        async with running(*beside(tasks.database, tasks.settings)):
+        async with running(beside(tasks.database, tasks.settings)):
             await until(lambda: all_done(tasks))
     assert (await check_broker(tasks.database, tasks.settings)).level is Level.OK
 
@@ -237,7 +238,7 @@ async def test_a_broker_elsewhere_is_not_found(
 async def test_workers_come_back_with_the_broker(
     tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ
 ) -> None:
-    async with running(*beside(tasks.database, tasks.settings)), worker(tasks):
+    async with running(beside(tasks.database, tasks.settings)), worker(tasks):
         (first,) = await tasks.add(shop.add("a"), status="pending")
         await tasks.when(first, "completed")
         await asyncio.to_thread(rabbitmq.kill)

@@ -22,10 +22,10 @@ from forager.db.database import Database
 from forager.doctor.check import Level
 from forager.doctor.search import check_search
 from forager.documents import publication
+from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
-from forager.documents.upkeep import DocumentUpkeep
 from forager.index import choice, engine, feeder, reindex
 from forager.index.bulk import Action, payload_of, send
 from forager.index.client import EngineClient
@@ -33,13 +33,14 @@ from forager.index.engine import Engine
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
+from forager.index.services import forget_unfed_indexes
 from forager.index.store import indexes
-from forager.index.upkeep import IndexUpkeep
 from forager.index.writing import IndexWriter
 from forager.logs import configure_logs
 from forager.products.filters import Filters
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
+from forager.services.supervisor import ServiceSupervisor
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus, Page
@@ -117,7 +118,7 @@ async def test_sections_are_told_and_deleted_sections_are_forgotten(
     assert await index.entries() == 16
     async with index.database.connection() as connection:
         await connection.execute("UPDATE sources SET keep_generations = 1")
-    await DocumentUpkeep(index.database, reader_grace=0).run_once()
+    await DocumentCleanup(index.database, reader_grace=0).run_once()
     await index.feed()
     await index.client.refresh(f"{index.prefix}-sections")
     assert await index.entries() == 12
@@ -352,7 +353,7 @@ async def test_nothing_is_lost_when_the_engine_is_killed_while_it_is_fed(
     monkeypatch.setattr(feeder, "PER_CLAIM", 20)
     monkeypatch.setattr(feeder, "POLL_INTERVAL", 0.05)
     await corpus.publish("a.example", pages(0, 400))
-    feeding = asyncio.create_task(index.feeder.run())
+    feeding = asyncio.create_task(ServiceSupervisor([index.feeder.service()]).run())
     async with asyncio.timeout(LIMIT):
         while await index.untold() >= 380:
             await asyncio.sleep(0.01)
@@ -416,8 +417,8 @@ async def test_a_store_that_is_full_needs_an_index_first(
 async def test_what_was_switched_off_must_be_made_anew(index: Searched, corpus: Corpus) -> None:
     await corpus.publish("a.example", pages(0, 3))
     assert await index.untold() == 3
-    assert await IndexUpkeep(index.database).run_once() == 0  # others may have it switched on
-    assert await IndexUpkeep(index.database, unfed_for=0).run_once() == 3
+    assert await forget_unfed_indexes(index.database) == 0  # others may have it switched on
+    assert await forget_unfed_indexes(index.database, unfed_for=0) == 3
     assert await index.untold() == 0
     assert (await look(index, "needle")).note == choice.NOT_COMPLETE
     await corpus.publish("a.example", pages(0, 4))

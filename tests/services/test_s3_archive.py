@@ -12,6 +12,7 @@ from archived_job import Settled, rows_of, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
 from forager.archive.audit import Finding, audit
 from forager.archive.bucket import open_bucket_store
+from forager.archive.cleanup import clean_up_archive
 from forager.archive.errors import StorageAway
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments
@@ -21,7 +22,6 @@ from forager.archive.objects import ObjectStorage, open_bucket
 from forager.archive.options import archive_options
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.archive.upkeep import ArchiveUpkeep
 from forager.crawl import engine
 from forager.db.database import Database
 from forager.jobs.lifecycle import Status
@@ -72,7 +72,7 @@ async def let_time_pass(database: Database) -> None:
 
 
 async def troubles(database: Database, storage: Storage) -> list[Finding]:
-    """Not what the upkeep clears away, as the row of a segment whose upload was given up."""
+    """Not what the clean-up clears away, as the row of a segment whose upload was given up."""
     return [found async for found in audit(database, storage) if not found.ok]
 
 
@@ -84,12 +84,11 @@ async def test_small_objects_become_one_that_goes_up_in_parts(
 ) -> None:
     await finished_job(database, storage, queue, 12, size=1_500_000)
     pages = await archived_bodies(database, storage)
-    upkeep = ArchiveUpkeep(database, bucketed)
-    assert (await upkeep.run_once()).deleted == []
+    assert (await clean_up_archive(database, bucketed)).deleted == []
     assert await archived_bodies(database, storage) == pages
     assert len({row[0] for row in await select_refs(database)}) == 1
     await let_time_pass(database)
-    assert len((await upkeep.run_once()).deleted) == 12
+    assert len((await clean_up_archive(database, bucketed)).deleted) == 12
     [merged] = await storage.list_segments()
     assert merged.size > 12 * 1_500_000
     assert await archived_bodies(database, storage) == pages

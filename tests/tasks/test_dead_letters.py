@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ from forager.tasks.dead_letters import (
     retry_letters,
 )
 from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
-from forager.tasks.upkeep import TaskUpkeep
+from forager.tasks.history import delete_old_history
 from servers.shop import Shop
 from support.databases import (
     Databases,
@@ -162,8 +163,8 @@ async def test_a_task_that_is_completed_after_all_needs_no_decision(
 
 async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
     await drop_letters(tasks.database, letter_filter(cause="validation"))
-    upkeep = TaskUpkeep(tasks.database, tasks.settings, chunk=2)
-    assert await upkeep.run_once() == 0
+    delete = partial(delete_old_history, tasks.database, tasks.settings, chunk=2)
+    assert await delete() == 0
     for table, time in (
         ("task_attempts", "finished_at"),
         ("error_logs", "occurred_at"),
@@ -180,5 +181,5 @@ async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
         """
     )
     # three downloads and a parse, three errors, one extraction, one letter that was settled
-    assert await upkeep.run_once() == 4 + 3 + 1 + 1 + 5
+    assert await delete() == 4 + 3 + 1 + 1 + 5
     assert await count_letters(tasks.database, ALL) == 2

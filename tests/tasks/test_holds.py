@@ -8,10 +8,11 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
 from forager.tasks.holds import Holds
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks
-from forager.tasks.task import Hold, TaskStatus
+from forager.tasks.task import Hold
 from tasks.tasks_at_hand import execute, in_state, make_domain, make_task, statuses, value
 
 HOUR = timedelta(hours=1)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from forager.extract.keys import url_hash
-from forager.fetch.budgets.store import PAIR_DELAY
+from forager.fetch.budgets.exchange import PAIR_DELAY
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.secrets import Vault
+from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
 from servers.base import LoopbackServer
@@ -131,12 +132,8 @@ async def track(tasks: Tasks) -> None:
 
 @asynccontextmanager
 async def scheduling(tasks: Tasks) -> AsyncIterator[None]:
-    running = asyncio.ensure_future(Scheduler(tasks.database, tasks.settings).run())
-    try:
+    async with running([Scheduler(tasks.database, tasks.settings).service()]):
         yield
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 def fastest(times: list[float], count: int) -> float:

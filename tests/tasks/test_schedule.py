@@ -11,7 +11,6 @@ from forager.errors import InvalidInput
 from forager.settings import Settings
 from forager.tasks.intervals import parse_every
 from forager.tasks.schedule import Completion, DomainSchedule, complete_tasks, next_interval
-from forager.tasks.task import MOVES, RECRAWLABLE, WITHDRAWN_TO, TaskStatus, may_follow
 from tasks.tasks_at_hand import make_domain, make_task, value
 
 HOUR = timedelta(hours=1)
@@ -19,15 +18,6 @@ DAY = timedelta(days=1)
 SETTINGS = Settings()
 ADAPTIVE = Settings(adaptive_schedule=True)
 lengths = st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(days=400))
-
-
-def test_every_state_has_its_moves() -> None:
-    assert set(MOVES) == set(TaskStatus)
-    assert all(may_follow(status, TaskStatus.PENDING) for status in RECRAWLABLE)
-    assert all(may_follow(before, after) for before, after in WITHDRAWN_TO.items())
-    assert not may_follow(TaskStatus.PENDING, TaskStatus.CRAWLING)
-    assert not may_follow(TaskStatus.COMPLETED, TaskStatus.QUEUED)
-    assert not may_follow(TaskStatus.FAILED, TaskStatus.COMPLETED)
 
 
 def interval(

@@ -13,6 +13,7 @@ import pytest
 from psycopg import AsyncCursor
 
 from forager.db.database import Database
+from forager.services.isolation import SKIPPED
 from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, Pace, allowance
 from forager.tasks.scheduler import Scheduler
@@ -311,3 +312,24 @@ async def test_a_tick_reads_what_is_due_and_not_what_waits(
     assert tick.queued == 20
     assert {kind for kind, _ in read} <= {"Index Scan", "Index Only Scan"}
     assert sum(rows for _, rows in read) < 500
+
+
+# --- a bad row --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow_delay", ["NaN", "Infinity"])
+async def test_a_bad_domain_is_skipped_and_reported(
+    database: Database, scheduler: Scheduler, slow_delay: str
+) -> None:
+    """The table refuses such a value; one that came in before must not stop the others."""
+    bad, good = [await make_domain(database, name) for name in ("bad.example", "good.example")]
+    await make_task(database, bad)
+    task = await make_task(database, good)
+    await execute(database, "ALTER TABLE domains DROP CONSTRAINT domains_slow_delay_finite_check")
+    await execute(database, "UPDATE domains SET slow_delay = %s WHERE id = %s", slow_delay, bad)
+    skipped: list[str] = []
+    SKIPPED.set(skipped)
+    assert (await scheduler.run_once()).queued == 1
+    assert await in_state(database, "queued") == [task]
+    if slow_delay == "NaN":
+        assert skipped == ["domain bad.example: ValueError: cannot convert float NaN to integer"]

@@ -11,7 +11,7 @@ from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
-from forager.products.archiving_upkeep import ArchivingUpkeep
+from forager.products.archiver import ProductArchiver
 from forager.secrets import Vault
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop
@@ -112,7 +112,7 @@ async def test_an_archived_product_comes_back_with_the_next_visit(tasks: Tasks, 
             "UPDATE products SET last_seen_at = now() - interval '181 days';"
             "UPDATE crawl_tasks SET status = 'failed'"
         )
-        assert await ArchivingUpkeep(tasks.database, tasks.settings).run_once() == 1
+        assert await ProductArchiver(tasks.database, tasks.settings).run_once() == 1
         await tasks.sql("UPDATE crawl_tasks SET status = 'completed'")
         await again(tasks, task_id)
         assert await tasks.product(task_id) is not None

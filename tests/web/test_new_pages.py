@@ -213,11 +213,11 @@ async def test_what_would_happen_depends_on_the_host_and_the_scope(database: Dat
     assert answer is Answer.NO
     assert "/guide*" in words
     await make_domain(database, "docs.example.org", blocked_until=datetime(2999, 1, 1, tzinfo=UTC))
-    assert await look(database) == (
-        Answer.LATER,
-        "It would have to wait: docs.example.org asked to be left alone until"
-        " 2999-01-01 00:00:00 UTC.",
-    )
+    answer, words = await look(database)
+    assert answer is Answer.LATER
+    limited = "It would have to wait: rate-limited by docs.example.org (Retry-After), next request"
+    assert words.startswith(f"{limited} in ")
+    assert words.endswith(" h.")
     async with database.connection() as connection:
         await connection.execute("UPDATE domains SET is_active = false")
     assert (await look(database))[0] is Answer.NO

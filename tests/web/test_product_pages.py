@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -13,10 +12,12 @@ from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.usage import UsageLog
+from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.dead_letters import count_letters, letter_filter
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.task import Hold, TaskStatus
+from forager.tasks.task import Hold
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from servers.shop import Item, Shop
 from tasks.working import Tasks, at_work
@@ -50,12 +51,9 @@ async def workers(database: Database, web_settings: Settings) -> AsyncIterator[T
     """Somebody who hands out tasks, and somebody who does them."""
     quick = {"images": False, "scheduler_interval": 0.1}
     settings = Settings(**(web_settings.model_dump() | quick))
-    scheduling = asyncio.ensure_future(Scheduler(database, settings).run())
     tasks = Tasks(database, settings)
-    async with at_work(tasks):
+    async with running([Scheduler(database, settings).service()]), at_work(tasks):
         yield tasks
-    scheduling.cancel()
-    await asyncio.gather(scheduling, return_exceptions=True)
 
 
 # --- in a browser ------------------------------------------------------------------------------

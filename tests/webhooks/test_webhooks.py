@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -16,12 +17,16 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.fetch.limits import Limits
 from forager.secrets import Vault
+from forager.services.report import identify
+from forager.services.store import upsert_process
+from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.webhooks import delivery, outbox, posting
 from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.outbox import tidy
 from forager.webhooks.posting import Poster
+from forager.webhooks.recovery import DeliveryRecovery
 from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges, Webhooks
 from forager.webhooks.signing import verify
 from forager.webhooks.store import outbox as outbox_store
@@ -128,15 +133,12 @@ async def test_two_deliverers_send_each_message_once(
 async def test_one_that_runs_sends_what_happens_later(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
-    running = asyncio.create_task(deliverer.run())
-    await listen(webhooks, receiver)
-    await happen(database, 25)
-    async with asyncio.timeout(30):
+    async with running([deliverer.service()]), asyncio.timeout(30):
+        await listen(webhooks, receiver)
+        await happen(database, 25)
         while len(receiver.got) < 25:
             receiver.arrived.clear()
             await receiver.arrived.wait()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
 
     assert len({got.json["id"] for got in receiver.got}) == 25
 
@@ -192,14 +194,11 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
         stuck = await listen(webhooks, hanging)
         await listen(webhooks, receiver)
         await happen(database, 41)
-        running = asyncio.create_task(Deliverer(database, settings).run())
-        async with asyncio.timeout(30):
+        async with running([Deliverer(database, settings).service()]), asyncio.timeout(30):
             await hanging.arrived.wait()
             while len(receiver.got) < 41:
                 receiver.arrived.clear()
                 await receiver.arrived.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
         # what was not tried, or not answered yet, is given back and not kept from others
         async with database.connection() as connection:
             claimed = await outbox_store.claim(
@@ -530,6 +529,58 @@ async def test_killed_between_sending_and_marking_it_is_sent_again(
     assert await states(webhooks, issued.webhook.id) == ["waiting"] * 3
     receiver.answer = answering(200)
     assert await deliverer.run_once() == 0  # the dead one's lease still counts
-    await rested(database)
+    # its process is known to be gone, long before the lease ends
+    assert await DeliveryRecovery(database, settings).run_once() == 3
     assert await deliverer.run_once() == 3
     assert {got.json["data"]["n"] for got in receiver.got} == {0, 1, 2}
+
+
+async def claim_as(database: Database, webhooks: Webhooks, receiver: Receiver) -> UUID:
+    """Messages claimed by a process of another machine that has just reported."""
+    identity = identify("worker", "another machine 1 2")
+    issued = await listen(webhooks, receiver)
+    await happen(database, 3)
+    async with database.connection() as connection:
+        await upsert_process(connection, identity, [])
+        claimed = await outbox_store.claim(
+            connection,
+            WEBHOOKS,
+            targets=[issued.webhook.id],
+            limits=[10],
+            lease_seconds=3600,
+            claimed_by=identity.id,
+        )
+    assert len(claimed) == 3
+    return identity.id
+
+
+async def test_messages_of_a_silent_process_are_released_at_the_second_check(
+    database: Database,
+    settings: Settings,
+    webhooks: Webhooks,
+    deliverer: Deliverer,
+    receiver: Receiver,
+) -> None:
+    process_id = await claim_as(database, webhooks, receiver)
+    recovery = DeliveryRecovery(database, settings)
+    assert [await recovery.run_once(), await recovery.run_once()] == [0, 0], "it is alive"
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE service_processes SET last_seen = now() - interval '1 day' WHERE id = %s",
+            (process_id,),
+        )
+    assert [await recovery.run_once(), await recovery.run_once()] == [0, 3]
+    assert await deliverer.run_once() == 3
+
+
+async def test_a_deliverer_that_reports_again_keeps_its_messages(
+    database: Database, settings: Settings, webhooks: Webhooks, receiver: Receiver
+) -> None:
+    await claim_as(database, webhooks, receiver)
+    recovery = DeliveryRecovery(database, settings)
+    for age in ("1 day", "1 hour"):  # silent at both checks, with a heartbeat between them
+        async with database.connection() as connection:
+            await connection.execute(
+                f"UPDATE service_processes SET last_seen = now() - interval '{age}'"
+            )
+        assert await recovery.run_once() == 0

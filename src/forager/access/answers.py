@@ -12,10 +12,13 @@ import psycopg
 from forager.access import store
 from forager.access.errors import OtherRequest, StillAnswering
 from forager.access.store.answers import StoredAnswer
-from forager.access.upkeep import KEPT_FOR
-from forager.db.database import Connection
+from forager.db.database import Connection, Database
+from forager.services.chunks import in_chunks
 
-__all__ = ["StoredAnswer", "remember", "reserve"]
+__all__ = ["StoredAnswer", "delete_expired", "remember", "reserve"]
+
+KEPT_FOR = 24 * 3600.0
+CHUNK = 5_000
 
 _SOON = "Send it again in a moment."
 
@@ -44,3 +47,8 @@ async def remember(
     connection: Connection, user_id: UUID, key: str, *, status: int, answer: bytes, sealed: bool
 ) -> None:
     await store.insert_answer(connection, user_id, key, status=status, answer=answer, sealed=sealed)
+
+
+async def delete_expired(database: Database) -> int:
+    """Delete answers that are no longer repeated; return their number."""
+    return await in_chunks(database, store.delete_expired_answers, older_than=KEPT_FOR, limit=CHUNK)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from forager import __version__
 from forager.api.services import Here
 from forager.db.readiness import readiness
+from forager.services.supervisor import statuses_of_this_process
 
 router = APIRouter(tags=["health"])
 
@@ -26,6 +27,10 @@ class Ready(BaseModel):
     database: bool
     schema_version: str | None = Field(examples=["0001"])
     expected_schema_version: str = Field(examples=["0001"])
+    failing_services: list[str] = Field(
+        description="Background services of this process that failed several times in a row.",
+        examples=[["scheduler"]],
+    )
 
 
 @router.get("/healthz")
@@ -36,11 +41,18 @@ async def alive() -> Health:
 
 @router.get("/readyz", responses={503: {"model": Ready, "description": "Not ready"}})
 async def ready(here: Here, response: Response) -> Ready:
-    """Is the database there, and at the schema that this Forager needs?"""
+    """Is the database available at the right schema, and do the services of this process run?
+
+    A service that fails because something outside of Forager is unavailable is listed, and does
+    not make the process unready.
+    """
     found = await readiness(here.database)
-    response.status_code = 200 if found.ready else 503
+    failing = [each for each in statuses_of_this_process() if each.is_failing]
+    is_ready = found.ready and not any(each.is_fault for each in failing)
+    response.status_code = 200 if is_ready else 503
     return Ready(
-        ready=found.ready,
+        ready=is_ready,
+        failing_services=sorted(each.name for each in failing),
         database=found.database,
         schema_version=found.schema,
         expected_schema_version=found.expected_schema,

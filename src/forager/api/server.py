@@ -11,8 +11,8 @@ from functools import partial
 import uvicorn
 from fastapi import FastAPI
 
+from forager.access import answers
 from forager.access.keys import any_key
-from forager.access.upkeep import AccessUpkeep
 from forager.api.app import create_app
 from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of
 from forager.api.origins import is_loopback
@@ -23,6 +23,9 @@ from forager.index.engine import open_engine
 from forager.listening import noted_address
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
+from forager.processes.identity import process_name
+from forager.services.report import identify, run_services
+from forager.services.service import Service
 from forager.settings import Settings
 from forager.tracing import tracing
 
@@ -32,6 +35,7 @@ BACKLOG = 2048
 # room for a cursor and a URL with every character escaped
 MAX_HEAD_BYTES = 64 * 1024
 GRACE = 10
+CLEANUP_INTERVAL = 3600.0
 
 
 class _Server(uvicorn.Server):
@@ -63,19 +67,30 @@ async def serve(
         server = _Server(_config(app, limits_of(settings)))
         noted = noted_address(settings.home, _address(line))
         with line, noted, server_log(), extend(app), tracing(settings, "api"):
-            async with recording(database, settings):
-                await _run(server, app, database, line, stopping, started)
+            async with (
+                recording(database, settings),
+                run_services(
+                    database,
+                    settings,
+                    identify("api", process_name()),
+                    [_answer_cleanup(database)],
+                ),
+            ):
+                await _run(server, app, line, stopping, started)
+
+
+def _answer_cleanup(database: Database) -> Service:
+    step = partial(answers.delete_expired, database)
+    return Service(name="API answer cleanup", every=CLEANUP_INTERVAL, step=step)
 
 
 async def _run(
     server: uvicorn.Server,
     app: FastAPI,
-    database: Database,
     line: socket.socket,
     stopping: asyncio.Event,
     started: Callable[[str], None] | None,
 ) -> None:
-    upkeep = asyncio.create_task(AccessUpkeep(database).run(), name="access upkeep")
     serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
     told = asyncio.create_task(stopping.wait())
     if started is not None:
@@ -88,9 +103,8 @@ async def _run(
     finally:
         # at once, when this task is cancelled
         server.force_exit = server.should_exit = True
-        for task in (told, upkeep):
-            task.cancel()
-        await asyncio.gather(serving, told, upkeep, return_exceptions=True)
+        told.cancel()
+        await asyncio.gather(serving, told, return_exceptions=True)
 
 
 def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from forager.crawl.report import CrawlReport
 
-RECENT = 10.0
 PLAIN_INTERVAL = 10.0
 
 
@@ -33,7 +31,6 @@ class CrawlProgress:
             console=self._console, transient=True, refresh_per_second=4, redirect_stderr=False
         )
         self._log_lines = redirected_stderr(self._printer)
-        self._samples: deque[tuple[float, int]] = deque()
         self._said = ""
         self._printed = time.monotonic()
 
@@ -61,23 +58,15 @@ class CrawlProgress:
             self._console.print(text)
 
     def show(self, report: CrawlReport) -> None:
-        rate = self._recent_rate(report)
         if self._terminal:
-            self._live.update(self._picture(report, rate))
+            self._live.update(self._picture(report))
         elif time.monotonic() - self._printed >= PLAIN_INTERVAL:
             self._printed = time.monotonic()
-            self._console.print(_line(report, rate))
+            self._console.print(_line(report))
+            if report.wait is not None:
+                self._console.print(report.wait.words)
 
-    def _recent_rate(self, report: CrawlReport) -> float:
-        """Pages per second of the last moments: the average of hours says little about now."""
-        now, done = time.monotonic(), report.ledger.processed
-        self._samples.append((now, done))
-        while now - self._samples[0][0] > RECENT:
-            self._samples.popleft()
-        first, before = self._samples[0]
-        return (done - before) / (now - first) if now > first else 0.0
-
-    def _picture(self, report: CrawlReport, rate: float) -> RenderableType:
+    def _picture(self, report: CrawlReport) -> RenderableType:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -90,7 +79,9 @@ class CrawlProgress:
             ProgressBar(total=max(whole, 1), completed=settled, width=40),
             Text(f"{report.job.progress_percentage} %"),
         )
-        lines: list[RenderableType] = [bar, Text(_line(report, rate))]
+        lines: list[RenderableType] = [bar, Text(_line(report))]
+        if report.wait is not None:
+            lines.append(Text(report.wait.words, style="dim"))
         if errors := _errors(report):
             lines.append(Text(errors, style="yellow"))
         if self._said:
@@ -98,16 +89,16 @@ class CrawlProgress:
         return Group(*lines)
 
 
-def _line(report: CrawlReport, rate: float) -> str:
+def _line(report: CrawlReport) -> str:
     ledger = report.ledger
     parts = [
         report.job.shown_status,
         f"{ledger.pages} pages",
-        f"{rate:.1f}/s",
+        f"{report.pages_per_second:.1f}/s",
         f"{ledger.pending} pending",
     ]
-    if rate > 0 and ledger.pending:
-        parts.append(f"about {duration(ledger.pending / rate)} left")
+    if report.seconds_left:
+        parts.append(f"about {duration(report.seconds_left)} left")
     return " · ".join(parts)
 
 

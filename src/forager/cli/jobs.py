@@ -10,10 +10,11 @@ from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId, Limit, Yes
 from forager.cli.running import confirm, run, with_queue
-from forager.cli.words import counted, distance, long_time, on_one_line, short_time
+from forager.cli.words import counted, distance, duration, long_time, on_one_line, short_time
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
+    from forager.crawl.report import CrawlReport
     from forager.jobs.job import Job, JobEvent
     from forager.jobs.queue import Queue
     from forager.jobs.report import JobReport
@@ -116,37 +117,48 @@ def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool)
 @app.command()
 def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Show everything about one job."""
+    from forager.crawl.report import crawl_report
     from forager.db.database import open_database
     from forager.jobs.queue import Queue
     from forager.jobs.report import job_report
 
     settings = flags_of(context).load()
 
-    async def ask() -> JobReport:
+    async def ask() -> tuple[JobReport, CrawlReport]:
         async with open_database(settings, name="forager cli") as database:
             queue = Queue(database, settings)
-            return await job_report(database, queue, await queue.resolve(job_id))
+            found = await queue.resolve(job_id)
+            report = await job_report(database, queue, found)
+            return report, await crawl_report(database, queue, found)
 
-    report = run(ask())
+    report, crawl = run(ask())
     if as_json:
-        output.show_json(_document(report))
+        output.show_json(_document(report, crawl))
     else:
-        _show_report(report)
+        _show_report(report, crawl)
 
 
-def _document(report: JobReport) -> dict[str, Any]:
+def _document(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
     document: dict[str, Any] = output.plain(report)
     job: dict[str, Any] = document.pop("job")
-    return job | document
+    return job | document | {"waiting": crawl.wait.words if crawl.wait else None}
 
 
-def _show_report(report: JobReport) -> None:
-    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(_facts(report).items()))
+def _show_report(report: JobReport, crawl: CrawlReport) -> None:
+    facts = _facts(report, crawl)
+    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
     output.say("\nLast events", style="bold")
     _show_events(report.last_events)
 
 
-def _facts(report: JobReport) -> dict[str, Any]:
+def _pace(crawl: CrawlReport) -> str | None:
+    if crawl.pace is None:
+        return None
+    left = crawl.seconds_left
+    return f"{crawl.pace:.1f} pages/s" + (f", about {duration(left)} left" if left else "")
+
+
+def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
     import json
 
     job = report.job
@@ -158,6 +170,8 @@ def _facts(report: JobReport) -> dict[str, Any]:
         "payload": json.dumps(job.payload, ensure_ascii=False),
         "progress": f"{job.progress_percentage} %, {report.total_processed} done,"
         f" {report.total_pending} to do",
+        "pace": _pace(crawl),
+        "waiting": crawl.wait.words if crawl.wait else None,
         "priority": job.priority,
         "region": f"{job.region}: only its workers run it" if job.region else None,
         "retries": f"{job.retry_count} of {job.max_retries}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +9,11 @@ import typer
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json
-from forager.cli.running import run, run_until_stopped
+from forager.cli.running import run
+from forager.cli.services import run_until_signal
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
-    from forager.dispatch.services import Service
     from forager.settings import Settings
     from forager.tasks.scheduler import Tick
 
@@ -50,27 +48,11 @@ async def _look_now(settings: Settings) -> Tick:
 async def _keep_scheduling(settings: Settings) -> None:
     from forager.db.database import open_database
     from forager.dispatch.services import dispatch_services
-    from forager.logs import get_logger
     from forager.tasks.scheduler import Scheduler
 
     async with open_database(settings, name="forager scheduler") as database:
-        services = (Scheduler(database, settings), *dispatch_services(database, settings))
-        looking = asyncio.ensure_future(_run_all(services))
-
-        async def until_cancelled() -> None:
-            # said from here, when signals are heard already
-            get_logger("scheduler").info("scheduler started", interval=settings.scheduler_interval)
-            await asyncio.wait({looking})
-            if not looking.cancelled():
-                looking.result()
-
-        def stop() -> None:
-            looking.cancel()
-
-        await run_until_stopped(until_cancelled(), stop)
-
-
-async def _run_all(services: Iterable[Service]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for service in services:
-            group.create_task(service.run())
+        services = [
+            Scheduler(database, settings).service(),
+            *dispatch_services(database, settings),
+        ]
+        await run_until_signal(database, settings, "scheduler", services)

@@ -160,14 +160,14 @@ def delete(
     context: typer.Context, source: SourceId, yes: Yes = False, as_json: AsJson = False
 ) -> None:
     """Delete a source with all its generations. Jobs and archived responses stay."""
+    from forager.documents.cleanup import DocumentCleanup, Removed
     from forager.documents.sources import delete_source, get_source
-    from forager.documents.upkeep import DocumentUpkeep, Removed
 
     async def ask(database: Database, _: Settings) -> Removed:
         found = await get_source(database, source)
         confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
         await delete_source(database, source)
-        return await DocumentUpkeep(database).delete_abandoned(source)
+        return await DocumentCleanup(database).delete_abandoned(source)
 
     removed = with_database(context, ask)
     if as_json:

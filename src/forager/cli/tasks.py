@@ -13,7 +13,7 @@ from forager.cli.output import note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
-from forager.tasks.task import TaskStatus
+from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
     from forager.tasks.holds import Held

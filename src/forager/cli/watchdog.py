@@ -10,7 +10,8 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.running import run, run_until_stopped
+from forager.cli.running import run
+from forager.cli.services import run_until_signal
 
 if TYPE_CHECKING:
     from forager.jobs.job import Recovered
@@ -58,25 +59,13 @@ async def _look_now(settings: Settings) -> tuple[list[Recovered], list[Recovered
 async def _keep_watch(settings: Settings) -> None:
     from forager.db.database import open_database
     from forager.jobs.watchdog import Watchdog
-    from forager.logs import get_logger
     from forager.tasks.workers.recovery import TaskRecovery
+    from forager.webhooks.recovery import DeliveryRecovery
 
     async with open_database(settings, name="forager watchdog") as database:
-
-        async def look() -> None:
-            watches = (Watchdog(database, settings), TaskRecovery(database, settings))
-            await asyncio.gather(*(watch.run() for watch in watches))
-
-        looking = asyncio.ensure_future(look())
-
-        async def until_cancelled() -> None:
-            # said from here, when signals are heard already
-            get_logger("watchdog").info("watchdog started", interval=settings.watchdog_interval)
-            await asyncio.wait({looking})
-            if not looking.cancelled():
-                looking.result()
-
-        def stop() -> None:
-            looking.cancel()
-
-        await run_until_stopped(until_cancelled(), stop)
+        services = [
+            Watchdog(database, settings).service(),
+            TaskRecovery(database, settings).service(),
+            DeliveryRecovery(database, settings).service(),
+        ]
+        await run_until_signal(database, settings, "watchdog", services)

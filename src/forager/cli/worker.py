@@ -90,7 +90,7 @@ async def run_worker(
 
         if sys.stderr is not None and sys.stderr.isatty():
             output.note(welcome(settings, name))
-        async with background_services(database, settings):
+        async with background_services(database, settings, command=name):
             await run_until_stopped(_run_together(parts), stop)
 
 

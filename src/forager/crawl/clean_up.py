@@ -1,41 +1,53 @@
-"""Clean-up after a crawl in the foreground: for people who never run a worker."""
+"""Clean-up of crawls: rows of deleted jobs, and everything old after a crawl in the foreground."""
 
 from __future__ import annotations
 
 import asyncio
 
-from forager.archive.upkeep import ArchiveUpkeep
-from forager.crawl.upkeep import CrawlUpkeep
+from forager.archive.cleanup import clean_up_archive
+from forager.crawl import store
 from forager.db.database import Database
 from forager.db.patience import TROUBLE
-from forager.documents.upkeep import DocumentUpkeep
+from forager.documents.cleanup import DocumentCleanup
 from forager.errors import ForagerError
-from forager.jobs.upkeep import Upkeep
+from forager.jobs.services import delete_old_jobs
 from forager.logs import get_logger
+from forager.services.chunks import in_chunks
+from forager.services.isolation import isolated
 from forager.settings import Settings
 
 log = get_logger("crawl")
 
-# what is not deleted by then is left to the next crawl
+# data that is not deleted by then is left to the next crawl
 SECONDS = 10.0
+CHUNK = 10_000
 
 
 async def clean_up(database: Database, settings: Settings, *, seconds: float = SECONDS) -> None:
     """Delete old and abandoned data, as workers do; stopped anywhere, it leaves nothing half done.
 
-    A crawl has ended well by now: trouble is logged, and takes nothing from that.
+    The crawl has ended well by now: an error is logged, and does not change that.
     """
-    upkeeps = (
-        Upkeep(database, settings),
-        CrawlUpkeep(database),
-        DocumentUpkeep(database),
-        ArchiveUpkeep(database, settings),
-    )
     try:
         async with asyncio.timeout(seconds):
-            for upkeep in upkeeps:
-                await upkeep.run_once()
+            await delete_old_jobs(database, settings)
+            await delete_orphaned_rows(database)
+            await DocumentCleanup(database).run_once()
+            await clean_up_archive(database, settings)
     except TimeoutError:
         log.info("clean-up is continued after the next crawl", seconds=seconds)
     except (*TROUBLE, ForagerError, OSError) as error:
         log.warning("clean-up failed", error=str(error))
+
+
+async def delete_orphaned_rows(database: Database, *, chunk: int = CHUNK) -> int:
+    """Delete frontier and visited rows of deleted jobs, which no foreign key removes."""
+    async with database.connection() as connection:
+        orphans = await store.select_orphaned_jobs(connection)
+    deleted = 0
+    for job_id in orphans:
+        with isolated(f"job {job_id}"):
+            deleted += await in_chunks(database, store.purge, job_id=job_id, limit=chunk)
+    if deleted:
+        log.info("rows of old crawls deleted", rows=deleted, crawls=len(orphans))
+    return deleted

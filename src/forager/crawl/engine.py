@@ -18,6 +18,7 @@ from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
+from forager.fetch.budgets.waits import HostWait
 from forager.jobs.context import JobContext
 from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
 
@@ -76,6 +77,8 @@ class Engine:
         self._rests = Rests()
         # there are entries, but none that may be fetched now
         self._blocked = False
+        # until when nothing can be fetched, by the local clock, and why
+        self._idle_until: tuple[float, str] | None = None
         self._retry_look = 0.0
         self._changed = asyncio.Event()
         self._started = time.monotonic() - state.seconds
@@ -109,6 +112,13 @@ class Engine:
                 if outcome is not None:
                     return outcome
             await self._nap()
+
+    def wait(self) -> HostWait | None:
+        """What the crawl waits for if nothing is under way."""
+        if self._idle_until is None or self._visits:
+            return None
+        until, reason = self._idle_until
+        return HostWait(reason, max(0.0, until - time.monotonic()))
 
     # --- what comes next ------------------------------------------------------------------
 
@@ -148,6 +158,7 @@ class Engine:
             if entry is None:
                 return
             self._depths[entry.depth] += 1
+            self._idle_until = None
             task = asyncio.create_task(self._visitor.visit(entry))
             self._visits.add(task)
             task.add_done_callback(self._arrived)
@@ -278,6 +289,7 @@ class Engine:
         if not waits:
             return await self._finish(FINISHED)
         seconds, reason = min(waits)
+        self._idle_until = (time.monotonic() + seconds, reason)
         return await self._leave(Waiting(seconds, reason)) if seconds > PATIENCE else None
 
     async def _finish(self, outcome: Outcome) -> Outcome:

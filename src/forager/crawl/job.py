@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
+from forager.crawl.activity import Activity
 from forager.crawl.adoption import adopt
 from forager.crawl.batch import Committer
 from forager.crawl.carry_over import CarryOver, CarryOverLimits
@@ -68,6 +68,7 @@ class _Crawl:
     pages: Pages
     ending: Ending
     seeding: Seeding
+    activity: Activity
 
 
 async def crawl(context: JobContext) -> Outcome:
@@ -76,20 +77,27 @@ async def crawl(context: JobContext) -> Outcome:
         return busy
     async with AsyncExitStack() as stack:
         parts = await _put_together(context, stack)
-        await _remember(parts)
-        deferred = await _seed(parts)
-        if context.stopping.is_set():
-            return Stopped()
-        if deferred is not None and not parts.state.ledger.discovered:
-            return deferred
-        outcome = await _fetch(parts)
-        if outcome is FINISHED and deferred is not None:
-            # the pages of hosts whose sitemaps had to wait are here: now or never
-            await _seed(parts, last=True)
-            outcome = await _fetch(parts)
-        if isinstance(outcome, Completed):
-            return replace(outcome, finish=parts.pages.publish)
+        async with parts.activity.reported():
+            outcome = await _crawl(context, parts)
+        await parts.activity.leave(outcome)
         return outcome
+
+
+async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
+    await _remember(parts)
+    deferred = await _seed(parts)
+    if context.stopping.is_set():
+        return Stopped()
+    if deferred is not None and not parts.state.ledger.discovered:
+        return deferred
+    outcome = await _fetch(parts)
+    if outcome is FINISHED and deferred is not None:
+        # the pages of hosts whose sitemaps had to wait are here: now or never
+        await _seed(parts, last=True)
+        outcome = await _fetch(parts)
+    if isinstance(outcome, Completed):
+        return replace(outcome, finish=parts.pages.publish)
+    return outcome
 
 
 async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:
@@ -115,6 +123,7 @@ async def _fetch(parts: _Crawl) -> Outcome:
         committer=parts.committer,
         ending=parts.ending,
     )
+    parts.activity.idle_wait = engine.wait
     return await engine.run()
 
 
@@ -145,7 +154,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     )
     pool = await stack.enter_async_context(
         ExtractionPool(
-            _extraction_limits(context.settings),
+            SandboxLimits.of_pages(context.settings),
             seeds=seeds,
             scope=options.scope,
             agent=product_token(agent),
@@ -185,6 +194,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         pages,
         Ending(context, options, state, committer, rereading),
         Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
+        Activity(context, state, budgets, robots),
     )
 
 
@@ -268,14 +278,6 @@ def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
     scope = Scope(options.seeds, mode)
     schemes = ("http:", "https:") if any(s.startswith("http:") for s in options.seeds) else "https:"
     return lambda url: url.startswith(schemes) and scope.outside(url) is None
-
-
-def _extraction_limits(settings: Settings) -> SandboxLimits:
-    return SandboxLimits(
-        processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
-        seconds=settings.extraction_time_limit,
-        memory_mb=settings.extraction_memory_mb,
-    )
 
 
 def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from forager.crawl import store
+from forager.crawl.activity import CrawlWait, wait_from
 from forager.crawl.ledger import Ledger
 from forager.crawl.state import ledger_from
 from forager.db.database import Database
@@ -34,22 +35,29 @@ class CrawlReport:
     depth: int
     # what the crawl has built, or is building; None without documents
     generation: Generation | None = None
+    # what it waits for; None if it is at work, or at its end
+    wait: CrawlWait | None = None
+    # URLs per second of the last half minute; None unless it runs
+    pace: float | None = None
 
     @property
     def pages_per_second(self) -> float:
+        """Of the last half minute while it runs, and on average afterwards."""
+        if self.pace is not None:
+            return self.pace
         return self.ledger.pages / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """At the average pace of the job so far; None if there is none, or nothing is left."""
-        if self.job.status is not Status.PROCESSING or self.seconds <= 0:
+        """At the pace of the last half minute; None if there is none, or nothing is left."""
+        pace = self.pace
+        if not pace:
             return None
-        pace = self.ledger.processed / self.seconds
         left = self.ledger.pending
         for name in ("max_pages", "granted_pages"):
             if isinstance(limit := self.job.payload.get(name), int):
                 left = min(left, max(0, limit - self.ledger.listed))
-        return left / pace if pace > 0 else None
+        return left / pace
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -61,6 +69,7 @@ class CrawlReport:
             "progress_percentage": self.job.progress_percentage,
             "seconds": round(self.seconds, 3),
             "pages_per_second": round(self.pages_per_second, 2),
+            "waiting": None if self.wait is None else self.wait.words,
             "pages": self.ledger.pages,
             "bytes": self.ledger.bytes_fetched,
             "depth": self.depth,
@@ -95,7 +104,15 @@ async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUI
 
 def _report(job: Job, state: dict[str, Any] | None, generation: Generation | None) -> CrawlReport:
     if state is None:
-        return CrawlReport(job, Ledger(), 0.0, 0, generation)
+        wait = CrawlWait("waiting for a worker") if job.status is Status.PENDING else None
+        return CrawlReport(job, Ledger(), 0.0, 0, generation, wait=wait)
+    runs = job.status is Status.PROCESSING and state["is_reported"]
     return CrawlReport(
-        job, ledger_from(state), state["seconds"], state["current_depth"], generation
+        job,
+        ledger_from(state),
+        state["seconds"],
+        state["current_depth"],
+        generation,
+        wait=wait_from(job.status, state),
+        pace=state["pace"] if runs else None,
     )

@@ -205,6 +205,12 @@ def _has_validators(previous: PreviousPage | None) -> TypeGuard[PreviousPage]:
 
 def _request(entry: Entry, previous: PreviousPage | None) -> Request:
     """Conditional if the page was there before: then it may answer that nothing changed."""
+    is_retry = entry.attempts > 0
     if previous is None:
-        return Request(entry.url)
-    return Request(entry.url, etag=previous.etag, last_modified=previous.last_modified)
+        return Request(entry.url, is_retry=is_retry)
+    return Request(
+        entry.url,
+        etag=previous.etag,
+        last_modified=previous.last_modified,
+        is_retry=is_retry,
+    )

@@ -6,10 +6,7 @@ service, however often that looks.
 
 from __future__ import annotations
 
-import asyncio
-import random
 import time
-from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 import psycopg
@@ -20,8 +17,6 @@ from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
 # what the database can do to a service, and what passes by itself
 TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
 SAID_EVERY = 60.0
-
-Look = Callable[[], Awaitable[object]]
 
 
 class Patience:
@@ -78,22 +73,6 @@ class Patience:
             seconds = round(time.monotonic() - self._began, 1)
             self._log.info("the trouble is over", what=self._words, seconds=seconds)
             self._began = None
-
-
-async def keep_watch(look: Look, patience: Patience, *, every: float) -> None:
-    """Look at once, and then for ever, so many seconds after each look."""
-    while True:
-        with patience:
-            await look()
-        await asyncio.sleep(every)
-
-
-async def keep_up(look: Look, patience: Patience, *, every: float) -> None:
-    """Look for ever, at a random moment of each interval: not all workers shall come at once."""
-    while True:
-        await asyncio.sleep(every * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-        with patience:
-            await look()
 
 
 def _reason(error: BaseException) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
-from typing import TypeVar
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Self, TypeVar
 
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience
@@ -20,6 +19,7 @@ from forager.dispatch.message import TaskMessage
 from forager.dispatch.topology import Band, Route
 from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
+from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.task import CHANNEL
 
@@ -32,26 +32,38 @@ FEWEST = 10
 LEFT_ALONE = 1.0
 # for a queue that takes no messages, while others do
 REST = 10.0
-FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 
 Answer = TypeVar("Answer")
 
 
 class BrokerThread:
-    """The broker from an event loop: one thread, so that a connection is used by one only."""
+    """The broker from an event loop, in one thread: a connection is not shared by threads.
+
+    It opens with its first use, also after it was closed.
+    """
 
     def __init__(self, url: str) -> None:
-        self._broker = Broker(url)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="broker")
+        self._url = url
+        self._open: tuple[Broker, ThreadPoolExecutor] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
 
     async def do(self, work: Callable[[Broker], Answer]) -> Answer:
-        running = self._thread.submit(work, self._broker)
-        return await asyncio.wrap_future(running)
+        if self._open is None:
+            self._open = Broker(self._url), ThreadPoolExecutor(1, thread_name_prefix="broker")
+        broker, thread = self._open
+        return await asyncio.wrap_future(thread.submit(work, broker))
 
     def close(self) -> None:
-        with suppress(RuntimeError):  # closed already
-            self._thread.submit(self._broker.close)
-        self._thread.shutdown(wait=False)
+        if self._open is not None:
+            broker, thread = self._open
+            self._open = None
+            thread.submit(broker.close)
+            thread.shutdown(wait=False)
 
 
 class Relay:
@@ -62,33 +74,28 @@ class Relay:
         self._database = database
         self._settings = settings
         self._broker = BrokerThread(settings.broker_url.get_secret_value())
-        self._patience = Patience(
-            log, "no tasks can be told to the broker", also=(BrokerUnavailable,)
-        )
         self._refusals = Patience(log, "a queue of the broker takes no messages")
         self._resting: dict[Route, float] = {}
         self._woken = asyncio.Event()
         self._batch = BATCH
 
-    async def run(self) -> None:
+    def service(self) -> Service:
+        """Its step waits for notifications by itself."""
+        return Service(name="dispatch relay", every=0.0, step=self._step, resources=self._resources)
+
+    @asynccontextmanager
+    async def _resources(self) -> AsyncIterator[None]:
         listening = asyncio.ensure_future(self._listen())
-        delay = FIRST_DELAY
         try:
-            while True:
-                there_is_more = False
-                with self._patience:
-                    asked = self._batch
-                    there_is_more = await self.run_once() == asked
-                if self._patience.is_needed:
-                    await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - not a secret
-                    delay = min(LONGEST_DELAY, 2 * delay)
-                    continue
-                delay = FIRST_DELAY
-                if not there_is_more:
-                    await self._nap()
+            yield
         finally:
             listening.cancel()
             self.close()
+
+    async def _step(self) -> None:
+        asked = self._batch
+        if await self.run_once() < asked:
+            await self._nap()
 
     async def run_once(self) -> int:
         """Tell of one batch; how many rows that were."""

@@ -1,23 +1,31 @@
-"""What runs beside the scheduler, as the settings say how tasks reach the workers."""
+"""Background services of task dispatch, depending on whether a broker is configured."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from functools import partial
 
 from forager.db.database import Database
-from forager.dispatch.upkeep import HintUpkeep
+from forager.dispatch import store
+from forager.services.chunks import in_chunks
+from forager.services.service import Service
 from forager.settings import Dispatch, Settings
 
+HINT_CLEANUP_INTERVAL = 300.0
+# processes that still use the broker keep their hints while a deployment leaves it
+HINT_AGE = 600.0
+CHUNK = 10_000
 
-class Service(Protocol):
-    async def run(self) -> None: ...
 
-
-def dispatch_services(database: Database, settings: Settings) -> Sequence[Service]:
+def dispatch_services(database: Database, settings: Settings) -> list[Service]:
     if settings.dispatch is not Dispatch.CELERY:
-        return [HintUpkeep(database)]
+        step = partial(delete_unused_hints, database)
+        return [Service(name="dispatch cleanup", every=HINT_CLEANUP_INTERVAL, step=step)]
     from forager.dispatch.relay import Relay
     from forager.dispatch.sweeper import Sweeper
 
-    return [Relay(database, settings), Sweeper(database, settings)]
+    return [Relay(database, settings).service(), Sweeper(database, settings).service()]
+
+
+async def delete_unused_hints(database: Database, *, older: float = HINT_AGE) -> int:
+    """Delete hints for a broker that is not configured: workers poll the database instead."""
+    return await in_chunks(database, store.delete_hints, older=older, limit=CHUNK)

@@ -7,12 +7,11 @@ was set up for PostgreSQL alone, or before a hold was lifted. The database knows
 from __future__ import annotations
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_up
 from forager.dispatch import store
-from forager.dispatch.errors import BrokerUnavailable
 from forager.dispatch.relay import BrokerThread
 from forager.dispatch.topology import Route, routes_of
 from forager.logs import get_logger
+from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.hints import tell
 
@@ -33,13 +32,14 @@ class Sweeper:
         self._settings = settings
         self._broker = BrokerThread(settings.broker_url.get_secret_value())
 
-    async def run(self) -> None:
-        patience = Patience(log, "cannot look for forgotten tasks now", also=(BrokerUnavailable,))
-        interval = min(LONGEST_INTERVAL, self._settings.dispatch_resend_after)
-        try:
-            await keep_up(self.run_once, patience, every=interval)
-        finally:
-            self.close()
+    def service(self) -> Service:
+        every = min(LONGEST_INTERVAL, self._settings.dispatch_resend_after)
+        return Service(
+            name="dispatch sweep",
+            every=every,
+            step=self.run_once,
+            resources=lambda: self._broker,
+        )
 
     async def run_once(self) -> int:
         """Write hints for what was forgotten; how many tasks."""

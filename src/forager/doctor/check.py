@@ -64,6 +64,7 @@ REASONS = {
     "vacuum": "Dead rows slow down every claim and every commit.",
     "transactions": "What a transaction may still see cannot be cleaned up, in any table.",
     "workers": "Without a worker nothing is fetched.",
+    "services": "A service that fails does not do its work: scheduling, delivery, clean-up.",
     "stale jobs": "They wait until somebody takes them from the dead.",
     "stuck jobs": "A job that commits nothing holds its place and its source.",
     "waiting jobs": "Somebody has asked for them and gets nothing.",

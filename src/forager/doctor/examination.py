@@ -72,6 +72,7 @@ async def _examine_work(
 ) -> None:
     note(await installation.check_versions(database))
     note(await work.check_workers(database, settings))
+    note(await work.check_services(database, settings))
     note(await work.check_stale_jobs(database, settings))
     note(await work.check_stuck_jobs(database, settings))
     note(await work.check_waiting_jobs(database))

@@ -8,6 +8,8 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.fetch.budgets.store import SLOW_NOW
+from forager.products.store.audit import TASKS_OVERDUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,16 @@ class Litter:
 class OpenTransaction:
     who: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LateCauses:
+    """Late tasks by what they wait for."""
+
+    blocked: int
+    slowed: int
+    paced: int
+    free: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +238,31 @@ async def count_segments(connection: Connection) -> int:
     )
     row = await cursor.fetchone()
     return 0 if row is None else int(row[0])
+
+
+async def select_late_causes(connection: Connection, *, late: float) -> LateCauses:
+    """Count late tasks by the state of their hosts; `free`: a slot was not used for 10 s."""
+    cursor = connection.cursor(row_factory=class_row(LateCauses))
+    await cursor.execute(
+        f"""
+        SELECT count(*) FILTER (WHERE cause = 'blocked')::int AS blocked,
+               count(*) FILTER (WHERE cause = 'slowed')::int AS slowed,
+               count(*) FILTER (WHERE cause = 'paced')::int AS paced,
+               count(*) FILTER (WHERE cause = 'free')::int AS free
+          FROM ({TASKS_OVERDUE}) AS late
+          JOIN crawl_tasks t ON t.id = late.id
+          JOIN domains d ON d.id = t.domain_id
+         CROSS JOIN LATERAL (
+            SELECT CASE
+                       WHEN d.blocked_until > now() THEN 'blocked'
+                       WHEN {SLOW_NOW} > 0 THEN 'slowed'
+                       WHEN d.next_slot_at < now() - interval '10 seconds' THEN 'free'
+                       ELSE 'paced'
+                   END AS cause
+         ) AS judged
+        """,
+        {"late": late},
+    )
+    found = await cursor.fetchone()
+    assert found is not None
+    return found

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
+from forager.doctor.store import LateCauses
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
 from forager.products.store.audit import TASKS_OVERDUE, find
+from forager.services.report import list_service_processes
 from forager.settings import Settings
 from forager.tasks.store.counts import select_ticked_at
 from forager.tasks.waiting import SILENT_AFTER
@@ -40,11 +42,36 @@ async def check_workers(database: Database, settings: Settings) -> Check:
     return ok("workers", finding)
 
 
+async def check_services(database: Database, settings: Settings) -> Check:
+    """Whether the background services of all running processes succeed."""
+    processes = await list_service_processes(database, settings)
+    living = [process for process in processes if not process.is_gone]
+    services = [service for process in living for service in process.services]
+    failing = [service for service in services if service.is_failing]
+    skipped = [item for service in services for item in service.skipped]
+    finding = f"{len(services)} in {len(living)} process{'' if len(living) == 1 else 'es'}"
+    if failing:
+        worst = max(failing, key=lambda service: service.failures)
+        return warn(
+            "services",
+            f"{finding}; {worst.name} failed {worst.failures} times in a row: {worst.last_error}",
+            "It is restarted with backoff; the log of its process has the details.",
+        )
+    if skipped:
+        return warn(
+            "services",
+            f"{finding}; {len(skipped)} skipped: {skipped[0]}",
+            "Correct that row; the service continues with the others.",
+        )
+    return ok("services", finding)
+
+
 async def check_tasks(database: Database, settings: Settings) -> Check:
     """Whether tasks that are due have somebody to hand them out, and somebody to do them."""
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
         overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count
+        causes = await doctor_store.select_late_causes(connection, late=late)
         ticked_at = await select_ticked_at(connection)
         found = await workers.select_workers(connection)
     if not overdue:
@@ -60,7 +87,22 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     silent = _silent(found, settings)
     if not any(w.role == TASKS and w not in silent for w in found):
         return warn("tasks", f"{finding}, and no worker for tasks runs", START_ONE)
-    return ok("tasks", f"{finding}: more than the budgets of their domains allow")
+    if causes.free:
+        return warn(
+            "tasks",
+            f"{finding}, {causes.free} of them at hosts with free slots: the workers are busy",
+            "Start more workers, or raise task_concurrency.",
+        )
+    return ok("tasks", f"{finding}: {_in_words(causes)}")
+
+
+def _in_words(causes: LateCauses) -> str:
+    parts = (
+        (causes.blocked, "wait for hosts that sent Retry-After"),
+        (causes.slowed, "wait for hosts that are slowed down"),
+        (causes.paced, "wait for the next slots of their hosts"),
+    )
+    return ", ".join(f"{number} {words}" for number, words in parts if number)
 
 
 async def check_stale_jobs(database: Database, settings: Settings) -> Check:

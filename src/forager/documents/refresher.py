@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_up
 from forager.documents import sources, store
 from forager.documents.generation import Source
 from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.jobs.queue import Enqueued
 from forager.logs import get_logger
+from forager.services.isolation import UNAVAILABLE, isolated
+from forager.services.service import Service
 from forager.settings import Settings
 
 log = get_logger("refresh")
@@ -24,6 +25,8 @@ INTERVAL = 15.0
 AT_ONCE = 100
 # room may come sooner than was said, and a look costs little
 PUT_OFF = (60, 1800)
+# for a source that cannot be refreshed because of a fault in its row
+FAULT_DELAY = timedelta(hours=1)
 
 # whether its owner may, is asked by whoever starts it
 Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
@@ -37,15 +40,30 @@ class Refresher:
         self._settings = settings
         self._start = start
 
-    async def run(self) -> None:
-        await keep_up(self.run_once, Patience(log, "refreshes put off"), every=INTERVAL)
+    def service(self) -> Service:
+        return Service(name="source refresh", every=INTERVAL, step=self.run_once, chunk=AT_ONCE)
 
     async def run_once(self) -> int:
         """Enqueue what is due; how many refreshes that were."""
         async with self._database.connection() as connection:
             now = await store.select_now(connection)
             due = await store.select_due(connection, AT_ONCE)
-        return sum([await self._refresh(source_id, since, now) for source_id, since in due])
+        created = 0
+        for source_id, since in due:
+            with isolated(f"source {source_id}"):
+                created += await self._refresh_or_postpone(source_id, since, now)
+        return created
+
+    async def _refresh_or_postpone(self, source_id: str, since: datetime, now: datetime) -> bool:
+        """A source that fails waits, so that it cannot take the turn of others each time."""
+        try:
+            return await self._refresh(source_id, since, now)
+        except UNAVAILABLE:
+            raise
+        except Exception:
+            async with self._database.connection() as connection:
+                await store.advance(connection, source_id, since, now + FAULT_DELAY)
+            raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
         """Whether a job was made; in any case, move on to the next time."""

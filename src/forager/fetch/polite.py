@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -96,6 +97,10 @@ class Fetching:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
+        """Pages that can be sent within a second beside those that were `begun`, by domain."""
+        return self._budgets.rooms(begun)
 
     async def fetch(
         self, url: str, *, domain: DomainTerms, request: Request | None = None

@@ -41,6 +41,10 @@ class Request:
     last_modified: str | None = None
     proxy: ProxySpec | None = None
     limits: Limits | None = None
+    # the URL has failed before: another failure tells little about its host
+    is_retry: bool = False
+    # not a page: waits while pages of the same host do
+    is_background: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from forager.errors import SlowDown, WorkFailed
+from forager.errors import Retry, RotateProxy, SlowDown
 from forager.extract.hosts import host_of
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
@@ -17,7 +17,9 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
-PATIENCE = frozenset({429, 503})
+# longer waits raise HostResting
+PAGE_WAIT = 60.0
+BACKGROUND_WAIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,11 @@ class Sender:
     ) -> Response:
         asked_at = time.perf_counter()
         slot = await self.budgets.acquire(
-            host_of(request.url), robots_delay=robots_delay, proxy_id=proxy_id
+            host_of(request.url),
+            robots_delay=robots_delay,
+            proxy_id=proxy_id,
+            background=request.is_background,
+            max_wait=BACKGROUND_WAIT if request.is_background else PAGE_WAIT,
         )
         BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
         with slot:
@@ -61,14 +67,18 @@ class Sender:
             except SlowDown as error:
                 slot.slow_down(error.retry_after)
                 raise
-            except WorkFailed:
-                slot.failed()
+            except RotateProxy:
+                raise  # tells nothing about the host
+            except Retry:
+                slot.failed(is_retry=request.is_retry)
                 raise
             FETCH_SECONDS.observe(response.timing.total)
-            if response.status in PATIENCE:
-                slot.slow_down(response.retry_after)
-            else:
-                slot.succeeded(response.timing.total)
+            slot.answered(
+                response.status,
+                response.timing.total,
+                response.retry_after,
+                is_retry=request.is_retry,
+            )
             return response
 
     async def _fetch(self, request: Request, proxy_id: int | None) -> Response:

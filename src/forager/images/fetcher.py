@@ -14,7 +14,7 @@ from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience
 from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
-from forager.extract.hosts import host_of
+from forager.extract.hosts import host_of, parent_domains
 from forager.extract.text import storable
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.limits import Limits
@@ -25,8 +25,8 @@ from forager.images.inspection import Inspection
 from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage
 from forager.logs import get_logger
+from forager.services.service import backoff
 from forager.settings import Settings
-from forager.webhooks.outbox import backoff
 
 log = get_logger("images")
 
@@ -45,6 +45,8 @@ LONGEST_WAIT = 6 * 3600.0
 SWITCHED_OFF_WAIT = 3600.0
 STORAGE_WAIT = 300.0
 SHORTEST_REST = 1.0
+# how long images wait before it is checked again whether pages of their host are due
+PAGES_FIRST = 5.0
 MAX_PROBLEM = 500
 # an image that may not be had, as opposed to one that could not be
 REFUSALS = frozenset(
@@ -140,6 +142,9 @@ class ImageFetcher:
                 group.create_task(fetch(wanted))
 
     async def _see_to(self, wanted: _Wanted) -> None:
+        if await self._pages_are_due(wanted):
+            await self._put_off(wanted, PAGES_FIRST)
+            return
         try:
             await self._store(wanted, await self._fetch(wanted))
         except HostResting as error:
@@ -154,6 +159,12 @@ class ImageFetcher:
             log.warning("image not stored", reason=error.message)
             await self._put_off(wanted, STORAGE_WAIT)
 
+    async def _pages_are_due(self, wanted: _Wanted) -> bool:
+        """Whether tracked products of the same host wait: they come first."""
+        host = host_of(wanted.url)
+        async with self._database.connection() as connection:
+            return await store.select_pages_are_due(connection, [host, *parent_domains(host)])
+
     async def _fetch(self, wanted: _Wanted) -> bytes:
         image = wanted.images[0]
         proxies = image.use_proxies
@@ -162,7 +173,13 @@ class ImageFetcher:
             use_proxies=self._settings.task_proxies if proxies is None else proxies,
             allow_private=image.allow_private,
         )
-        request = Request(image.url, headers={"Accept": "image/*"}, limits=self._limits)
+        request = Request(
+            image.url,
+            headers={"Accept": "image/*"},
+            limits=self._limits,
+            is_retry=wanted.attempts > 0,
+            is_background=True,
+        )
         fetched = await self._fetching.fetch(image.url, domain=terms, request=request)
         return fetched.response.body
 

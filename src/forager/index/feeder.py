@@ -6,7 +6,6 @@ dies before that leaves it to be told again; an engine that knows better already
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from forager.index.store.indexes import IndexState
 from forager.index.store.messages import IndexMessage
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
+from forager.services.service import Service
 from forager.settings import Settings
 
 log = get_logger("index")
@@ -63,11 +63,15 @@ class Feeder:
         client = EngineClient(settings.opensearch_url.get_secret_value())
         return cls(database, client, settings.opensearch_prefix, kinds)
 
-    async def run(self) -> None:
-        async with self._client:
-            while True:
-                if await self.run_once() < PER_CLAIM:
-                    await asyncio.sleep(POLL_INTERVAL)
+    def service(self) -> Service:
+        return Service(
+            name="search index feed",
+            every=POLL_INTERVAL,
+            step=self.run_once,
+            chunk=PER_CLAIM,
+            first_within=0.0,
+            resources=lambda: self._client,
+        )
 
     async def run_once(self) -> int:
         """Tell what is due, of each kind at most one claim; how many messages that were."""

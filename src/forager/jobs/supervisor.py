@@ -20,12 +20,13 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.process import RunnerProcess
 from forager.jobs.queue import Queue
 from forager.jobs.registration import Registration
-from forager.jobs.upkeep import Upkeep
-from forager.jobs.watchdog import Watchdog
+from forager.jobs.services import job_services
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
 from forager.processes.control import Assignment, StopCause
+from forager.processes.identity import process_name
 from forager.processes.supervised import watch_limits
+from forager.services.report import identify, run_services
 from forager.settings import Settings
 
 log = get_logger("supervisor")
@@ -70,13 +71,17 @@ class Supervisor:
         self._wake.set()
 
     async def run(self) -> None:
+        services = job_services(self._database, self._settings)
+        identity = identify("jobs", process_name())
+        async with run_services(self._database, self._settings, identity, services):
+            await self._run_jobs()
+
+    async def _run_jobs(self) -> None:
         background = [
             asyncio.ensure_future(task)
             for task in (
                 self._listen(),
                 watch_limits(lambda: list(self.runners.values()), self._settings),
-                Watchdog(self._database, self._settings).run(),
-                Upkeep(self._database, self._settings).run(),
             )
         ]
         log.info("worker started", worker=str(self.worker_id), kinds=self._kinds)

@@ -12,13 +12,13 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_watch
 from forager.jobs import store, workers
 from forager.jobs.job import Recovered
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import has_died
 from forager.processes.tree import exists_marked
+from forager.services.service import Service
 from forager.settings import Settings
 
 log = get_logger("watchdog")
@@ -30,9 +30,13 @@ class Watchdog:
         self._settings = settings
         self._suspects: dict[UUID, datetime] = {}
 
-    async def run(self) -> None:
-        patience = Patience(log, "cannot look for stale jobs now")
-        await keep_watch(self.run_once, patience, every=self._settings.watchdog_interval)
+    def service(self) -> Service:
+        return Service(
+            name="job recovery",
+            every=self._settings.watchdog_interval,
+            step=self.run_once,
+            first_within=0.0,
+        )
 
     async def run_once(self) -> list[Recovered]:
         """One look: recover what was stale at the look before too, remember what is stale now."""

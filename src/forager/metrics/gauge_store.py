@@ -5,7 +5,7 @@ Each answers with rows of label values, the number last.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 
 from forager.db.database import Connection
 
@@ -133,3 +133,38 @@ async def archive_size(connection: Connection) -> Rows:
 
 async def _rows(connection: Connection, statement: Any) -> Rows:
     return await (await connection.execute(statement)).fetchall()
+
+
+_SERVICES: LiteralString = """
+    service_processes p
+    CROSS JOIN LATERAL (
+        SELECT s ->> 'name' AS name,
+               s ->> 'state' AS state,
+               (s ->> 'failures')::int AS failures,
+               jsonb_array_length(s -> 'skipped') AS skipped
+          FROM jsonb_array_elements(p.services) AS s
+    ) AS service
+    WHERE p.last_seen > now() - %s * interval '1 second'
+"""
+
+
+async def count_services(connection: Connection, stale_after: float) -> Rows:
+    """Services of running processes by name and state."""
+    cursor = await connection.execute(
+        f"SELECT name, state, count(*) FROM {_SERVICES} GROUP BY 1, 2", (stale_after,)
+    )
+    return await cursor.fetchall()
+
+
+async def max_service_failures(connection: Connection, stale_after: float) -> Rows:
+    cursor = await connection.execute(
+        f"SELECT name, max(failures) FROM {_SERVICES} GROUP BY 1", (stale_after,)
+    )
+    return await cursor.fetchall()
+
+
+async def max_service_skipped(connection: Connection, stale_after: float) -> Rows:
+    cursor = await connection.execute(
+        f"SELECT name, max(skipped) FROM {_SERVICES} GROUP BY 1", (stale_after,)
+    )
+    return await cursor.fetchall()

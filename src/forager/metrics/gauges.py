@@ -74,7 +74,8 @@ class Gauges:
         return {key: value for kept in self._kept.values() for key, value in kept.values.items()}
 
     def all(self) -> tuple[Gauge, ...]:
-        return (*GAUGES, _workers(self.settings.stale_after))
+        stale_after = self.settings.stale_after
+        return (*GAUGES, _workers(stale_after), *_services(stale_after))
 
     async def _read_due(self) -> None:
         """On a connection of its own: requests wait for no scrape."""
@@ -129,6 +130,29 @@ def _workers(stale_after: float) -> Gauge:
         lambda connection: store.count_workers(connection, stale_after),
         ("role", "state"),
         tuple((role, state) for role in ("jobs", "tasks") for state in ("alive", "silent")),
+    )
+
+
+def _services(stale_after: float) -> tuple[Gauge, ...]:
+    return (
+        _gauge(
+            "forager_services",
+            "Background services of running processes by name and state.",
+            lambda connection: store.count_services(connection, stale_after),
+            ("service", "state"),
+        ),
+        _gauge(
+            "forager_service_failures",
+            "Failed runs in a row of a background service, in the process where it is worst.",
+            lambda connection: store.max_service_failures(connection, stale_after),
+            ("service",),
+        ),
+        _gauge(
+            "forager_service_skipped",
+            "Items that the last run of a background service skipped because they failed.",
+            lambda connection: store.max_service_skipped(connection, stale_after),
+            ("service",),
+        ),
     )
 
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from math import isfinite
 
 from forager.db.database import Database, SessionLimits
 from forager.db.ids import new_id
-from forager.db.patience import Patience, keep_up
+from forager.db.patience import Patience
 from forager.logs import get_logger
 from forager.metrics import store
 from forager.metrics.meters import Key, Meter, take_all
 from forager.metrics.recorded import METERS
+from forager.services.service import Service
+from forager.services.supervisor import running
 from forager.settings import Settings
 
 log = get_logger("metrics")
@@ -44,14 +47,16 @@ class Recorder:
         self._unanswered: dict[Key, float] = {}
         self._patience = Patience(log, "metrics are kept back")
 
-    async def run(self) -> None:
-        await keep_up(self.run_once, self._patience, every=self._every)
+    def service(self) -> Service:
+        return Service(name="metrics", every=self._every, step=self.run_once)
 
     async def run_once(self) -> None:
         """Add what was not answered the last time, then what came since."""
         if self._unanswered:
             await self._add()
-        self._unanswered = take_all(self._meters)
+        # the table refuses NaN and infinity, and with one value it would refuse all
+        taken = take_all(self._meters)
+        self._unanswered = {key: value for key, value in taken.items() if isfinite(value)}
         if self._unanswered:
             self._addition += 1
             await self._add()
@@ -80,12 +85,10 @@ class Recorder:
 async def recording(database: Database, settings: Settings) -> AsyncIterator[None]:
     """Add this process's metrics for as long as the block runs, and once more at its end."""
     recorder = Recorder(database, settings)
-    adding = asyncio.create_task(recorder.run(), name="metrics")
     try:
-        yield
+        async with running([recorder.service()]):
+            yield
     finally:
-        adding.cancel()
-        await asyncio.gather(adding, return_exceptions=True)
         try:
             async with asyncio.timeout(FAREWELL_LIMIT):
                 await recorder.end()

@@ -9,9 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, LiteralString
 
-from forager.archive.errors import ArchiveError
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_up
 from forager.errors import NotFound
 from forager.images.files import open_image_files
 from forager.logs import get_logger
@@ -22,7 +20,6 @@ from forager.webhooks.events import EventKind, NewEvent, list_events, record_eve
 
 log = get_logger("audit")
 
-INTERVAL = 3600.0
 EVERY = 86400.0
 EXAMPLES = 10
 CHUNK = 10_000
@@ -150,26 +147,15 @@ async def last_audit(database: Database) -> Audit:
     return Audit(at, told["seconds"], told["checks"], findings)
 
 
-class AuditUpkeep:
-    """An audit every day, however many processes run one."""
-
-    def __init__(self, database: Database, settings: Settings) -> None:
-        self._database = database
-        self._settings = settings
-
-    async def run(self) -> None:
-        patience = Patience(log, "audit put off", also=(ArchiveError,))
-        await keep_up(self.run_once, patience, every=INTERVAL)
-
-    async def run_once(self) -> Audit | None:
-        """The audit, if it is time for one. Two at once do no harm, and are two events."""
-        async with self._database.connection() as connection:
-            if await store.was_audited(connection, seconds=EVERY):
-                return None
-        audit = await audit_catalog(self._database, self._settings)
-        for finding in audit.findings:
-            log.warning("audit", check=finding.check, count=finding.count, why=finding.meaning)
-        return audit
+async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
+    """Audit the catalog if the last audit is a day old. Two at once are two events."""
+    async with database.connection() as connection:
+        if await store.was_audited(connection, seconds=EVERY):
+            return None
+    audit = await audit_catalog(database, settings)
+    for finding in audit.findings:
+        log.warning("audit", check=finding.check, count=finding.count, why=finding.meaning)
+    return audit
 
 
 async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:

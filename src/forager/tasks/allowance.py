@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY, is_loopback
-from forager.fetch.budgets.store import PAIR_DELAY
+from forager.fetch.budgets.exchange import PAIR_DELAY
 
 LOOK_AHEAD = 2.0
 """Seconds beyond the next tick, so that a late one leaves no worker without work."""

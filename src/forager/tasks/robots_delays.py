@@ -8,6 +8,7 @@ from forager.clock import local_time
 from forager.db.database import Connection
 from forager.extract.hosts import host_of, parent_domains
 from forager.fetch.robots.rules import parse_robots
+from forager.services.isolation import isolated
 from forager.tasks.store import scheduling as store
 
 LOOK_EVERY = 15.0
@@ -30,7 +31,8 @@ class RobotsDelays:
             return
         within = None if since is None else since + OVERLAP
         for origin, body in await store.select_delaying_robots(connection, within):
-            self._learn(host_of(origin), body)
+            with isolated(f"robots.txt of {origin}"):
+                self._learn(host_of(origin), body)
         self._looked_at = now
 
     def _learn(self, host: str, body: bytes) -> None:

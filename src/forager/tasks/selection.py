@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.errors import InvalidInput
-from forager.tasks.task import TaskStatus
+from forager.tasks.lifecycle import TaskStatus
 
 MAX_IDS = 100_000
 

@@ -1,4 +1,4 @@
-"""A task: one URL kept fresh. Its states, the one table of legal moves, and what is known of it."""
+"""A task: one URL that is kept fresh."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from forager.tasks.lifecycle import TaskStatus
+
 PRIORITIES = range(1, 11)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
 """Where workers are told that something was queued, or that a hold was put or lifted."""
-
-
-class TaskStatus(StrEnum):
-    PENDING = "pending"
-    QUEUED = "queued"
-    CRAWLING = "crawling"
-    DOWNLOADED = "downloaded"
-    PARSING = "parsing"
-    COMPLETED = "completed"
-    FAILED = "failed"
 
 
 class Hold(StrEnum):
@@ -28,35 +20,6 @@ class Hold(StrEnum):
 
     PAUSED = "paused"
     STOPPED = "stopped"
-
-
-_S = TaskStatus
-
-# From each state to those that may follow. Back to pending: a retry, a host that rests, a stop, or
-# a person who wants it now; back by one stage: its worker died, or its parsing was stopped.
-MOVES: dict[TaskStatus, frozenset[TaskStatus]] = {
-    _S.PENDING: frozenset({_S.PENDING, _S.QUEUED}),
-    _S.QUEUED: frozenset({_S.CRAWLING, _S.PENDING}),
-    # a page that did not change needs no parsing
-    _S.CRAWLING: frozenset({_S.DOWNLOADED, _S.COMPLETED, _S.FAILED, _S.PENDING, _S.QUEUED}),
-    _S.DOWNLOADED: frozenset({_S.PARSING}),
-    _S.PARSING: frozenset({_S.COMPLETED, _S.FAILED, _S.PENDING, _S.DOWNLOADED}),
-    _S.COMPLETED: frozenset({_S.PENDING}),
-    _S.FAILED: frozenset({_S.PENDING}),
-}
-
-RECRAWLABLE = frozenset({_S.PENDING, _S.COMPLETED, _S.FAILED})
-UNDER_WAY = frozenset({_S.QUEUED, _S.CRAWLING, _S.DOWNLOADED, _S.PARSING})
-# where a stop leaves what it finds under way
-WITHDRAWN_TO = {
-    _S.QUEUED: _S.PENDING,
-    _S.CRAWLING: _S.PENDING,
-    _S.PARSING: _S.DOWNLOADED,
-}
-
-
-def may_follow(before: TaskStatus, after: TaskStatus) -> bool:
-    return after in MOVES[before]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.store.reads import Surroundings
-from forager.tasks.task import Hold, Task, TaskStatus
+from forager.tasks.task import Hold, Task
 
 MOST_AHEAD = 1_000
 SILENT_AFTER = timedelta(minutes=1)

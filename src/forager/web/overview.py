@@ -16,6 +16,7 @@ from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.report import list_workers
+from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.web.formats import counted
@@ -169,7 +170,7 @@ async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     """What needs somebody, the worst first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if visit.caller.scope.includes(Scope.OPERATE):
-        found += await _stale_workers(visit, counts)
+        found += [*await _stale_workers(visit, counts), *await _failing_services(visit)]
         found += [*await _dead_letters(visit), *await _slowed(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
@@ -241,6 +242,17 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
     if waiting and not found:
         return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
     return []
+
+
+async def _failing_services(visit: Visit) -> list[Attention]:
+    found = await list_service_processes(visit.here.database, visit.here.settings)
+    running = [service for each in found if not each.is_gone for service in each.services]
+    failing = sorted({each.name for each in running if each.is_failing})
+    skipping = sorted({each.name for each in running if each.skipped})
+    return [
+        Attention(f"Background service {name} fails and is restarted", "/workers", True)
+        for name in failing
+    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from forager.db.database import Database
-from forager.db.patience import Patience
 from forager.fetch.user_agent import agent_header
 from forager.logs import get_logger
 from forager.metrics.recorded import WEBHOOK_DELIVERIES
 from forager.secrets import SecretsUnavailable, Vault
+from forager.services.service import Service, backoff
 from forager.settings import Settings
 from forager.webhooks import signing
-from forager.webhooks.outbox import backoff, failure_of
+from forager.webhooks.outbox import failure_of
 from forager.webhooks.posting import Posted, Poster
 from forager.webhooks.service import CONTEXT, no_such_webhook
 from forager.webhooks.store import outbox
@@ -57,23 +59,46 @@ class Tried:
 class Deliverer:
     """Any number of processes may run one. A webhook that fails or hangs holds up no other."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, process_id: UUID | None = None
+    ) -> None:
+        """`process_id`: the service process whose end releases its claimed messages."""
         self._database = database
+        self._process_id = process_id
         self._vault = Vault(settings)
         self._agent = agent_header(settings)
-        self._patience = Patience(log, "deliveries put off")
+        self._poster = Poster(self._agent)
+        self._busy: dict[int, asyncio.Task[int]] = {}
 
-    async def run(self) -> None:
-        busy: dict[int, asyncio.Task[int]] = {}
-        async with Poster(self._agent) as poster:
+    def service(self) -> Service:
+        """Its step waits for deliveries by itself."""
+        return Service(
+            name="webhook delivery",
+            every=0.0,
+            step=self._step,
+            first_within=0.0,
+            resources=self._resources,
+        )
+
+    @asynccontextmanager
+    async def _resources(self) -> AsyncIterator[None]:
+        self._busy = {}
+        async with Poster(self._agent) as self._poster:
             try:
-                while True:
-                    await self._start_all(poster, busy)
-                    await _first_of(busy.values(), POLL_INTERVAL)
+                yield
             finally:
-                for task in busy.values():
+                for task in self._busy.values():
                     task.cancel()
-                await asyncio.gather(*busy.values(), return_exceptions=True)
+                await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    async def _step(self) -> None:
+        """Start deliveries to every webhook with due messages, and wait until one is done."""
+        for webhook_id in [key for key, task in self._busy.items() if task.done()]:
+            _log_failure(self._busy.pop(webhook_id))
+        for receiver, messages in await self._claim(list(self._busy)):
+            delivery = self._deliver(self._poster, receiver, messages)
+            self._busy[receiver.id] = asyncio.create_task(delivery)
+        await _first_of(self._busy.values(), POLL_INTERVAL)
 
     async def run_once(self) -> int:
         """Send what is due now; how many messages were taken."""
@@ -84,14 +109,6 @@ class Deliverer:
                     *(self._deliver(poster, receiver, messages) for receiver, messages in claimed)
                 )
             )
-
-    async def _start_all(self, poster: Poster, busy: dict[int, asyncio.Task[int]]) -> None:
-        """Begin with every webhook that has something due and is not being told already."""
-        for webhook_id in [key for key, task in busy.items() if task.done()]:
-            _say_if_it_failed(busy.pop(webhook_id))
-        with self._patience:
-            for receiver, messages in await self._claim(list(busy)):
-                busy[receiver.id] = asyncio.create_task(self._deliver(poster, receiver, messages))
 
     async def _claim(self, busy: Sequence[int]) -> list[tuple[Receiver, list[Message]]]:
         async with self._database.connection() as connection:
@@ -105,6 +122,7 @@ class Deliverer:
                 # one that failed is tried with one message before it gets more
                 limits=[1 if receiver.failures else PER_CLAIM for receiver in ready],
                 lease_seconds=LEASE,
+                claimed_by=self._process_id,
             )
         by_target: dict[int, list[Message]] = {}
         for message in messages:
@@ -250,7 +268,7 @@ async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> Non
         await asyncio.sleep(seconds)
 
 
-def _say_if_it_failed(task: asyncio.Task[int]) -> None:
+def _log_failure(task: asyncio.Task[int]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         # its messages come back when their lease has passed
         log.warning("a delivery broke off", reason=str(error))

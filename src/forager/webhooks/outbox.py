@@ -6,13 +6,15 @@ the id and the time of what it tells of, and may arrive twice, so receivers go b
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from forager.db.database import Connection, Database
+from forager.db.database import Database
+from forager.services.chunks import in_chunks
+from forager.services.service import backoff
 from forager.webhooks.store import outbox as store
+from forager.webhooks.store.events import WEBHOOKS
 from forager.webhooks.store.outbox import Failure, Message
+from forager.webhooks.store.webhooks import delete_orphans
 
 # between attempts at one message: 30 s, doubling up to 6 hours
 FIRST_WAIT = 30.0
@@ -30,12 +32,6 @@ class Tidied:
     purged: int
 
 
-def backoff(failures: int, first: float, longest: float) -> float:
-    """The wait after so many failures, spread so that not all come back at once."""
-    wait = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
-    return wait * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret
-
-
 def failure_of(message: Message, error: str) -> Failure:
     """What becomes of a message that was not taken; its age is seen to by `tidy`."""
     attempts = message.attempts + 1
@@ -45,25 +41,21 @@ def failure_of(message: Message, error: str) -> Failure:
 
 
 async def tidy(database: Database, topic: str) -> Tidied:
-    """Give up what is too old, and delete what has been done with for long."""
+    """Give up messages that are too old, and delete those that were done long ago."""
+    given_up = await in_chunks(
+        database,
+        store.give_up_old,
+        topic=topic,
+        seconds=MAX_AGE,
+        error="not taken within 3 days",
+        limit=CHUNK,
+    )
+    purged = await in_chunks(database, store.purge, seconds=KEPT_FOR, limit=CHUNK)
+    return Tidied(given_up, purged)
 
-    async def give_up(connection: Connection) -> int:
-        return await store.give_up_old(
-            connection, topic, seconds=MAX_AGE, error="not taken within 3 days", limit=CHUNK
-        )
 
-    async def purge(connection: Connection) -> int:
-        return await store.purge(connection, seconds=KEPT_FOR, limit=CHUNK)
-
-    return Tidied(await in_chunks(database, give_up), await in_chunks(database, purge))
-
-
-async def in_chunks(database: Database, step: Callable[[Connection], Awaitable[int]]) -> int:
-    """Repeat a step that does up to CHUNK rows until none are left; how many it did in all."""
-    total = 0
-    while True:
-        async with database.connection() as connection:
-            done = await step(connection)
-        total += done
-        if done < CHUNK:
-            return total
+async def clean_up_webhooks(database: Database) -> int:
+    """Give up and delete old messages, and those of deleted webhooks; return their number."""
+    tidied = await tidy(database, WEBHOOKS)
+    orphans = await in_chunks(database, delete_orphans, limit=CHUNK)
+    return tidied.given_up + tidied.purged + orphans

@@ -113,9 +113,15 @@ class CrawlProgress(View):
     bytes: int
     depth: int
     seconds: float = Field(description="Time spent running, over all runs.")
-    pages_per_second: float
+    pages_per_second: float = Field(
+        description="Over the last half minute while it runs, and on average afterwards."
+    )
     eta_seconds: float | None = Field(
-        description="At the pace so far; null unless it is running and has begun."
+        description="At the pace of the last half minute; null unless it runs and makes progress."
+    )
+    waiting: str | None = Field(
+        description="What the crawl waits for, for example "
+        "`rate-limited by example.com (Retry-After), next request in 4 s`."
     )
     ledger: Ledger
     generation: GenerationChanges | None = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -188,6 +188,35 @@ class Worker(View):
     role: str
     region: str | None = Field(description="It also does what is tied to this region.")
     note: str | None
+
+
+class BackgroundService(View):
+    """`failures` counts failed runs in a row; `skipped` names items of the last run that failed."""
+
+    name: str
+    every: float = Field(description="Seconds between two runs.")
+    state: Literal["waiting", "running", "backing_off"]
+    failures: int
+    is_failing: bool
+    last_run: Time | None
+    last_success: Time | None
+    next_run: Time | None
+    last_error: str | None
+    last_error_at: Time | None
+    skipped: list[str]
+
+
+class ServiceProcess(View):
+    """A process that runs background services; `is_gone`: it has not reported for too long."""
+
+    id: UUID
+    command: str
+    host: str
+    pid: int
+    started_at: Time
+    last_seen: Time
+    is_gone: bool
+    services: list[BackgroundService]
 
 
 def _values(job: rows.Job) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from forager.extract.text import storable
 from forager.tasks import holds, task
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.task import Hold, TaskStatus
+from forager.tasks.task import Hold
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 
 MAX_TRACKED = 10_000

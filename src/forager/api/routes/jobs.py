@@ -22,6 +22,7 @@ from forager.api.models.jobs import (
     PendingWork,
     Pruned,
     PruneOrder,
+    ServiceProcess,
     StateCount,
     Worker,
 )
@@ -40,6 +41,7 @@ from forager.jobs import bulk
 from forager.jobs.bulk import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.report import job_report, list_workers
+from forager.services.report import list_service_processes
 
 router = APIRouter(tags=["jobs"])
 
@@ -208,6 +210,18 @@ async def workers(
 ) -> Listed[Worker]:
     """Workers that are, or lately were, there."""
     return listed(cut(await list_workers(here.database), cursor, limit), Worker.model_validate)
+
+
+@router.get("/services", tags=["workers"])
+async def services(
+    here: Here,
+    caller: Operator,  # noqa: ARG001 - the scope
+    limit: Limit = 100,
+    cursor: Offset = 0,
+) -> Listed[ServiceProcess]:
+    """Background services of all processes, each with its state, last run and last error."""
+    found = await list_service_processes(here.database, here.settings)
+    return listed(cut(found, cursor, limit), ServiceProcess.model_validate)
 
 
 async def _moved_job(

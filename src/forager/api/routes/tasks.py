@@ -32,8 +32,8 @@ from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.task import TaskStatus
 from forager.tasks.tracking_request import BadLine, Wish
 
 router = APIRouter(tags=["tasks"])

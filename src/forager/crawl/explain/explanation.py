@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from uuid import UUID
 
+from forager.crawl.activity import rounded_time
 from forager.crawl.explain import store
 from forager.crawl.explain.history import RECENT_CRAWLS, PastFate, url_history
 from forager.crawl.explain.outlook import Outlook, outlook
@@ -170,7 +172,7 @@ def _words(fate: Fate, job: Job) -> str:
         if job.stop_reason:
             return f"the crawl stopped ({job.stop_reason}) before it was this URL's turn"
         if fate.not_before is not None:
-            return f"it failed {fate.attempts} times and will be tried again at {fate.not_before}"
+            return _words_of_retry(fate.attempts, fate.not_before)
         return "it is waiting for its turn"
     if fate.detail:
         return fate.detail
@@ -190,3 +192,11 @@ def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:
     if rule is not None:
         return f"it would not be crawled: {rule.words}"
     return "no page that the crawl has read leads to it"
+
+
+def _words_of_retry(attempts: int, not_before: datetime) -> str:
+    """A retry whose time has come waits for its turn: no time in the past is shown."""
+    seconds = (not_before - datetime.now(UTC)).total_seconds()
+    times = "once" if attempts == 1 else f"{attempts} times"
+    when = f"in {rounded_time(seconds)}" if seconds >= 1 else "as soon as its host allows it"
+    return f"it failed {times} and will be retried {when}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
+from forager.crawl.activity import CrawlWait
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions
@@ -144,9 +146,9 @@ def _host(domain: Domain | None) -> Check:
     if not domain.is_active:
         return Check("host", Answer.NO, f"{domain.domain_name} is switched off")
     if domain.blocked_until is not None:
-        until = domain.blocked_until.strftime("%Y-%m-%d %H:%M:%S UTC")
-        words = f"{domain.domain_name} asked to be left alone until {until}"
-        return Check("host", Answer.LATER, words)
+        seconds = (domain.blocked_until - datetime.now(UTC)).total_seconds()
+        wait = CrawlWait(f"rate-limited by {domain.domain_name} (Retry-After)", seconds)
+        return Check("host", Answer.LATER, wait.words)
     return Check("host", Answer.YES, f"{domain.domain_name} answers as usual")
 
 
@@ -160,8 +162,8 @@ def _budget(
     allowed = (domain.max_concurrent_requests if domain else None) or (
         (options.concurrency if options else None) or DEFAULT_CONCURRENCY
     )
-    words = f"one request in {max(delay, robots_delay or 0.0) + slow:g} s"
+    words = f"one request in {max(delay, robots_delay or 0.0) + slow:.3g} s"
     if slow > 0:
-        words += f", {slow:g} s of them because it asked for fewer"
+        words += f", {slow:.3g} s of them because it is slowed down"
     used = domain.connections if domain else 0
     return Check("budget", Answer.YES, f"{words}; {used} of {allowed} connections are in use")

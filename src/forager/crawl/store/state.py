@@ -73,10 +73,15 @@ async def select_states(
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(
         """
-        SELECT job_id, discovered, fetched, unchanged, duplicate, failed, excluded, total_pending,
-               current_depth, reasons, bytes_fetched, seconds, next_seq, checkpoint
-          FROM crawl_states
-         WHERE job_id = ANY(%s) AND discovered IS NOT NULL
+        SELECT s.job_id, s.discovered, s.fetched, s.unchanged, s.duplicate, s.failed, s.excluded,
+               s.total_pending, s.current_depth, s.reasons, s.bytes_fetched, s.seconds, s.next_seq,
+               s.checkpoint, s.waits_for, s.pace,
+               extract(epoch FROM s.waits_until - now())::float8 AS waits_in,
+               extract(epoch FROM j.run_after - now())::float8 AS starts_in,
+               coalesce(s.reported_at > now() - interval '15 seconds', false) AS is_reported
+          FROM crawl_states s
+          JOIN crawl_jobs j ON j.id = s.job_id
+         WHERE s.job_id = ANY(%s) AND s.discovered IS NOT NULL
         """,
         (list(job_ids),),
     )

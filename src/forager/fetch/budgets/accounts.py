@@ -6,20 +6,29 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import ceil, inf
 
 from forager.clock import local_time
+from forager.fetch.budgets.exchange import (
+    PAIR_DELAY,
+    Answers,
+    Given,
+    GivenToPair,
+    Returned,
+    Wanted,
+)
 from forager.fetch.budgets.lanes import LATENESS, Lane, Window
 from forager.fetch.budgets.server_clock import ServerClock
 from forager.fetch.budgets.slots import Slot
-from forager.fetch.budgets.store import PAIR_DELAY, Given, GivenToPair, Wanted
 
 FRESH_FOR = 2.5
 """Nothing is sent on knowledge older than this: a block by others is noticed within it."""
 LINGER = 3.0
 LONGEST_BLOCK = 366 * 86400.0
 SMOOTHING = 0.1
+ERRORS_PER_REPORT = 5
+"""So many errors are reported at once: a host without a delay may get hundreds in a second."""
 EXPIRY_MARGIN = 1.0
 
 
@@ -34,6 +43,15 @@ class HostState:
     in_use: int
     blocked_for: float
     response_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A request that waits for a slot until its deadline."""
+
+    proxy_id: int | None
+    deadline: float
+    background: bool
 
 
 class DomainAccount:
@@ -62,13 +80,16 @@ class DomainAccount:
         self.robots_delay = 0.0
         self._robots_delays: dict[str, float] = {}
         # reports that wait for the next exchange
-        self.successes = 0
-        self.failures = 0
+        self.answers = Answers()
         self.unwritten_block = 0.0
         self.unwritten_slow: float | None = None
-        # those who wait: by proxy, in order, with the time until which each would
-        self.waiting: dict[object, tuple[int | None, float]] = {}
-        self.turns: dict[int | None, asyncio.Lock] = {}
+        # in the order of their arrival
+        self.waiting: dict[object, Waiter] = {}
+        self.turns: dict[tuple[int | None, bool], asyncio.Lock] = {}
+        # whether pages of other runners wait; unknown before the first answer
+        self._others_wait = True
+        self._last_window: Window | None = None
+        self._reserved_until = 0.0
         self.changed = asyncio.Event()
         self.wanted = asyncio.Event()
         self._lane = Lane()
@@ -110,17 +131,37 @@ class DomainAccount:
     # --- waiting ---------------------------------------------------------------------------
 
     @contextmanager
-    def queued(self, proxy_id: int | None, deadline: float) -> Iterator[asyncio.Lock]:
-        """Be counted as one who waits; gives the lock by which those who wait take turns."""
-        me = object()
-        self.waiting[me] = (proxy_id, deadline)
+    def queued(self, waiter: Waiter) -> Iterator[asyncio.Lock]:
+        """Count a waiting request; gives the lock by which waiting requests take turns."""
+        key = object()
+        self.waiting[key] = waiter
         try:
-            yield self.turns.setdefault(proxy_id, asyncio.Lock())
+            yield self.turns.setdefault((waiter.proxy_id, waiter.background), asyncio.Lock())
         finally:
-            del self.waiting[me]
+            del self.waiting[key]
+
+    @property
+    def pages_waiting(self) -> int:
+        return sum(not waiter.background for waiter in self.waiting.values())
+
+    def room(self, begun: int) -> int:
+        """How many more pages can be sent within a second beside those that were begun."""
+        waiting = max(0, begun - self.in_use)
+        if not self.fresh_until:
+            slots = 1  # the delay is not known yet
+        elif self.delay == 0 or self.per_proxy_only:
+            slots = self.permits
+        else:
+            slots = ceil(1 / self.delay)
+        return max(0, slots - waiting)
+
+    @property
+    def background_waits(self) -> bool:
+        """Whether pages wait here or elsewhere: requests in the background come after them."""
+        return self._others_wait or self.pages_waiting > 0
 
     def lacks_exchange(self, now: float, proxy_id: int | None) -> bool:
-        """Whether only the database can help whoever waits."""
+        """Whether only an exchange with the database can help."""
         if now >= self.fresh_until:
             return True
         if self.in_use >= self.permits or self.resting_until(proxy_id) > now:
@@ -136,7 +177,10 @@ class DomainAccount:
         """Slots to reserve, by proxy: for those who wait, and for as many as were sent lately."""
         if self.is_starved or self.in_use >= self.permits > 0:
             return Counter()  # without a connection a slot would only be lost
-        counts = Counter(proxy_id for proxy_id, _ in self.waiting.values())
+        background = not self.background_waits
+        counts = Counter(
+            each.proxy_id for each in self.waiting.values() if background or not each.background
+        )
         for proxy_id in counts:
             busy = self._sent if len(counts) == 1 else 0
             left = min(lane.slots_left() for lane in self._lanes(proxy_id))
@@ -157,7 +201,7 @@ class DomainAccount:
 
     def patience(self, now: float) -> float:
         """How far away a slot may be and still be of use to someone."""
-        return max((deadline - now for _, deadline in self.waiting.values()), default=0.0)
+        return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
     def is_idle(self, now: float) -> bool:
         reported = not (self.unwritten_block or self.unwritten_slow is not None)
@@ -172,12 +216,22 @@ class DomainAccount:
             self.changed.set()
 
     def note_success(self, seconds: float) -> None:
-        self.successes += 1
+        self.answers = replace(self.answers, good=self.answers.good + 1)
         known = self.response_seconds
         self.response_seconds = seconds if known is None else known + SMOOTHING * (seconds - known)
 
-    def note_failure(self) -> None:
-        self.failures += 1
+    def take_answers(self) -> Answers:
+        answers, self.answers = self.answers, Answers()
+        return answers
+
+    def note_error(self, seen: float, *, is_retry: bool) -> None:
+        answers = self.answers
+        if is_retry:
+            self.answers = replace(answers, repeated_errors=answers.repeated_errors + 1)
+            return
+        self.answers = replace(answers, errors=answers.errors + 1, seen=max(seen, answers.seen))
+        if self.slow_delay > 0 or self.answers.errors >= ERRORS_PER_REPORT:
+            self.wanted.set()
 
     def note_slow_down(self, retry_after: float | None, seen: float) -> None:
         """Stop here at once; the keeper tells the others."""
@@ -188,7 +242,6 @@ class DomainAccount:
         elif seen >= self.slow_delay:
             self.unwritten_slow = seen
             self.fresh_until = min(self.fresh_until, local_time())
-        self.failures += 1
         self.wanted.set()
         self.changed.set()
 
@@ -211,6 +264,21 @@ class DomainAccount:
         self.fresh_until = 0.0
         self.permits = 0
 
+    def take_unused(self) -> Returned | None:
+        """Give up reserved slots that were missed, or are due although nothing waits for them."""
+        window, now = self._last_window, local_time()
+        if window is None or window.due > now:
+            return None
+        return None if self.waiting and not window.has_expired(now) else self.take_all()
+
+    def take_all(self) -> Returned | None:
+        """Give up all reserved slots. Only the last window can be returned."""
+        window, self._last_window = self._last_window, None
+        self._lane.clear()
+        if window is None or window.is_over:
+            return None
+        return Returned(window.due + window.offset, self._reserved_until)
+
     def hold(self) -> int:
         """Connections that may be open until the next answer: never more than this meanwhile.
 
@@ -225,6 +293,7 @@ class DomainAccount:
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
         self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
+        self._others_wait = given.others_waiting > 0
         self._learn_block(given)
         self._learn_slots(wanted, given)
         self._learn_pairs(wanted, pairs)
@@ -250,6 +319,7 @@ class DomainAccount:
         if given.slots:
             window = _window(self._clock, given.starts_at, given.slots, given.delay, wanted.slack)
             self._lane.add(window)
+            self._last_window, self._reserved_until = window, given.reserved_until
         elif asked and given.delay > 0:
             self.rests_until = self._clock.latest(given.starts_at)
 
@@ -279,4 +349,5 @@ class DomainAccount:
 def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float) -> Window:
     """Late at its beginning and early at its end, where the clocks may differ."""
     last = clock.earliest(starts_at + (slots - 1) * delay + slack)
-    return Window(due=clock.latest(starts_at), last=last, delay=delay)
+    due = clock.latest(starts_at)
+    return Window(due=due, last=last, delay=delay, offset=starts_at - due)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from math import inf
@@ -21,9 +21,11 @@ from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import is_address, parent_domains
 from forager.fetch.budgets import store
-from forager.fetch.budgets.accounts import DomainAccount, HostState
+from forager.fetch.budgets.accounts import DomainAccount, HostState, Waiter
+from forager.fetch.budgets.exchange import Terms, Wanted
 from forager.fetch.budgets.server_clock import ServerClock
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Slot
+from forager.fetch.budgets.waits import HostWait, wait_of
 from forager.logs import get_logger
 
 log = get_logger("budgets")
@@ -86,9 +88,11 @@ class Budgets:
         robots_delay: float | None = None,
         proxy_id: int | None = None,
         max_wait: float = 60.0,
+        background: bool = False,
     ) -> Slot:
         """Wait for the host's next slot and a connection. No `robots_delay`: what was said before.
 
+        A `background` request takes no slot and no connection while pages of the host wait.
         Raises HostResting when that is further away than `max_wait`, DomainInactive when the
         domain is switched off, DatabaseUnavailable when nobody can tell.
         """
@@ -100,14 +104,31 @@ class Budgets:
                 not account.waiting
                 and now < known.known_until
                 and account.ready_at(now, proxy_id) <= now
+                and not (background and account.background_waits)
             ):
                 return account.take(now, proxy_id)
-        return await self._wait(host, robots_delay, proxy_id, max_wait)
+        waiter = Waiter(proxy_id, local_time() + max_wait, background)
+        return await self._wait(host, robots_delay, waiter)
 
     def state(self, host: str) -> HostState | None:
         """The budget of a host that was asked lately, as known here."""
         known = self._hosts.get(host)
         return None if known is None else known.account.state()
+
+    def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
+        """Pages that can be sent within a second beside those that were `begun`, by domain."""
+        unknown = {domain_id: max(0, 1 - pages) for domain_id, pages in begun.items()}
+        known = {
+            domain_id: account.room(begun.get(domain_id, 0))
+            for domain_id, account in self._accounts.items()
+        }
+        return unknown | known
+
+    def waits(self) -> list[HostWait]:
+        """What pages wait for, host by host; empty if all go as fast as they may."""
+        now = local_time()
+        found = (wait_of(account, now) for account in self._accounts.values())
+        return [wait for wait in found if wait is not None]
 
     async def renew(self, host: str) -> None:
         """Exchange with the database now, as the keeper does by itself."""
@@ -117,28 +138,27 @@ class Budgets:
 
     # --- waiting ---------------------------------------------------------------------------
 
-    async def _wait(
-        self, host: str, robots_delay: float | None, proxy_id: int | None, max_wait: float
-    ) -> Slot:
-        deadline = local_time() + max_wait
-        account = await self._account(host, robots_delay, deadline)
-        with account.queued(proxy_id, deadline) as turn:
+    async def _wait(self, host: str, robots_delay: float | None, waiter: Waiter) -> Slot:
+        account = await self._account(host, robots_delay, waiter.deadline)
+        limit = waiter.deadline - local_time() + PATIENCE_WITH_DATABASE
+        with account.queued(waiter) as turn:
             try:
-                async with asyncio.timeout(max_wait + PATIENCE_WITH_DATABASE), turn:
-                    return await self._take_turn(account, host, proxy_id, deadline)
+                async with asyncio.timeout(limit), turn:
+                    return await self._take_turn(account, host, waiter)
             except TimeoutError:
-                raise _too_long(account, host, proxy_id) from None
+                raise _too_long(account, host, waiter.proxy_id) from None
 
-    async def _take_turn(
-        self, account: DomainAccount, host: str, proxy_id: int | None, deadline: float
-    ) -> Slot:
+    async def _take_turn(self, account: DomainAccount, host: str, waiter: Waiter) -> Slot:
+        proxy_id = waiter.proxy_id
         while True:
             now = local_time()
             ready_at = account.ready_at(now, proxy_id)
+            if waiter.background and account.background_waits:
+                ready_at = max(ready_at, now + RENEW_EVERY)
             if ready_at <= now:
                 return account.take(now, proxy_id)
             if now < account.fresh_until:
-                _refuse(account, host, proxy_id, deadline, ready_at)
+                _refuse(account, host, waiter, ready_at)
             if account.trouble is not None and not isinstance(account.trouble, DatabaseUnavailable):
                 raise account.trouble
             if account.lacks_exchange(now, proxy_id):
@@ -229,10 +249,12 @@ class Budgets:
             wanted = self._wanted(account)
             await self._write_slow_downs(connection, account, wanted.terms)
             sent_at = local_time()
-            given, pairs, clock = await store.exchange(connection, wanted)
+            try:
+                given, pairs, clock = await store.exchange(connection, wanted)
+            except BaseException:
+                account.answers = account.answers.plus(wanted.answers)
+                raise
             self._clock.observe(sent_at, local_time(), clock)
-        account.successes -= wanted.successes
-        account.failures -= wanted.failures
         if given is None:
             self._forget(account)
             raise Retry(f"the domain {account.name} was deleted", kind=ErrorKind.NOT_ALLOWED)
@@ -244,10 +266,10 @@ class Budgets:
         said = await store.select_clock(connection)
         self._clock.observe(sent_at, local_time(), said)
 
-    def _wanted(self, account: DomainAccount) -> store.Wanted:
+    def _wanted(self, account: DomainAccount) -> Wanted:
         slots = account.slots_wanted()
         direct = slots.pop(None, 0)
-        return store.Wanted(
+        return Wanted(
             domain_id=account.domain_id,
             holder=self._holder,
             terms=self._terms(account),
@@ -255,20 +277,21 @@ class Budgets:
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
             patience=account.patience(local_time()),
             busy=account.hold(),
-            successes=account.successes,
-            failures=account.failures,
+            waiting=account.pages_waiting,
+            returned=account.take_unused(),
+            answers=account.take_answers(),
             horizon=RESERVE_AHEAD,
             slack=account.slack,
             permits_last=PERMITS_LAST,
         )
 
-    def _terms(self, account: DomainAccount) -> store.Terms:
+    def _terms(self, account: DomainAccount) -> Terms:
         default = 0.0 if is_loopback(account.name) else DEFAULT_DELAY
         delay = default if self._delay is None else self._delay
-        return store.Terms(delay, self._concurrency, account.robots_delay)
+        return Terms(delay, self._concurrency, account.robots_delay)
 
     async def _write_slow_downs(
-        self, connection: Connection, account: DomainAccount, terms: store.Terms
+        self, connection: Connection, account: DomainAccount, terms: Terms
     ) -> None:
         until, seen = account.unwritten_block, account.unwritten_slow
         if until:
@@ -284,6 +307,7 @@ class Budgets:
         account.stop_sending()
         with suppress(DatabaseUnavailable):
             async with self._connection() as connection:
+                await self._return_slots(connection, account)
                 await store.delete_permits(connection, self._holder, account.domain_id)
         if account.waiting:
             return False
@@ -312,7 +336,13 @@ class Budgets:
         async with self._connection() as connection:
             for account in self._accounts.values():
                 await self._write_slow_downs(connection, account, self._terms(account))
+                await self._return_slots(connection, account)
             await store.delete_permits(connection, self._holder)
+
+    async def _return_slots(self, connection: Connection, account: DomainAccount) -> None:
+        returned = account.take_all()
+        if returned is not None:
+            await store.return_slots(connection, account.domain_id, returned)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -320,10 +350,9 @@ class Budgets:
             yield connection
 
 
-def _refuse(
-    account: DomainAccount, host: str, proxy_id: int | None, deadline: float, ready_at: float
-) -> None:
-    """Raise if waiting on would be in vain."""
+def _refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -> None:
+    """Raise if no slot can come before the deadline."""
+    proxy_id, deadline = waiter.proxy_id, waiter.deadline
     if not account.is_active:
         raise DomainInactive(account.name)
     if proxy_id in account.unknown_proxies:

@@ -17,10 +17,15 @@ class Window:
     due: float
     last: float
     delay: float
+    # the database's time of `due`, less `due`
+    offset: float = 0.0
 
     @property
     def lateness(self) -> float:
         return min(LATENESS, LATENESS * self.delay)
+
+    def has_expired(self, now: float) -> bool:
+        return now > self.last + self.lateness
 
     @property
     def is_over(self) -> bool:
@@ -47,7 +52,7 @@ class Lane:
         windows = self._windows
         while windows:
             window = windows[0]
-            if not window.is_over and now <= window.last + window.lateness:
+            if not window.is_over and not window.has_expired(now):
                 return window.due
             windows.popleft()
         return inf
@@ -56,6 +61,9 @@ class Lane:
         """A request goes now; `ready_at` said that it may."""
         window = self._windows[0]
         window.due = max(window.due, now - window.lateness) + window.delay
+
+    def clear(self) -> None:
+        self._windows.clear()
 
     def slots_left(self) -> int:
         return sum(_slots_in(window) for window in self._windows)

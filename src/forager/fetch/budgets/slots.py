@@ -6,6 +6,8 @@ from typing import Protocol, Self
 
 from forager.errors import ErrorKind, GiveUp, Retry
 
+TOO_MANY_REQUESTS = 429
+
 
 class HostResting(Retry):
     """The host may not be asked for longer than the caller would wait."""
@@ -38,7 +40,7 @@ class Account(Protocol):
 
     def give_back(self) -> None: ...
     def note_success(self, seconds: float) -> None: ...
-    def note_failure(self) -> None: ...
+    def note_error(self, seen: float, *, is_retry: bool) -> None: ...
     def note_slow_down(self, retry_after: float | None, seen: float) -> None: ...
 
 
@@ -53,16 +55,27 @@ class Slot:
         self._seen = account.slow_delay
         self._open = True
 
+    def answered(
+        self, status: int, seconds: float, retry_after: float | None, *, is_retry: bool = False
+    ) -> None:
+        """Report the status of the answer. `is_retry`: the URL has failed before."""
+        if status == TOO_MANY_REQUESTS or (status >= 400 and retry_after):
+            self.slow_down(retry_after)
+        elif status >= 500:
+            self.failed(is_retry=is_retry)
+        else:
+            self.succeeded(seconds)
+
     def succeeded(self, seconds: float) -> None:
-        """The host answered, after so long; a host that was slowed down recovers by this."""
+        """The host answered after this many seconds; a slowed-down host recovers by this."""
         self._account.note_success(seconds)
 
-    def failed(self) -> None:
-        """There was no usable answer."""
-        self._account.note_failure()
+    def failed(self, *, is_retry: bool = False) -> None:
+        """The server failed or did not answer. Many of these slow the host down, one does not."""
+        self._account.note_error(self._seen, is_retry=is_retry)
 
     def slow_down(self, retry_after: float | None) -> None:
-        """The host asked for fewer requests: 429, 503, or anything with Retry-After."""
+        """The host asked for fewer requests: 429, or any failure with Retry-After."""
         self._account.note_slow_down(retry_after, self._seen)
 
     def release(self) -> None:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
-
-PAIR_DELAY = 0.2
-"""Each (domain, proxy) pair gets at most five requests per second."""
+from forager.fetch.budgets.exchange import (
+    PAIR_DELAY,
+    Given,
+    GivenToPair,
+    Returned,
+    Terms,
+    Wanted,
+)
 
 SLOWEST = 300.0
-RECOVERY_STEP = 10
-"""So many successes in a row halve the extra delay."""
+ANSWERS_REMEMBERED = 20
+"""The error share of a host is a moving average over about as many answers."""
+SICK_SHARE = 0.5
+"""From this error share on, further errors slow the host down."""
+RATE_STEP = 0.2
+"""Requests per second that each good answer adds to a slowed-down host's rate."""
+SHORTEST_HALVING = 30.0
+"""The extra delay halves when this many seconds, or twice the delay, pass without an error."""
+LEAD = 2.0
+"""Slots further away than this many seconds are not reserved: a reservation is soon used."""
+ASKED_LATELY = 2.5
+"""A runner that waits renews its row more often than this."""
 
 # The settings of a domain come before those of a crawl; robots.txt before both.
 BASE_DELAY: LiteralString = """
@@ -25,59 +39,13 @@ BASE_DELAY: LiteralString = """
 
 SLOWER: LiteralString = f"least({SLOWEST}, greatest(2 * d.slow_delay, {BASE_DELAY}, 1))"
 
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a crawl asks for, and what robots.txt says."""
-
-    delay: float
-    concurrency: int
-    robots_delay: float
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a runner reports and asks of one domain; times in seconds."""
-
-    domain_id: int
-    holder: UUID
-    terms: Terms
-    direct: int  # slots for requests without a proxy
-    proxied: Mapping[int, int]  # slots by proxy
-    patience: float  # a slot further away than this is not reserved
-    busy: int  # connections that stay open whatever is granted
-    successes: int
-    failures: int
-    horizon: float
-    permits_last: float
-    # seconds in addition, for what is over before the answer arrives
-    slack: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The database's answer. All times are its own, in seconds since the epoch."""
-
-    is_active: bool
-    per_proxy_only: bool
-    delay: float
-    slow_delay: float
-    blocked_until: float | None
-    starts_at: float
-    slots: int  # 0: none were wanted, none are needed, or the first is too far away
-    permits: int
-    limit: int
-    expires_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class GivenToPair:
-    """The slots of one (domain, proxy) pair."""
-
-    proxy_id: int
-    delay: float
-    starts_at: float
-    slots: int
+# The extra delay of `domains d` now: it halves with time although no statement writes that.
+SLOW_NOW: LiteralString = f"""
+    (SELECT CASE WHEN slow.seconds < 0.1 THEN 0 ELSE slow.seconds END
+       FROM (SELECT d.slow_delay / 2 ^ least(20, floor(
+                 greatest(0, extract(epoch FROM clock_timestamp() - d.slowed_at)::float8)
+                 / greatest({SHORTEST_HALVING}, 2 * d.slow_delay)))) AS slow (seconds))
+"""
 
 
 async def select_domain(connection: Connection, names: Sequence[str]) -> tuple[int, str] | None:
@@ -144,59 +112,108 @@ _CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 _LOCK: LiteralString = "SELECT FROM domains WHERE id = %(domain_id)s FOR NO KEY UPDATE"
 
+# Reservations follow each other, so that only the last one can be given back.
+FREE_AT: LiteralString = """
+    CASE
+        WHEN abs(extract(epoch FROM d.next_slot_at) - %(reserved_until)s) < 0.001
+        THEN to_timestamp(%(unused_from)s)
+        ELSE d.next_slot_at
+    END
+"""
+
 _RESERVE: LiteralString = f"""
 WITH was AS MATERIALIZED (
     SELECT d.*,
            clock_timestamp() AS at,
            {BASE_DELAY} AS base_delay,
-           CASE WHEN %(failures)s > 0 THEN 0 ELSE d.successes + %(successes)s END AS streak
+           {SLOW_NOW} AS slow_before,
+           {SLOWER} AS slower,
+           {FREE_AT} AS free_at,
+           d.error_share * %(kept_share)s + %(new_share)s * (1 - %(kept_share)s) AS share,
+           %(direct)s + CASE WHEN per_proxy_only THEN 0 ELSE %(proxied)s END AS asked_slots
       FROM domains d
      WHERE d.id = %(domain_id)s
+), judged AS (
+    SELECT *,
+           share >= {SICK_SHARE} AND %(errors)s + %(repeated_errors)s > 0 AS is_sick,
+           share >= {SICK_SHARE} AND %(errors)s > 0 AND slow_delay <= %(seen)s AS is_slower,
+           slow_before / (1 + {RATE_STEP} * %(good)s * slow_before) AS recovered
+      FROM was
 ), paced AS (
     SELECT *,
            CASE
-               WHEN streak < {RECOVERY_STEP} THEN slow_delay
-               WHEN slow_delay < 0.1 THEN 0
-               ELSE slow_delay / 2
-           END AS slow,
-           %(direct)s + CASE WHEN per_proxy_only THEN 0 ELSE %(proxied)s END AS asked_slots,
-           greatest(next_slot_at, at, blocked_until) AS start
-      FROM was
-), planned AS (
+               WHEN is_slower THEN slower
+               WHEN is_sick THEN slow_before
+               WHEN recovered < 0.1 THEN 0
+               ELSE recovered
+           END AS slow
+      FROM judged
+), timed AS (
+    -- the last slot was reserved under the delay of that time: a shorter one begins at once
     SELECT *,
            base_delay + slow AS pace,
            CASE
-               WHEN base_delay + slow = 0 OR NOT is_active
-                   OR start > at + %(patience)s * interval '1 second' THEN 0
-               ELSE least(asked_slots, ceil(%(horizon)s / (base_delay + slow)))
-           END::int AS slots
+               WHEN is_slower
+               THEN greatest(free_at, at + (base_delay + slow) * interval '1 second')
+               ELSE free_at - (slow_delay - slow) * interval '1 second'
+           END AS next_free
       FROM paced
-), reserved AS (
-    UPDATE domains d
-       SET next_slot_at = CASE
-               WHEN slots = 0 THEN d.next_slot_at
-               ELSE start + (slots * pace + %(slack)s) * interval '1 second'
-           END,
-           slow_delay = slow,
-           successes = CASE WHEN slow = 0 OR streak >= {RECOVERY_STEP} THEN 0 ELSE streak END
-      FROM planned
-     WHERE d.id = planned.id
 ), others AS (
     -- who is first in line changes every ten seconds, so that more runners than connections
     -- take turns
-    SELECT count(*)::int AS holders,
+    SELECT count(p)::int AS holders,
            coalesce(sum(p.permits), 0)::int AS taken,
            greatest(max(p.asked), %(concurrency)s) AS most_asked,
-           count(*) FILTER (
+           count(p) FILTER (
                WHERE md5(p.holder::text || turn) < md5(%(holder)s::uuid::text || turn)
-           )::int AS ahead
+           )::int AS ahead,
+           count(p) FILTER (WHERE is_here AND p.waiting > 0)::int AS waiting,
+           count(p) FILTER (WHERE is_here AND p.wanted > 0)::int AS wanting,
+           coalesce(bool_or(
+               is_here AND p.wanted > 0
+               AND coalesce(p.last_slot_at, '-infinity') < coalesce(mine.last_slot_at, '-infinity')
+           ), false) AS waited_longer
       FROM was
      CROSS JOIN floor(extract(epoch FROM was.at) / 10) AS turn
       JOIN domain_permits p
         ON p.domain_id = was.id AND p.holder <> %(holder)s AND p.expires_at > was.at
+      LEFT JOIN domain_permits mine
+        ON mine.domain_id = was.id AND mine.holder = %(holder)s
+     CROSS JOIN LATERAL (
+        SELECT p.expires_at
+               > was.at + (%(permits_last)s - {ASKED_LATELY}) * interval '1 second' AS is_here
+     ) AS lately
+), placed AS (
+    SELECT *, greatest(next_free, at, blocked_until) AS start FROM timed
+), planned AS (
+    -- several runners share the slots of the horizon; if there are too few, they take turns
+    SELECT placed.*,
+           CASE
+               WHEN pace = 0 OR NOT is_active
+                   OR start > at + least(%(patience)s, {LEAD} + %(slack)s) * interval '1 second'
+                   OR (waited_longer AND pace * (wanting + 1) > %(horizon)s) THEN 0
+               ELSE least(asked_slots, ceil(%(horizon)s / pace / (wanting + 1)))
+           END::int AS slots,
+           holders, taken, most_asked, ahead, waiting
+      FROM placed, others
+), reserved AS (
+    UPDATE domains d
+       SET next_slot_at = CASE
+               WHEN slots = 0 THEN next_free
+               ELSE start + (slots * pace + %(slack)s) * interval '1 second'
+           END,
+           slow_delay = slow,
+           error_share = share,
+           slowed_at = CASE
+               WHEN is_sick OR slow_before < planned.slow_delay THEN at
+               ELSE d.slowed_at
+           END
+      FROM planned
+     WHERE d.id = planned.id
+    RETURNING d.next_slot_at
 ), shared AS (
     SELECT *, coalesce(max_concurrent_requests, most_asked) AS limit_, holders + 1 AS parts
-      FROM planned, others
+      FROM planned
 ), granted AS (
     SELECT *,
            CASE
@@ -209,12 +226,21 @@ WITH was AS MATERIALIZED (
            END AS grant_
       FROM shared
 ), kept AS (
-    INSERT INTO domain_permits AS mine (domain_id, holder, permits, asked, expires_at)
-    SELECT id, %(holder)s, greatest(grant_, %(busy)s), %(concurrency)s,
+    INSERT INTO domain_permits AS mine (
+        domain_id, holder, permits, asked, waiting, wanted, last_slot_at, expires_at
+    )
+    SELECT id, %(holder)s, greatest(grant_, %(busy)s), %(concurrency)s, %(waiting)s,
+           CASE
+               WHEN start > at + %(patience)s * interval '1 second' THEN 0
+               ELSE asked_slots - slots
+           END,
+           CASE WHEN slots > 0 THEN at END,
            at + %(permits_last)s * interval '1 second'
       FROM granted
     ON CONFLICT (domain_id, holder) DO UPDATE
-       SET permits = excluded.permits, asked = excluded.asked, expires_at = excluded.expires_at
+       SET permits = excluded.permits, asked = excluded.asked, waiting = excluded.waiting,
+           wanted = excluded.wanted, expires_at = excluded.expires_at,
+           last_slot_at = coalesce(excluded.last_slot_at, mine.last_slot_at)
 ), gone AS (
     DELETE FROM domain_permits p
      USING was
@@ -230,8 +256,10 @@ SELECT is_active,
        slots,
        grant_ AS permits,
        limit_ AS "limit",
-       extract(epoch FROM at + %(permits_last)s * interval '1 second')::float8 AS expires_at
-  FROM granted
+       extract(epoch FROM at + %(permits_last)s * interval '1 second')::float8 AS expires_at,
+       extract(epoch FROM reserved.next_slot_at)::float8 AS reserved_until,
+       waiting AS others_waiting
+  FROM granted, reserved
 """
 
 # After _RESERVE in the same transaction, so under the same lock.
@@ -271,6 +299,8 @@ SELECT proxy_id, delay, extract(epoch FROM start)::float8 AS starts_at, slots FR
 
 
 def _values(wanted: Wanted) -> dict[str, Any]:
+    answers = wanted.answers
+    judging = answers.good + answers.errors
     return {
         "domain_id": wanted.domain_id,
         "holder": wanted.holder,
@@ -283,12 +313,25 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "proxy_slots": list(wanted.proxied.values()),
         "patience": wanted.patience,
         "busy": wanted.busy,
-        "successes": wanted.successes,
-        "failures": wanted.failures,
+        "waiting": wanted.waiting,
+        "good": answers.good,
+        "errors": answers.errors,
+        "repeated_errors": answers.repeated_errors,
+        "seen": answers.seen,
+        # each answer moves the share of errors by one part of those that are remembered
+        "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
+        "new_share": answers.errors / judging if judging else 0.0,
         "horizon": wanted.horizon,
         "slack": wanted.slack,
         "permits_last": wanted.permits_last,
+        **_returned(wanted.returned),
     }
+
+
+def _returned(returned: Returned | None) -> dict[str, float]:
+    if returned is None:
+        return {"unused_from": 0.0, "reserved_until": 0.0}
+    return {"unused_from": returned.unused_from, "reserved_until": returned.reserved_until}
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
@@ -298,8 +341,7 @@ async def block_domain(connection: Connection, domain_id: int, seconds: float) -
         UPDATE domains
            SET blocked_until = greatest(
                    blocked_until, clock_timestamp() + %(seconds)s * interval '1 second'
-               ),
-               successes = 0
+               )
          WHERE id = %(id)s
         """,
         {"id": domain_id, "seconds": seconds},
@@ -307,7 +349,7 @@ async def block_domain(connection: Connection, domain_id: int, seconds: float) -
 
 
 async def slow_domain(connection: Connection, domain_id: int, terms: Terms, *, seen: float) -> None:
-    """Double the extra delay, unless that was done since a request left under `seen`.
+    """Double the extra delay after a 429, unless that was done since a request left under `seen`.
 
     Many requests are under way when a host begins to refuse; their answers are one complaint.
     """
@@ -319,7 +361,7 @@ async def slow_domain(connection: Connection, domain_id: int, terms: Terms, *, s
                    next_slot_at,
                    clock_timestamp() + ({BASE_DELAY} + {SLOWER}) * interval '1 second'
                ),
-               successes = 0
+               slowed_at = clock_timestamp()
          WHERE id = %(id)s AND slow_delay <= %(seen)s
         """,
         {
@@ -331,10 +373,18 @@ async def slow_domain(connection: Connection, domain_id: int, terms: Terms, *, s
     )
 
 
+async def return_slots(connection: Connection, domain_id: int, returned: Returned) -> None:
+    """Give reserved slots back; no other runner has reserved any behind them yet."""
+    await connection.execute(
+        f"UPDATE domains d SET next_slot_at = {FREE_AT} WHERE d.id = %(domain_id)s",
+        {"domain_id": domain_id, **_returned(returned)},
+    )
+
+
 async def delete_permits(
     connection: Connection, holder: UUID, domain_id: int | None = None
 ) -> None:
-    """Give back what a runner may use of one domain, or of all."""
+    """Give back the connections that a runner may use of one domain, or of all."""
     await connection.execute(
         """
         DELETE FROM domain_permits

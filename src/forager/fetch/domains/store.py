@@ -11,6 +11,7 @@ from psycopg.rows import class_row
 
 from forager.db.database import Connection
 from forager.db.locks import REGION_LOCK
+from forager.fetch.budgets.store import SLOW_NOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Domain:
     connections: int
 
 
-_COLUMNS: LiteralString = """
+_COLUMNS: LiteralString = f"""
     d.id, d.domain_name, d.base_url, d.crawl_delay_seconds::float8, d.max_concurrent_requests,
     d.per_proxy_only, d.is_active,
     extract(epoch FROM d.crawl_frequency)::float8 AS crawl_frequency,
@@ -53,7 +54,7 @@ _COLUMNS: LiteralString = """
     d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
     d.created_at, d.updated_at,
     CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
-    d.slow_delay,
+    {SLOW_NOW} AS slow_delay,
     CASE WHEN d.next_slot_at > now() THEN d.next_slot_at END AS next_slot_at,
     used.runners, used.connections
 """
@@ -66,7 +67,7 @@ _USED: LiteralString = """
     ) AS used
 """
 
-_SLOWED: LiteralString = "(d.slow_delay > 0 OR d.blocked_until > now())"
+_SLOWED: LiteralString = f"({SLOW_NOW} > 0 OR d.blocked_until > now())"
 
 # What a change may name, and the column it goes to.
 _SETTABLE: dict[str, LiteralString] = {
@@ -216,7 +217,7 @@ async def forget_slow_down(connection: Connection, name: str) -> bool:
     cursor = await connection.execute(
         """
         UPDATE domains
-           SET blocked_until = NULL, slow_delay = 0, successes = 0, updated_at = now(),
+           SET blocked_until = NULL, slow_delay = 0, error_share = 0, updated_at = now(),
                next_slot_at = least(
                    next_slot_at, now() + coalesce(crawl_delay_seconds, 1) * interval '1 second'
                )

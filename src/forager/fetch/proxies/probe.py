@@ -10,7 +10,6 @@ from aiohttp import ClientHttpProxyError
 from python_socks import ProxyError
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_watch
 from forager.errors import ErrorKind, RotateProxy, WorkFailed
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
@@ -21,6 +20,7 @@ from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, storable
 from forager.fetch.response import Request
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
+from forager.services.service import Service
 
 log = get_logger("proxies")
 
@@ -93,9 +93,13 @@ class ProxyProber:
         self._url = url
         self._region = region
 
-    async def run(self) -> None:
-        patience = Patience(log, "proxies cannot be probed now")
-        await keep_watch(self.run_once, patience, every=LOOK_INTERVAL)
+    def service(self) -> Service:
+        return Service(
+            name="proxy probes",
+            every=LOOK_INTERVAL,
+            step=self.run_once,
+            first_within=0.0,
+        )
 
     async def run_once(self) -> list[ProbeResult]:
         """Probe a few of those that are due."""
@@ -117,6 +121,8 @@ class ProxyProber:
             proxy = unsealed(sealed, self._vault)
         except SecretsUnavailable as error:
             return ProbeResult(sealed.id, False, 0.0, error=error.message)
+        except Exception as error:  # of this proxy only: the others are probed all the same
+            return ProbeResult(sealed.id, False, 0.0, error=f"not usable: {error!r}")
         return await probe(proxy, self._options, self._url)
 
     async def _settle(self, result: ProbeResult) -> None:

@@ -24,7 +24,6 @@ from forager.fetch.robots.cache import (
 from forager.fetch.robots.rules import Robots
 
 MAX_ORIGINS = 500
-PATIENCE = frozenset({429, 503})
 # A refusal of these kinds is no answer of the host: its pages would be refused the same way.
 OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKind.TLS})
 
@@ -113,6 +112,14 @@ class RobotsGate:
         robots = (await self._known(url)).robots
         return [] if robots is None else list(robots.sitemaps)
 
+    def loading(self) -> list[str]:
+        """Origins whose robots.txt is being fetched and is not known yet."""
+        return [
+            origin
+            for origin, known in self._origins.items()
+            if known.robots is None and known.loading.locked()
+        ]
+
     # --- what is known ---------------------------------------------------------------------
 
     async def _known(self, url: str) -> _Origin:
@@ -192,12 +199,7 @@ class RobotsGate:
             except Retry:
                 slot.failed()
                 raise
-            if response.status in PATIENCE:
-                slot.slow_down(response.retry_after)
-            elif response.status >= 500:
-                slot.failed()
-            else:
-                slot.succeeded(response.timing.total)
+            slot.answered(response.status, response.timing.total, response.retry_after)
             return response
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import LiteralString
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
@@ -364,3 +364,28 @@ async def select_stored(
         (product_id, position),
     )
     return await cursor.fetchone()
+
+
+async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> bool:
+    """Whether tasks of a host's domain are due; `names` are the host and its parents."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT EXISTS (
+                   SELECT FROM crawl_tasks t
+                    WHERE t.domain_id = d.id AND t.status = 'queued' AND t.hold IS NULL
+               ) OR EXISTS (
+                   SELECT FROM crawl_tasks t
+                    WHERE t.domain_id = d.id AND t.status = 'pending' AND t.hold IS NULL
+                      AND t.scheduled_at <= now()
+               )
+          FROM domains d
+         CROSS JOIN task_control c
+         WHERE d.domain_name = ANY(%(names)s)
+           AND d.is_active AND d.task_hold IS NULL AND c.hold IS NULL
+         ORDER BY array_position(%(names)s, d.domain_name)
+         LIMIT 1
+        """,
+        {"names": list(names)},
+    )
+    return bool(await cursor.fetchone())

@@ -128,6 +128,7 @@ class Downloader(StageLoop[Download]):
                 limit=room,
                 busy=self._busy,
                 resting=self._resting_now(),
+                rooms=self._fetching.rooms(self._busy),
                 concurrency=DEFAULT_CONCURRENCY,
                 among=among,
                 region=self._settings.region,
@@ -209,10 +210,11 @@ class Downloader(StageLoop[Download]):
 def _request(task: HeldTask, plan: RolloutPlan) -> Request:
     """Conditional if the page is there already, read by the parser that would read it now."""
     active, canary = plan.versions_for(task.id)
+    is_retry = task.retry_count > 0
     is_read = task.parser_version == read_by(*used_parser(task.url, active))
     if not is_read or tried_versions(task.url, active, canary) is not None:
-        return Request(task.url)
-    return Request(task.url, etag=task.etag, last_modified=task.last_modified)
+        return Request(task.url, is_retry=is_retry)
+    return Request(task.url, etag=task.etag, last_modified=task.last_modified, is_retry=is_retry)
 
 
 def read_by(parser: str, version: str) -> str:

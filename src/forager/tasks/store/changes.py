@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from forager.db.database import Connection
+from forager.tasks.lifecycle import RECRAWL
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
@@ -14,11 +15,11 @@ async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]
     The time is before that of all tasks of the same domain and priority: first in line.
     """
     cursor = await connection.execute(
-        """
+        f"""
         WITH wanted AS MATERIALIZED (
             SELECT id, domain_id, priority
-              FROM crawl_tasks
-             WHERE id = ANY(%(ids)s) AND status IN ('pending', 'completed', 'failed')
+              FROM crawl_tasks t
+             WHERE id = ANY(%(ids)s) AND {RECRAWL.allowed}
              ORDER BY id
                FOR NO KEY UPDATE
         ), lines AS MATERIALIZED (
@@ -36,11 +37,7 @@ async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]
               ) AS head ON true
         ), moved AS (
             UPDATE crawl_tasks t
-               SET status = 'pending',
-                   scheduled_at = heads.at,
-                   next_crawl_at = NULL,
-                   retry_count = 0,
-                   updated_at = now()
+               SET {RECRAWL.changes}, scheduled_at = heads.at
               FROM wanted
               JOIN heads USING (domain_id, priority)
              WHERE t.id = wanted.id

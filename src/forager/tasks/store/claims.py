@@ -9,7 +9,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.fetch.budgets.store import LEAD
 from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 
 # how far into the queue one claim looks for tasks of domains that are not busy
@@ -38,6 +40,13 @@ NOTHING_IS_HELD: LiteralString = """
 IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
 
 
+# A task that waits for its host inside a worker would keep others from being downloaded.
+SLOT_IS_NEAR: LiteralString = f"""
+    (d.per_proxy_only OR d.next_slot_at <= now() + {LEAD} * interval '1 second')
+    AND coalesce(d.blocked_until <= now() + {LEAD} * interval '1 second', true)
+"""
+
+
 async def claim_queued(
     connection: Connection,
     worker_id: UUID,
@@ -46,12 +55,16 @@ async def claim_queued(
     busy: Mapping[int, int],
     resting: Sequence[int],
     concurrency: int,
+    rooms: Mapping[int, int] | None = None,
     among: Sequence[int] | None = None,
     region: str | None = None,
     task_proxies: bool = False,
 ) -> list[HeldTask]:
-    """Take queued tasks in order, of each domain no more than it can serve beside its `busy` ones.
+    """Take queued tasks whose host can be sent a request soon, in turn over the domains.
 
+    Of each domain no more are taken than it can serve beside its `busy` ones, and than it has
+    slots for within a second: `rooms` has that number for domains in use, others get one task;
+    without `rooms`, all get as many as they can serve.
     `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
     alone. `among`: only these tasks.
     """
@@ -61,15 +74,21 @@ async def claim_queued(
         f"""
         WITH ahead AS (
             SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
-                   coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0)
-                       AS room
+                   least(
+                       coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0),
+                       coalesce(r.tasks, %(other_room)s)
+                   ) AS room
               FROM crawl_tasks t
               JOIN domains d ON d.id = t.domain_id
               LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
                 ON b.id = t.domain_id
+              LEFT JOIN unnest(%(room_ids)s::bigint[], %(room_counts)s::int[]) AS r (id, tasks)
+                ON r.id = t.domain_id
              WHERE t.status = 'queued' AND t.hold IS NULL AND {named}
                AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
                AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
+               AND coalesce(r.tasks, %(other_room)s) > 0
+               AND {SLOT_IS_NEAR}
                AND {IN_REGION} AND {HAS_PROXY}
                AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
@@ -85,17 +104,16 @@ async def claim_queued(
             SELECT id
               FROM numbered
              WHERE nth <= room
-             ORDER BY priority, scheduled_at, popularity DESC, id
+             ORDER BY priority, nth, scheduled_at, popularity DESC, id
              LIMIT %(limit)s
         ), locked AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t
-             WHERE t.id IN (SELECT id FROM wanted) AND t.status = 'queued' AND t.hold IS NULL
+             WHERE t.id IN (SELECT id FROM wanted) AND {CLAIM_DOWNLOAD.allowed} AND t.hold IS NULL
                FOR NO KEY UPDATE SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'crawling', worker_id = %(worker_id)s, lease = t.lease + 1,
-               started_at = now(), updated_at = now()
+           SET {CLAIM_DOWNLOAD.changes}
           FROM locked, domains d
          WHERE t.id = locked.id AND d.id = t.domain_id
         RETURNING {COLUMNS}
@@ -106,6 +124,9 @@ async def claim_queued(
             "busy_ids": list(busy),
             "busy_counts": list(busy.values()),
             "resting": list(resting),
+            "room_ids": list(rooms or {}),
+            "room_counts": list((rooms or {}).values()),
+            "other_room": concurrency if rooms is None else 1,
             "concurrency": concurrency,
             "among": None if among is None else list(among),
             "region": region,
@@ -144,8 +165,7 @@ async def claim_downloaded(
                FOR NO KEY UPDATE OF t SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'parsing', worker_id = %(worker_id)s, lease = t.lease + 1,
-               updated_at = now()
+           SET {CLAIM_PARSE.changes}
           FROM locked, domains d
          WHERE t.id = locked.id AND d.id = t.domain_id
         RETURNING {COLUMNS}

@@ -9,6 +9,7 @@ from datetime import timedelta
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.tasks.lifecycle import COMPLETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +48,14 @@ async def complete(
 ) -> None:
     """Each task with the time until its next visit, and what it has adapted to."""
     await connection.execute(
-        """
+        f"""
         UPDATE crawl_tasks t
-           SET status = 'completed',
-               completed_at = now(),
+           SET {COMPLETE.changes},
                next_crawl_at = now() + done.every,
-               adapted_frequency = done.adapted,
-               retry_count = 0,
-               error_kind = NULL,
-               error_message = NULL,
-               worker_id = NULL,
-               updated_at = now()
+               adapted_frequency = done.adapted
           FROM unnest(%(ids)s::bigint[], %(every)s::interval[], %(adapted)s::interval[])
                AS done (id, every, adapted)
-         WHERE t.id = done.id
+         WHERE t.id = done.id AND {COMPLETE.allowed}
         """,
         {
             "ids": list(ids),

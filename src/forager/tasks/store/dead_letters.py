@@ -10,6 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.tasks.lifecycle import RETRY
 from forager.tasks.stages.attempt import Attempt, Stage
 from forager.tasks.task import CHANNEL
 
@@ -186,10 +187,9 @@ async def resolve(
              WHERE l.id = chosen.id
         ), retried AS (
             UPDATE crawl_tasks t
-               SET status = 'pending', scheduled_at = now(), retry_count = 0, error_kind = NULL,
-                   error_message = NULL, updated_at = now()
+               SET {RETRY.changes}, scheduled_at = now()
               FROM chosen
-             WHERE t.id = chosen.task_id AND t.status = 'failed' AND %(resolution)s = 'retried'
+             WHERE t.id = chosen.task_id AND {RETRY.allowed} AND %(resolution)s = 'retried'
         ), woken AS (
             SELECT pg_notify('{CHANNEL}', '') FROM chosen LIMIT 1
         )

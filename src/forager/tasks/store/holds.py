@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
 from forager.db.database import Connection
+from forager.tasks.lifecycle import WITHDRAW
 from forager.tasks.task import CHANNEL
 
 
@@ -63,21 +64,16 @@ _OF_DOMAIN: LiteralString = """
 """
 _OF_IDS: LiteralString = "SELECT unnest(%(ids)s::bigint[])"
 
-# Each goes back to where its stage began, and its lease goes up: whoever has it can write no more.
-_WITHDRAW: LiteralString = """
+_WITHDRAW = f"""
 WITH wanted AS MATERIALIZED (
     SELECT t.*
       FROM crawl_tasks t
-     WHERE t.id IN ({tasks})
-       AND (t.status = 'queued' OR (%(running)s AND t.status IN ('crawling', 'parsing')))
+     WHERE t.id IN ({{tasks}}) AND {WITHDRAW.allowed} AND (t.status = 'queued' OR %(running)s)
      ORDER BY t.id
        FOR NO KEY UPDATE
 ), moved AS (
     UPDATE crawl_tasks t
-       SET status = CASE t.status WHEN 'parsing' THEN 'downloaded' ELSE 'pending' END,
-           worker_id = NULL,
-           lease = t.lease + 1,
-           updated_at = now()
+       SET {WITHDRAW.changes}
       FROM wanted
      WHERE t.id = wanted.id
     RETURNING t.id

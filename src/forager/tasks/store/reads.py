@@ -11,8 +11,10 @@ from uuid import UUID
 from psycopg.rows import class_row, kwargs_row
 
 from forager.db.database import Connection
+from forager.fetch.budgets.store import SLOW_NOW
+from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.task import Hold, Task, TaskStatus
+from forager.tasks.task import Hold, Task
 
 _COLUMNS: LiteralString = """
     t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
@@ -203,7 +205,7 @@ async def select_surroundings(
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
     cursor = connection.cursor(row_factory=class_row(Surroundings))
     await cursor.execute(
-        """
+        f"""
         SELECT now() AS now,
                c.hold AS all_hold,
                c.ticked_at,
@@ -211,7 +213,7 @@ async def select_surroundings(
                d.is_active,
                CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
                d.crawl_delay_seconds::float8 AS crawl_delay,
-               d.slow_delay,
+               {SLOW_NOW} AS slow_delay,
                d.next_slot_at,
                d.crawl_frequency AS domain_frequency,
                d.region,

@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, TaskMove
 from forager.tasks.task import CHANNEL
 
 
@@ -32,30 +33,24 @@ class Holder:
     is_stale: bool
 
 
-# What becomes of tasks that were locked under the name `orphans`. Like a job, a task spends a
-# retry on the death of its worker: a page that kills workers must come to an end.
-RECOVER: LiteralString = f"""
-    moved AS (
+def _move_orphans(move: TaskMove, condition: LiteralString) -> str:
+    return f"""
         UPDATE crawl_tasks t
-           SET status = CASE
-                   WHEN t.retry_count >= t.max_retries THEN 'failed'
-                   WHEN t.status = 'parsing' THEN 'downloaded'
-                   ELSE 'queued'
-               END,
-               retry_count = t.retry_count + (t.retry_count < t.max_retries)::int,
-               completed_at = CASE
-                   WHEN t.retry_count >= t.max_retries THEN now() ELSE t.completed_at
-               END,
-               next_crawl_at = CASE
-                   WHEN t.retry_count >= t.max_retries THEN NULL ELSE t.next_crawl_at
-               END,
-               error_kind = 'internal', error_message = %(reason)s,
-               worker_id = NULL, lease = t.lease + 1, updated_at = now()
+           SET {move.changes}, error_kind = 'internal', error_message = %(reason)s
           FROM orphans
-         WHERE t.id = orphans.id
+         WHERE t.id = orphans.id AND {move.allowed} AND {condition}
         RETURNING t.id, t.domain_id, t.url, t.status, t.started_at, t.retry_count, t.max_retries,
                   orphans.lease, orphans.worker_id, orphans.attempt,
                   CASE orphans.status WHEN 'parsing' THEN 'parse' ELSE 'download' END AS stage
+    """
+
+
+# moves the tasks that were locked under the name `orphans`
+_RECOVER = f"""
+    recovered AS ({_move_orphans(RECOVER, "t.retry_count < t.max_retries")}),
+    failed AS ({_move_orphans(RECOVER_FAILED, "t.retry_count >= t.max_retries")}),
+    moved AS (
+        SELECT * FROM recovered UNION ALL SELECT * FROM failed
     ), logged AS (
         INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, error_kind,
                                    error_message, worker_id, started_at)
@@ -138,7 +133,7 @@ async def recover_stale(
              ORDER BY t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
-        ), {RECOVER}
+        ), {_RECOVER}
         """,
         {
             "ids": [worker.id for worker in workers],
@@ -166,7 +161,7 @@ async def recover_dead(
              ORDER BY t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
-        ), {RECOVER}
+        ), {_RECOVER}
         """,
         {"ids": list(worker_ids), "reason": reason, "key": key, "limit": limit},
     )

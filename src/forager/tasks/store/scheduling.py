@@ -8,7 +8,9 @@ from typing import LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
+from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
 from forager.tasks.task import CHANNEL
 
 # one number for all schedulers of a database
@@ -38,21 +40,17 @@ async def walk_indexes(connection: Connection) -> None:
 async def wake_due(connection: Connection, limit: int) -> int:
     """Completed tasks whose next visit has come are pending from that time on."""
     cursor = await connection.execute(
-        """
+        f"""
         WITH due AS (
             SELECT id
-              FROM crawl_tasks
-             WHERE status = 'completed' AND next_crawl_at <= now()
+              FROM crawl_tasks t
+             WHERE {COME_DUE.allowed} AND next_crawl_at <= now()
              ORDER BY next_crawl_at
              LIMIT %s
                FOR NO KEY UPDATE SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'pending',
-               scheduled_at = t.next_crawl_at,
-               next_crawl_at = NULL,
-               retry_count = 0,
-               updated_at = now()
+           SET {COME_DUE.changes}, scheduled_at = t.next_crawl_at
          WHERE t.id = ANY(ARRAY(SELECT id FROM due))
         """,
         (limit,),
@@ -63,7 +61,7 @@ async def wake_due(connection: Connection, limit: int) -> int:
 async def withdraw_queued(connection: Connection, window: float) -> int:
     """Queued tasks that may not be crawled any more wait again, out of the workers' way."""
     cursor = await connection.execute(
-        """
+        f"""
         WITH unwanted AS (
             SELECT t.id
               FROM crawl_tasks t
@@ -76,7 +74,7 @@ async def withdraw_queued(connection: Connection, window: float) -> int:
                FOR NO KEY UPDATE OF t SKIP LOCKED
         )
         UPDATE crawl_tasks t
-           SET status = 'pending', lease = t.lease + 1, updated_at = now()
+           SET {WITHDRAW.changes}
          WHERE t.id = ANY(ARRAY(SELECT id FROM unwanted))
         """,
         (window,),
@@ -127,7 +125,7 @@ SELECT d.id,
        d.domain_name AS name,
        d.crawl_delay_seconds::float8 AS delay,
        d.max_concurrent_requests AS concurrency,
-       d.slow_delay,
+       {SLOW_NOW} AS slow_delay,
        d.per_proxy_only,
        d.use_proxies,
        d.region,
@@ -154,7 +152,7 @@ async def select_loads(connection: Connection) -> list[DomainLoad]:
 
 # Each domain and priority has its place in the index, where the due come first. The priorities of a
 # domain are visited in their order, and no more is read than the domain is allowed.
-_QUEUE_DUE: LiteralString = """
+_QUEUE_DUE = f"""
 WITH candidates AS (
     SELECT t.*
       FROM unnest(%(domains)s::bigint[], %(allowances)s::int[], %(priorities)s::text[])
@@ -185,12 +183,12 @@ WITH candidates AS (
         -- spelled so that no index of pending tasks seems to be of use here
         SELECT t.id
           FROM crawl_tasks t
-         WHERE t.id = chosen.id AND t.status = 'pending' AND coalesce(t.hold, '') = ''
+         WHERE t.id = chosen.id AND {QUEUE.allowed} AND coalesce(t.hold, '') = ''
            FOR NO KEY UPDATE SKIP LOCKED
      ) AS locked
 )
-UPDATE crawl_tasks
-   SET status = 'queued', updated_at = now()
+UPDATE crawl_tasks t
+   SET {QUEUE.changes}
  WHERE id = ANY(ARRAY(SELECT id FROM locked))
 RETURNING id
 """

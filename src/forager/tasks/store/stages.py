@@ -9,6 +9,7 @@ from psycopg.rows import scalar_row
 
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
+from forager.tasks.lifecycle import FAIL, POSTPONE, RELEASE, RETRY_LATER, STORE_PAGE, WITHDRAW
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
 from forager.tasks.task import CHANNEL
 
@@ -47,15 +48,15 @@ async def mark_downloaded(
 ) -> None:
     """The pages are in the archive. Their validators count once a parser has read them."""
     await connection.execute(
-        """
+        f"""
         UPDATE crawl_tasks t
-           SET status = 'downloaded', worker_id = NULL, updated_at = now(),
+           SET {STORE_PAGE.changes},
                segment = p.segment, segment_offset = p.start, segment_length = p.length,
                etag = p.etag, last_modified = p.modified, parser_version = NULL
           FROM unnest(
                    %s::bigint[], %s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[]
                ) AS p (id, segment, start, length, etag, modified)
-         WHERE t.id = p.id
+         WHERE t.id = p.id AND {STORE_PAGE.allowed}
         """,
         (
             list(ids),
@@ -85,17 +86,17 @@ async def mark_read(
 
 async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
     """Back to pending until later; `spend` a retry for each, and say why."""
+    move = RETRY_LATER if spend else POSTPONE
     await connection.execute(
-        """
+        f"""
         UPDATE crawl_tasks t
-           SET status = 'pending', worker_id = NULL, updated_at = now(),
+           SET {move.changes},
                scheduled_at = now() + p.delay * interval '1 second',
-               retry_count = t.retry_count + %(spend)s::int,
                error_kind = CASE WHEN %(spend)s THEN p.kind ELSE t.error_kind END,
                error_message = CASE WHEN %(spend)s THEN p.message ELSE t.error_message END
           FROM unnest(%(ids)s::bigint[], %(delays)s::float8[], %(kinds)s::text[],
                       %(messages)s::text[]) AS p (id, delay, kind, message)
-         WHERE t.id = p.id
+         WHERE t.id = p.id AND {move.allowed}
         """,
         {
             "spend": spend,
@@ -109,13 +110,12 @@ async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend
 async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
     """These will not be tried again unless somebody says so."""
     await connection.execute(
-        """
+        f"""
         UPDATE crawl_tasks t
-           SET status = 'failed', worker_id = NULL, completed_at = now(), next_crawl_at = NULL,
-               updated_at = now(), error_kind = f.kind, error_message = f.message
+           SET {FAIL.changes}, error_kind = f.kind, error_message = f.message
           FROM unnest(%(ids)s::bigint[], %(kinds)s::text[], %(messages)s::text[])
                    AS f (id, kind, message)
-         WHERE t.id = f.id
+         WHERE t.id = f.id AND {FAIL.allowed}
         """,
         {"ids": [attempt.task.id for attempt in attempts], **_causes(attempts)},
     )
@@ -186,9 +186,10 @@ async def give_back(
 
     `ids`: only these; `stopped_only`: those that somebody stopped, which wait as pending.
     """
+    move = WITHDRAW if stopped_only else RELEASE
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
-        """
+        f"""
         WITH held AS (
             SELECT t.id, t.status, t.lease
               FROM crawl_tasks t
@@ -202,14 +203,9 @@ async def give_back(
                FOR NO KEY UPDATE OF t
         ), given AS (
             UPDATE crawl_tasks t
-               SET status = CASE
-                       WHEN held.status = 'parsing' THEN 'downloaded'
-                       WHEN %(stopped_only)s THEN 'pending'
-                       ELSE 'queued'
-                   END,
-                   worker_id = NULL, lease = t.lease + 1, updated_at = now()
+               SET {move.changes}
               FROM held
-             WHERE t.id = held.id
+             WHERE t.id = held.id AND {move.allowed}
             RETURNING t.id, t.domain_id, t.retry_count, t.started_at, held.status AS from_status,
                       held.lease AS held_lease
         ), logged AS (

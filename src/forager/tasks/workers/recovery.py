@@ -12,10 +12,10 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience, keep_watch
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import has_died
+from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.causes import message_key
 from forager.tasks.hints import tell
@@ -39,9 +39,13 @@ class TaskRecovery:
         self._settings = settings
         self._suspects: dict[UUID, datetime | None] = {}
 
-    async def run(self) -> None:
-        patience = Patience(log, "cannot look for tasks of dead workers now")
-        await keep_watch(self.run_once, patience, every=self._settings.watchdog_interval)
+    def service(self) -> Service:
+        return Service(
+            name="task recovery",
+            every=self._settings.watchdog_interval,
+            step=self.run_once,
+            first_within=0.0,
+        )
 
     async def run_once(self) -> list[RecoveredTask]:
         """One look: recover what is certainly dead, and what was silent at the look before too."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import LiteralString
+from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 
@@ -43,6 +44,7 @@ async def claim(
     targets: Sequence[int],
     limits: Sequence[int],
     lease_seconds: float,
+    claimed_by: UUID | None = None,
 ) -> list[Message]:
     """Due messages of each target, up to its own limit. Nobody else gets them during the lease.
 
@@ -65,7 +67,8 @@ async def claim(
              ) AS due
         )
         UPDATE outbox o
-           SET next_attempt_at = now() + make_interval(secs => %(lease)s)
+           SET next_attempt_at = now() + make_interval(secs => %(lease)s),
+               claimed_by = %(claimed_by)s
           FROM picked
          WHERE o.id = picked.id
         RETURNING o.id, o.ref_id, o.target_id, o.attempts
@@ -75,6 +78,7 @@ async def claim(
             "targets": list(targets),
             "limits": list(limits),
             "lease": lease_seconds,
+            "claimed_by": claimed_by,
         },
     )
     return sorted(await cursor.fetchall(), key=lambda message: message.id)
@@ -83,7 +87,8 @@ async def claim(
 async def mark_sent(connection: Connection, ids: Sequence[int]) -> None:
     await connection.execute(
         """
-        UPDATE outbox SET sent_at = now(), attempts = attempts + 1, last_error = NULL
+        UPDATE outbox
+           SET sent_at = now(), attempts = attempts + 1, last_error = NULL, claimed_by = NULL
          WHERE id = ANY(%s::bigint[]) AND sent_at IS NULL
         """,
         (sorted(ids),),
@@ -95,6 +100,7 @@ async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> No
         f"""
         UPDATE outbox o
            SET attempts = o.attempts + 1,
+               claimed_by = NULL,
                last_error = f.error,
                next_attempt_at = now() + make_interval(secs => coalesce(f.wait, 0)),
                given_up_at = CASE WHEN f.wait IS NULL THEN now() END
@@ -112,9 +118,31 @@ async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> No
 async def release(connection: Connection, ids: Sequence[int]) -> None:
     """Give back what was claimed and not tried."""
     await connection.execute(
-        f"UPDATE outbox o SET next_attempt_at = now() WHERE o.id = ANY(%s::bigint[]) AND {_UNSENT}",
+        f"""
+        UPDATE outbox o SET next_attempt_at = now(), claimed_by = NULL
+         WHERE o.id = ANY(%s::bigint[]) AND {_UNSENT}
+        """,
         (sorted(ids),),
     )
+
+
+async def select_claimants(connection: Connection) -> list[UUID]:
+    """Processes that hold claimed messages."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL")
+    return await cursor.fetchall()
+
+
+async def release_claims(connection: Connection, claimants: Sequence[UUID]) -> int:
+    """Make messages due at once that these processes claimed; return their number."""
+    cursor = await connection.execute(
+        f"""
+        UPDATE outbox o SET next_attempt_at = now(), claimed_by = NULL
+         WHERE o.claimed_by = ANY(%s::uuid[]) AND {_UNSENT}
+        """,
+        (list(claimants),),
+    )
+    return cursor.rowcount
 
 
 async def give_up_old(
@@ -164,7 +192,8 @@ async def renew(
     cursor = await connection.execute(
         """
         UPDATE outbox
-           SET next_attempt_at = now(), attempts = 0, created_at = now(), given_up_at = NULL
+           SET next_attempt_at = now(), attempts = 0, created_at = now(), given_up_at = NULL,
+               claimed_by = NULL
          WHERE topic = %(topic)s AND target_id = %(target_id)s AND sent_at IS NULL
            AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s::bigint[]))
         """,

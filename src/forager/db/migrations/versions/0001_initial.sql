@@ -174,10 +174,19 @@ CREATE TABLE domains (
     next_slot_at            timestamptz NOT NULL DEFAULT now(),
     blocked_until           timestamptz,
     slow_delay              double precision NOT NULL DEFAULT 0,
-    successes               integer NOT NULL DEFAULT 0,
+    -- when the extra delay last grew, was confirmed by errors, or halved with time
+    slowed_at               timestamptz NOT NULL DEFAULT now(),
+    -- moving average: the part of the last answers that were server errors or timeouts
+    error_share             double precision NOT NULL DEFAULT 0,
 
     CONSTRAINT domains_domain_name_check CHECK (domain_name = lower(domain_name)),
-    CONSTRAINT domains_crawl_delay_seconds_check CHECK (crawl_delay_seconds >= 0),
+    -- an upper limit refuses NaN and infinity as well: both are larger than any number
+    CONSTRAINT domains_crawl_delay_seconds_check
+        CHECK (crawl_delay_seconds >= 0 AND crawl_delay_seconds < 10000000),
+    CONSTRAINT domains_slow_delay_check CHECK (slow_delay >= 0 AND slow_delay <= 300),
+    CONSTRAINT domains_error_share_check CHECK (error_share >= 0 AND error_share <= 1),
+    CONSTRAINT domains_times_check
+        CHECK (isfinite(next_slot_at) AND isfinite(blocked_until) AND isfinite(slowed_at)),
     CONSTRAINT domains_max_concurrent_requests_check CHECK (max_concurrent_requests >= 1),
     CONSTRAINT domains_region_check CHECK (region ~ '^[a-z0-9-]{1,32}$'),
     CONSTRAINT domains_crawl_frequency_check CHECK (crawl_frequency > interval '0'),
@@ -196,6 +205,11 @@ CREATE TABLE domain_permits (
     permits    integer NOT NULL,
     -- connections that its crawl was started with: the limit of a domain without a limit
     asked      integer NOT NULL,
+    -- pages that wait for a slot or a connection, and slots that were asked for and not given
+    waiting    integer NOT NULL DEFAULT 0,
+    wanted     integer NOT NULL DEFAULT 0,
+    -- the runner whose last reservation is oldest comes first
+    last_slot_at timestamptz,
     expires_at timestamptz NOT NULL,
     PRIMARY KEY (domain_id, holder)
 );
@@ -263,6 +277,7 @@ CREATE TABLE proxy_slots (
     domain_id    bigint NOT NULL REFERENCES domains (id) ON DELETE CASCADE,
     proxy_id     bigint NOT NULL REFERENCES proxies (id) ON DELETE CASCADE,
     next_slot_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT proxy_slots_next_slot_at_check CHECK (isfinite(next_slot_at)),
     PRIMARY KEY (domain_id, proxy_id)
 ) WITH (fillfactor = 70);
 
@@ -328,6 +343,12 @@ CREATE TABLE crawl_states (
     bytes_fetched   bigint NOT NULL DEFAULT 0,
     seconds         double precision NOT NULL DEFAULT 0,
     next_seq        bigint NOT NULL DEFAULT 0,
+    -- what the crawl waits for and how fast it is, written also while nothing is committed
+    waits_for       text,
+    waits_until     timestamptz,
+    pace            double precision NOT NULL DEFAULT 0,
+    reported_at     timestamptz,
+    CONSTRAINT crawl_states_pace_check CHECK (pace >= 0 AND pace < 'Infinity'),
     CONSTRAINT crawl_states_totals_check CHECK (total_processed >= 0 AND total_pending >= 0),
     CONSTRAINT crawl_states_ledger_check CHECK (
         discovered = fetched + unchanged + duplicate + failed + excluded + total_pending
@@ -957,8 +978,11 @@ CREATE TABLE outbox (
     attempts        integer NOT NULL DEFAULT 0,
     last_error      text,
     sent_at         timestamptz,
-    given_up_at     timestamptz
+    given_up_at     timestamptz,
+    -- the service process that sends it now; released when that process is gone
+    claimed_by      uuid
 ) WITH (fillfactor = 70);
+CREATE INDEX outbox_claimed_idx ON outbox (claimed_by) WHERE claimed_by IS NOT NULL;
 CREATE INDEX outbox_done_idx
     ON outbox ((coalesce(sent_at, given_up_at)))
     WHERE coalesce(sent_at, given_up_at) IS NOT NULL;
@@ -1093,3 +1117,37 @@ CREATE TABLE metric_writers (
     addition   bigint NOT NULL,
     written_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+-- A process that runs background services, and the status of each.
+CREATE TABLE service_processes (
+    id         uuid PRIMARY KEY,
+    command    text NOT NULL,
+    host       text NOT NULL,
+    pid        integer NOT NULL,
+    -- its name on its machine, by which others there see whether it still runs
+    process    text,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    last_seen  timestamptz NOT NULL DEFAULT now(),
+    services   jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+
+-- No number is NaN or infinite: one of them ends the arithmetic of every reader.
+DO $$
+DECLARE
+    number record;
+BEGIN
+    FOR number IN
+        SELECT table_name AS of, column_name AS name
+          FROM information_schema.columns
+          JOIN information_schema.tables USING (table_schema, table_name)
+         WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'
+           AND data_type IN ('real', 'double precision', 'numeric')
+    LOOP
+        EXECUTE format(
+            'ALTER TABLE %I ADD CONSTRAINT %I CHECK (%I > ''-Infinity'' AND %I < ''Infinity'')',
+            number.of, number.of || '_' || number.name || '_finite_check', number.name, number.name
+        );
+    END LOOP;
+END
+$$;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from forager.crawl.upkeep import CrawlUpkeep
+from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob
@@ -50,6 +50,6 @@ async def test_rows_of_jobs_that_are_gone_are_deleted(database: Database, queue:
     gone = [new_id(), new_id()]
     for job_id in (living, *gone):
         await leave_rows(database, job_id, 25)
-    assert await CrawlUpkeep(database, chunk=10).run_once() == 100
+    assert await delete_orphaned_rows(database, chunk=10) == 100
     assert [await count(database, job_id) for job_id in (living, *gone)] == [50, 0, 0]
-    assert await CrawlUpkeep(database).run_once() == 0
+    assert await delete_orphaned_rows(database) == 0

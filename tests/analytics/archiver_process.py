@@ -1,4 +1,4 @@
-"""Archives as upkeep does, in small steps; waits behind every file to be told to go on, or killed.
+"""Archives in small steps; waits behind every file to be told to go on, or killed.
 
 A file is complete then, and its products are still in the database.
 """
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.products import archiving
-from forager.products.archiving_upkeep import ArchivingUpkeep
+from forager.products.archiver import ProductArchiver
 from forager.settings import Settings
 
 
@@ -21,7 +21,7 @@ async def main(url: str, home: str) -> None:
     settings = Settings(home=Path(home), database_url=SecretStr(url))
     archiving.sync_folder = wait  # type: ignore[attr-defined]
     async with Database(url, name="forager test") as database:
-        await ArchivingUpkeep(database, settings, ids=1).run_once()
+        await ProductArchiver(database, settings, ids=1).run_once()
 
 
 def wait(folder: Path) -> None:

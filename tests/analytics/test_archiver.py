@@ -15,15 +15,15 @@ from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.products import archiving
-from forager.products import archiving_upkeep as upkeep
+from forager.products import archiver, archiving
+from forager.products.archiver import ProductArchiver
 from forager.products.archiving import archive_folder, restore_products
-from forager.products.archiving_upkeep import ArchivingUpkeep
+from forager.services.supervisor import running
 from forager.settings import Settings, load_settings
 from forager.settings.values import DAY
 from products.rows import add_product
 
-PROCESS = Path(__file__).with_name("archiving_upkeep_process.py")
+PROCESS = Path(__file__).with_name("archiver_process.py")
 
 
 async def set_tasks(database: Database, what: str) -> None:
@@ -34,7 +34,7 @@ async def set_tasks(database: Database, what: str) -> None:
 async def test_who_waits_for_a_visit_stays(database: Database, settings: Settings) -> None:
     """The workers were away for half a year: nobody has looked, so nothing is known to be gone."""
     await add_unseen(database, 1)
-    archiver = ArchivingUpkeep(database, settings)
+    archiver = ProductArchiver(database, settings)
     for state in (
         "status = 'pending', completed_at = NULL",
         "status = 'completed', completed_at = now() - interval '181 days',"
@@ -64,7 +64,7 @@ async def test_who_was_looked_for_in_vain_goes(
     seen = await add_product(database, 2)
     before = await everything(database)
     await set_tasks(database, what)
-    assert await ArchivingUpkeep(database, settings).run_once() == 1
+    assert await ProductArchiver(database, settings).run_once() == 1
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT id FROM products")
         assert await cursor.fetchall() == [(seen,)]
@@ -72,14 +72,14 @@ async def test_who_was_looked_for_in_vain_goes(
     assert (await restore_products(database, file)).products == 1
     assert await everything(database) == before
     # and it stays, although nobody has seen it since
-    assert await ArchivingUpkeep(database, settings).run_once() == 0
+    assert await ProductArchiver(database, settings).run_once() == 0
 
 
 async def test_who_nobody_looks_for_any_more_goes(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     async with database.connection() as connection:
         await connection.execute("DELETE FROM crawl_tasks")
-    assert await ArchivingUpkeep(database, settings).run_once() == 1
+    assert await ProductArchiver(database, settings).run_once() == 1
 
 
 async def test_in_steps_and_round_again(
@@ -89,7 +89,7 @@ async def test_in_steps_and_round_again(
         await add_unseen(database, number)
     await set_tasks(database, "status = 'failed'")
     monkeypatch.setattr(random, "randrange", lambda first, _: first)
-    archiver = ArchivingUpkeep(database, settings, ids=2, ranges=2)
+    archiver = ProductArchiver(database, settings, ids=2, ranges=2)
     assert [await archiver.run_once() for _ in range(3)] == [4, 3, 0]
     await add_unseen(database, 8)
     await set_tasks(database, "status = 'failed'")
@@ -109,7 +109,7 @@ async def test_started_anew_it_begins_anywhere(database: Database, settings: Set
         )
     async with asyncio.timeout(60):
         while await count(database, "products") > 2:
-            await ArchivingUpkeep(database, settings, ids=1, ranges=1).run_once()
+            await ProductArchiver(database, settings, ids=1, ranges=1).run_once()
 
 
 async def test_one_look_goes_round_once(
@@ -119,7 +119,7 @@ async def test_one_look_goes_round_once(
         await add_unseen(database, number)
     await set_tasks(database, "status = 'failed'")
     monkeypatch.setattr(random, "randrange", lambda _, last: last - 2)
-    assert await ArchivingUpkeep(database, settings, ids=2).run_once() == 5
+    assert await ProductArchiver(database, settings, ids=2).run_once() == 5
 
 
 async def test_it_looks_soon_after_the_start(
@@ -127,20 +127,17 @@ async def test_it_looks_soon_after_the_start(
 ) -> None:
     await add_unseen(database, 1)
     await set_tasks(database, "status = 'failed'")
-    monkeypatch.setattr(upkeep, "FIRST", 0.0)
-    running = asyncio.create_task(ArchivingUpkeep(database, settings).run())
-    async with asyncio.timeout(60):
+    monkeypatch.setattr(archiver, "FIRST", 0.0)
+    async with running(ProductArchiver(database, settings).services()), asyncio.timeout(60):
         while await count(database, "products"):
             await asyncio.sleep(0.02)
-    running.cancel()
-    await asyncio.wait([running])
 
 
 async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:
     await sync(database, settings)
     product_id = await add_unseen(database, 1)
     await set_tasks(database, "status = 'failed'")
-    assert await ArchivingUpkeep(database, settings).run_once() == 1
+    assert await ProductArchiver(database, settings).run_once() == 1
     assert ids_in(lake_folder(settings), "products") == [product_id]
 
 
@@ -155,14 +152,13 @@ async def test_without_the_library_nothing_is_lost(
 
     monkeypatch.setattr(archiving, "load_pyarrow", missing)
     with pytest.raises(InvalidInput, match="pyarrow"):
-        await ArchivingUpkeep(database, settings).run_once()
+        await ProductArchiver(database, settings).run_once()
     assert await count(database, "products") == 1
 
 
-async def test_switched_off_it_ends_at_once(database: Database, settings: Settings) -> None:
+def test_switched_off_it_is_no_service(database: Database, settings: Settings) -> None:
     off = settings.model_copy(update={"product_archive_after": None})
-    async with asyncio.timeout(60):
-        await ArchivingUpkeep(database, off).run()
+    assert ProductArchiver(database, off).services() == []
 
 
 @pytest.mark.parametrize(
@@ -199,7 +195,7 @@ async def test_killed_anywhere_none_is_lost(
     async with asyncio.timeout(60):
         # what the killed one held is let go of by the server in a moment
         while await count(database, "products"):
-            await ArchivingUpkeep(database, settings).run_once()
+            await ProductArchiver(database, settings).run_once()
     for path in sorted(archive_folder(settings).glob("*.parquet")):
         await restore_products(database, path)
     assert await everything(database) == before

@@ -1,4 +1,4 @@
-"""Upkeep in the background: old and abandoned generations go, with what only they needed.
+"""Clean-up of documents: old and abandoned generations go, with what only they needed.
 
 It never races a running crawl: a source whose job is running waits for another time, and a job
 that starts waits for the chunk that is being deleted.
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience, keep_up
 from forager.documents import store
 from forager.logs import get_logger
+from forager.services.isolation import isolated
+from forager.services.service import Service
 
 log = get_logger("documents")
 
-INTERVAL = 20.0
-# how often the search index is looked after, for each time generations are
-FLUSHES = 30
+INTERVAL = 600.0
+FLUSH_INTERVAL = 20.0
 CHUNK = 500
 # what readers hold a cursor into outlives its retirement by this
 READER_GRACE = 3600.0
@@ -35,7 +35,7 @@ class Removed:
     sources: int = 0
 
 
-class DocumentUpkeep:
+class DocumentCleanup:
     def __init__(
         self,
         database: Database,
@@ -48,17 +48,12 @@ class DocumentUpkeep:
         self._reader_grace = reader_grace
         self._retry_patience = retry_patience
         self._chunk = chunk
-        self._looks = 0
 
-    async def run(self) -> None:
-        patience = Patience(log, "upkeep of documents put off")
-        await keep_up(self._look, patience, every=INTERVAL)
-
-    async def _look(self) -> None:
-        await self.flush()
-        if self._looks % FLUSHES == 0:
-            await self.run_once()
-        self._looks += 1
+    def services(self) -> list[Service]:
+        return [
+            Service(name="document cleanup", every=INTERVAL, step=self.run_once, first_within=20.0),
+            Service(name="text search flush", every=FLUSH_INTERVAL, step=self.flush),
+        ]
 
     async def flush(self) -> None:
         async with self._database.connection() as connection:
@@ -81,7 +76,8 @@ class DocumentUpkeep:
             await store.abandon_outdated(connection, self._reader_grace)
             left_behind = await store.select_left_behind(connection, self._retry_patience)
         for generation_id, job_id in left_behind:
-            await self._abandon_left_behind(generation_id, job_id)
+            with isolated(f"generation {generation_id}"):
+                await self._abandon_left_behind(generation_id, job_id)
 
     async def _abandon_left_behind(self, generation_id: int, job_id: UUID) -> None:
         """The generation and what its job remembered go together, or a retry would mix them."""
@@ -96,9 +92,10 @@ class DocumentUpkeep:
             abandoned = await store.select_abandoned(connection, source_id)
         generations = documents = 0
         for generation_id, source in abandoned:
-            gone, deleted = await self._delete_generation(generation_id, source)
-            generations += gone
-            documents += deleted
+            with isolated(f"generation {generation_id} of {source}"):
+                gone, deleted = await self._delete_generation(generation_id, source)
+                generations += gone
+                documents += deleted
         return Removed(generations, documents, await self._delete_empty_sources())
 
     async def _delete_empty_sources(self) -> int:

@@ -8,9 +8,9 @@ import pytest
 
 from built_site import SOURCE, Crawls, active_site, counts_of, page, pages, rows_of
 from forager.db.database import Database
+from forager.documents.cleanup import DocumentCleanup, Removed
 from forager.documents.publication import publish, roll_back
 from forager.documents.sources import delete_source, get_source
-from forager.documents.upkeep import DocumentUpkeep, Removed
 from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 
@@ -20,9 +20,9 @@ TABLES = (
 
 
 @pytest.fixture
-def upkeep(database: Database) -> DocumentUpkeep:
+def cleanup(database: Database) -> DocumentCleanup:
     """One that waits for no reader, and deletes in small chunks."""
-    return DocumentUpkeep(database, reader_grace=0, chunk=2)
+    return DocumentCleanup(database, reader_grace=0, chunk=2)
 
 
 async def numbers(database: Database) -> list[int]:
@@ -61,57 +61,57 @@ async def assert_nothing_dangles(database: Database) -> None:
 
 
 async def test_the_last_generations_are_kept(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     for turn in range(8):
         await crawls.crawl({"same": "same", "a": f"text {turn}", f"only{turn}": f"only {turn}"})
-    removed = await upkeep.run_once()
+    removed = await cleanup.run_once()
     assert removed == Removed(generations=3, documents=6)
     assert await numbers(database) == [4, 5, 6, 7, 8]
     assert await active_site(database) == {"same": "same", "a": "text 7", "only7": "only 7"}
     await assert_nothing_dangles(database)
-    assert await upkeep.run_once() == Removed()
+    assert await cleanup.run_once() == Removed()
 
 
 async def test_readers_have_time_to_finish(crawls: Crawls, database: Database) -> None:
     for turn in range(7):
         await crawls.crawl({"a": f"text {turn}"})
-    assert await DocumentUpkeep(database).run_once() == Removed()
+    assert await DocumentCleanup(database).run_once() == Removed()
     await rows_of(
         database,
         "UPDATE generations SET retired_at = retired_at - interval '2 hours' WHERE number = 1"
         " RETURNING 1",
     )
-    assert (await DocumentUpkeep(database).run_once()).generations == 1
+    assert (await DocumentCleanup(database).run_once()).generations == 1
     assert await numbers(database) == [2, 3, 4, 5, 6, 7]
 
 
 async def test_what_is_published_stays_however_old_it_is(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     for turn in range(4):
         await crawls.crawl({"a": f"text {turn}"})
     await publish(database, SOURCE, 1)
     await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
-    await upkeep.run_once()
+    await cleanup.run_once()
     assert await numbers(database) == [1, 4]
     assert await active_site(database) == {"a": "text 0"}
 
 
 async def test_what_a_running_job_builds_on_stays(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     for turn in range(3):
         await crawls.crawl({"a": f"text {turn}"})
     running = await crawls.start()
     await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
     await roll_back(database, SOURCE, 1)
-    await upkeep.run_once()
+    await cleanup.run_once()
     # generation 2 is not needed, but while the job runs nothing of the source is deleted
     assert await numbers(database) == [1, 2, 3, 4]
     await running.write([page("a", None), page("b", "b")])
     await running.finish()
-    await upkeep.run_once()
+    await cleanup.run_once()
     assert await numbers(database) == [1, 4]
     await assert_nothing_dangles(database)
 
@@ -155,28 +155,28 @@ async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
 
 
 async def test_a_cancelled_job_leaves_nothing(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     await crawls.crawl({"a": "one", "b": "b"})
     before = await counts_of(database, *TABLES)
     crawl = await crawls.start()
     await crawl.write(pages({"a": "two", "b": None, "c": "new"}))
     await crawls.queue.cancel(crawl.context.job.id)
-    assert (await upkeep.run_once()).generations == 1
+    assert (await cleanup.run_once()).generations == 1
     assert await counts_of(database, *TABLES) == before
     assert await active_site(database) == {"a": "one", "b": "b"}
     await assert_nothing_dangles(database)
 
 
 async def test_a_paused_or_waiting_job_keeps_its_generation(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     crawl = await crawls.start()
     await crawl.write(pages({"a": "one"}))
     await crawls.queue.release(crawl.context.lease, reason="test")
-    assert await upkeep.run_once() == Removed()
+    assert await cleanup.run_once() == Removed()
     await crawls.queue.pause(crawl.context.job.id)
-    assert await upkeep.run_once() == Removed()
+    assert await cleanup.run_once() == Removed()
     await crawls.queue.resume(crawl.context.job.id)
     again = await crawls.claim()
     assert await again.finish() is None
@@ -184,19 +184,19 @@ async def test_a_paused_or_waiting_job_keeps_its_generation(
 
 
 async def test_a_failed_job_can_be_retried_for_a_while(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     crawl = await crawls.start()
     job_id = crawl.context.job.id
     await crawl.write(pages({"a": "one"}))
     await crawl.ledger(fetched=1, reasons={})
     await crawls.queue.fail(crawl.context.lease, "broken", permanent=True)
-    assert await upkeep.run_once() == Removed()
+    assert await cleanup.run_once() == Removed()
     await rows_of(
         database,
         "UPDATE crawl_jobs SET completed_at = completed_at - interval '8 days' RETURNING 1",
     )
-    assert (await upkeep.run_once()).generations == 1
+    assert (await cleanup.run_once()).generations == 1
     # its memory went with its pages, so a retry starts anew
     assert await counts_of(database, "crawl_states", "documents") == {
         "crawl_states": 0, "documents": 0
@@ -208,24 +208,24 @@ async def test_a_failed_job_can_be_retried_for_a_while(
 
 
 async def test_a_failed_job_that_was_overtaken_is_abandoned(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     crawl = await crawls.start()
     await crawl.write(pages({"a": "one"}))
     await crawls.queue.fail(crawl.context.lease, "broken", permanent=True)
     await crawls.crawl({"a": "two"})
-    assert (await upkeep.run_once()).generations == 1
+    assert (await cleanup.run_once()).generations == 1
     assert await active_site(database) == {"a": "two"}
 
 
 async def test_a_job_that_was_pruned(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     await crawls.crawl({"a": "one"})
     crawl = await crawls.start()
     await crawl.write(pages({"a": "two"}))
     await rows_of(database, "DELETE FROM crawl_jobs RETURNING 1")
-    assert (await upkeep.run_once()).generations == 1
+    assert (await cleanup.run_once()).generations == 1
     assert await active_site(database) == {"a": "one"}
     assert await numbers(database) == [1]
 
@@ -234,7 +234,7 @@ async def test_a_job_that_was_pruned(
 
 
 async def test_a_deleted_source_is_gone_at_once_and_then_for_good(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     for turn in range(3):
         await crawls.crawl({"a": f"text {turn}", "b": "b"})
@@ -244,7 +244,7 @@ async def test_a_deleted_source_is_gone_at_once_and_then_for_good(
     assert await active_site(database) == {}
     with pytest.raises(NotFound):
         await get_source(database, SOURCE)
-    assert await upkeep.delete_abandoned(SOURCE) == Removed(generations=3, documents=4, sources=1)
+    assert await cleanup.delete_abandoned(SOURCE) == Removed(generations=3, documents=4, sources=1)
     assert await counts_of(database, *TABLES, "sources") == {
         "generations": 1, "generation_documents": 1, "documents": 1, "sections": 2,
         "section_search": 2, "link_sets": 1, "sources": 1,
@@ -263,7 +263,7 @@ async def test_a_source_that_is_being_crawled_is_not_deleted(
 
 
 async def test_a_source_that_is_wanted_again_while_it_is_being_deleted(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     await crawls.crawl({"a": "one"})
     await delete_source(database, SOURCE)
@@ -271,16 +271,16 @@ async def test_a_source_that_is_wanted_again_while_it_is_being_deleted(
     assert crawl.writer.base_id is None
     await crawl.write(pages({"a": "one"}))
     assert await crawl.finish() is None
-    assert (await upkeep.run_once()).generations == 1
+    assert (await cleanup.run_once()).generations == 1
     assert await active_site(database) == {"a": "one"}
     await assert_nothing_dangles(database)
 
 
 async def test_pending_entries_of_the_search_index_are_flushed(
-    crawls: Crawls, database: Database, upkeep: DocumentUpkeep
+    crawls: Crawls, database: Database, cleanup: DocumentCleanup
 ) -> None:
     await crawls.crawl({"a": "one"})
-    await upkeep.flush()
+    await cleanup.flush()
     pending = await rows_of(database, "SELECT gin_clean_pending_list('section_search_idx')")
     assert pending == [(0,)]
 
@@ -295,7 +295,7 @@ async def test_clean_up_beside_crawls_and_readers(crawls: Crawls, database: Data
         removed = 0
         while not done.is_set():
             removed += (
-                await DocumentUpkeep(database, reader_grace=0, chunk=1).run_once()
+                await DocumentCleanup(database, reader_grace=0, chunk=1).run_once()
             ).documents
         return removed
 
@@ -312,6 +312,6 @@ async def test_clean_up_beside_crawls_and_readers(crawls: Crawls, database: Data
         assert not working.done()
     done.set()
     assert sum((await working)[:2]) > 0
-    await DocumentUpkeep(database, reader_grace=0).run_once()
+    await DocumentCleanup(database, reader_grace=0).run_once()
     assert await numbers(database) == [25]
     await assert_nothing_dangles(database)

@@ -1,23 +1,21 @@
-"""Upkeep in the background: products that are gone leave the database for files."""
+"""Archiving of products: those not seen for long move from the database to files."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 from functools import partial
 
 from forager.db.database import Database
-from forager.db.patience import Patience, keep_up
-from forager.errors import ForagerError
 from forager.logs import get_logger
 from forager.products.archiving import BATCH, archive_folder, archive_range, prepare_archiving
 from forager.products.store import archiving as store
+from forager.services.service import Service
 from forager.settings import Settings
 
 log = get_logger("products")
 
 INTERVAL = 6 * 3600.0
-# the first look comes within it: workers that are started anew each day look as well
+# bounds the wait for the first run, so that workers restarted every day archive as well
 FIRST = 900.0
 # products that are looked at in one statement, and how many of those statements make one look:
 # the time of the last visit is in no index, which every visit would pay for
@@ -25,7 +23,7 @@ RANGE = 20_000
 RANGES = 200
 
 
-class ArchivingUpkeep:
+class ProductArchiver:
     """Looks at some products each time, and goes on behind them the next time.
 
     Nobody knows where it was before a restart: it begins anywhere, so that all have their turn.
@@ -41,14 +39,15 @@ class ArchivingUpkeep:
         self._after: int | None = None
         self._is_prepared = False
 
-    async def run(self) -> None:
+    def services(self) -> list[Service]:
+        """Its service, unless archiving is switched off."""
         if self._settings.product_archive_after is None:
-            return
-        patience = Patience(log, "archiving of products put off", also=(ForagerError, OSError))
-        await asyncio.sleep(FIRST * random.uniform(0.1, 1.0))  # noqa: S311 - not a secret
-        with patience:
-            await self.run_once()
-        await keep_up(self.run_once, patience, every=INTERVAL)
+            return []
+        return [
+            Service(
+                name="product archiving", every=INTERVAL, step=self.run_once, first_within=FIRST
+            )
+        ]
 
     async def run_once(self) -> int:
         """Archive what is due among the next products; how many they were."""

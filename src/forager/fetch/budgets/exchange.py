@@ -1,0 +1,96 @@
+"""The messages between a runner and the database about one domain's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+PAIR_DELAY = 0.2
+"""Each (domain, proxy) pair gets at most five requests per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a crawl asks for, and what robots.txt says."""
+
+    delay: float
+    concurrency: int
+    robots_delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of a host since the last report."""
+
+    good: int = 0
+    # errors of the server, timeouts and broken connections, of URLs asked for the first time
+    errors: int = 0
+    # the same for URLs that failed before: they tell little about the host
+    repeated_errors: int = 0
+    # the largest extra delay under which a request with an error was sent
+    seen: float = -1.0
+
+    def plus(self, other: Answers) -> Answers:
+        return Answers(
+            self.good + other.good,
+            self.errors + other.errors,
+            self.repeated_errors + other.repeated_errors,
+            max(self.seen, other.seen),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Reserved slots that will not be used, by the database's clock."""
+
+    unused_from: float
+    reserved_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a runner reports and asks of one domain; times in seconds."""
+
+    domain_id: int
+    holder: UUID
+    terms: Terms
+    direct: int  # slots for requests without a proxy
+    proxied: Mapping[int, int]  # slots by proxy
+    patience: float  # a slot further away than this is not reserved
+    busy: int  # connections that stay open whatever is granted
+    answers: Answers
+    horizon: float
+    permits_last: float
+    # seconds in addition, for what is over before the answer arrives
+    slack: float = 0.0
+    waiting: int = 0  # pages that wait for a slot or a connection
+    returned: Returned | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The database's answer. All times are its own, in seconds since the epoch."""
+
+    is_active: bool
+    per_proxy_only: bool
+    delay: float
+    slow_delay: float
+    blocked_until: float | None
+    starts_at: float
+    slots: int  # 0: none were wanted, none are needed, or the first is too far away
+    permits: int
+    limit: int
+    expires_at: float
+    reserved_until: float  # the end of all reservations of the domain
+    others_waiting: int  # other runners whose pages wait
+
+
+@dataclass(frozen=True, slots=True)
+class GivenToPair:
+    """The slots of one (domain, proxy) pair."""
+
+    proxy_id: int
+    delay: float
+    starts_at: float
+    slots: int

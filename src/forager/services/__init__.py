@@ -1,0 +1,1 @@
+"""Background services: declared as data, run and restarted by one supervisor, visible to all."""

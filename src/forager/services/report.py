@@ -1,0 +1,111 @@
+"""The report: what other processes can see of the services that a process runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+from pydantic import TypeAdapter
+
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.db.patience import TROUBLE
+from forager.errors import DatabaseUnavailable
+from forager.services import store
+from forager.services.service import Service
+from forager.services.status import ServiceStatus
+from forager.services.store import ProcessIdentity
+from forager.services.supervisor import ServiceSupervisor, running
+from forager.settings import Settings
+
+# how long a process that ended without deleting its row stays in the list
+KEPT_FOR = 86_400.0
+WRITE_LIMIT = 2.0
+
+_STATUSES = TypeAdapter(list[ServiceStatus])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceProcess:
+    """A process that runs services; `is_gone`: it has not reported for too long."""
+
+    id: UUID
+    command: str
+    host: str
+    pid: int
+    started_at: datetime
+    last_seen: datetime
+    is_gone: bool
+    services: list[ServiceStatus]
+
+    @property
+    def failing(self) -> list[ServiceStatus]:
+        return [each for each in self.services if each.is_failing]
+
+
+def identify(command: str, process: str | None) -> ProcessIdentity:
+    return ProcessIdentity(
+        id=new_id(), command=command, host=socket.gethostname(), pid=os.getpid(), process=process
+    )
+
+
+@asynccontextmanager
+async def run_services(
+    database: Database, settings: Settings, identity: ProcessIdentity, services: Iterable[Service]
+) -> AsyncIterator[None]:
+    """Run services for as long as the block runs, and report their status."""
+    # before any of them claims something in the name of this process
+    with suppress(*TROUBLE, TimeoutError):
+        async with asyncio.timeout(WRITE_LIMIT):
+            await _write(database, identity, [])
+    supervisors: list[ServiceSupervisor] = []
+
+    async def report() -> None:
+        try:
+            await _write(database, identity, supervisors[0].statuses)
+        except DatabaseUnavailable:
+            await database.revive()
+            raise
+
+    reporting = Service(
+        name="service report", every=settings.heartbeat_interval, step=report, first_within=1.0
+    )
+    async with running([*services, reporting]) as supervisor:
+        supervisors.append(supervisor)
+        yield
+    with suppress(*TROUBLE, TimeoutError):
+        async with asyncio.timeout(WRITE_LIMIT), database.connection() as connection:
+            await store.delete_process(connection, identity.id)
+
+
+async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
+    async with database.connection() as connection:
+        rows = await store.select_processes(connection, stale_after=settings.stale_after)
+    return [
+        ServiceProcess(
+            id=row.id,
+            command=row.command,
+            host=row.host,
+            pid=row.pid,
+            started_at=row.started_at,
+            last_seen=row.last_seen,
+            is_gone=row.is_stale,
+            services=_STATUSES.validate_python(row.services),
+        )
+        for row in rows
+    ]
+
+
+async def _write(
+    database: Database, identity: ProcessIdentity, statuses: list[ServiceStatus]
+) -> None:
+    async with database.connection() as connection:
+        await store.upsert_process(connection, identity, orjson.loads(orjson.dumps(statuses)))
+        await store.delete_old_processes(connection, older_than=KEPT_FOR)

@@ -1,0 +1,50 @@
+"""A background service as data: its name, its interval and one step of its work."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+Step = Callable[[], Awaitable[object]]
+
+# pause before a step that is repeated because the previous one had a full chunk
+FULL_CHUNK_PAUSE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Run `step` every `every` seconds, at a random moment of the second half of each interval.
+
+    A step that handles a full `chunk` is repeated at once. `first_within` bounds the wait before
+    the first step (0: none; by default the interval). `resources` opens whatever the steps share;
+    the supervisor opens it again after an unexpected error.
+    """
+
+    name: str
+    every: float
+    step: Step
+    chunk: int | None = None
+    first_within: float | None = None
+    resources: Callable[[], AbstractAsyncContextManager[object]] | None = None
+
+    def first_pause(self) -> float:
+        return jittered(self.every if self.first_within is None else self.first_within)
+
+    def pause(self, handled: object) -> float:
+        """Seconds until the next step, given the number of items that the last one handled."""
+        if self.chunk is not None and isinstance(handled, int) and handled >= self.chunk:
+            return min(FULL_CHUNK_PAUSE, self.every)
+        return jittered(self.every)
+
+
+def jittered(seconds: float) -> float:
+    """A random part of a wait, so that processes started together do not run together."""
+    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+
+
+def backoff(failures: int, first: float, longest: float) -> float:
+    """The wait after a number of failures in a row: doubling up to `longest`, with jitter."""
+    wait = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
+    return wait * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret

@@ -1,0 +1,41 @@
+"""The status of a background service: running, waiting or backing off, and its last error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+# consecutive failures after which a service counts as failing
+FAILING_AFTER = 3
+
+
+class ServiceState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    BACKING_OFF = "backing_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStatus:
+    """`failures` counts failed runs in a row.
+
+    `is_fault`: the last error was unexpected (a bug or a bad row), not an unavailable dependency.
+    """
+
+    name: str
+    every: float
+    state: ServiceState = ServiceState.WAITING
+    failures: int = 0
+    is_fault: bool = False
+    last_run: datetime | None = None
+    last_success: datetime | None = None
+    next_run: datetime | None = None
+    last_error: str | None = None
+    last_error_at: datetime | None = None
+    # items that the last run could not handle, each with its reason
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def is_failing(self) -> bool:
+        return self.failures >= FAILING_AFTER

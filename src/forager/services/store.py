@@ -1,0 +1,78 @@
+"""SQL of service processes: which processes run background services, and how these are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """`process` names it so that others on its machine can see whether it still runs."""
+
+    id: UUID
+    command: str
+    host: str
+    pid: int
+    process: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRow(ProcessIdentity):
+    started_at: datetime
+    last_seen: datetime
+    is_stale: bool
+    services: list[dict[str, Any]]
+
+
+async def upsert_process(
+    connection: Connection, identity: ProcessIdentity, services: list[Any]
+) -> None:
+    await connection.execute(
+        """
+        INSERT INTO service_processes (id, command, host, pid, process, services)
+        VALUES (%s, %s, %s, %s, %s, %s)
+            ON CONFLICT (id) DO UPDATE SET last_seen = now(), services = excluded.services
+        """,
+        (
+            identity.id,
+            identity.command,
+            identity.host,
+            identity.pid,
+            identity.process,
+            Jsonb(services),
+        ),
+    )
+
+
+async def delete_process(connection: Connection, process_id: UUID) -> None:
+    await connection.execute("DELETE FROM service_processes WHERE id = %s", (process_id,))
+
+
+async def delete_old_processes(connection: Connection, *, older_than: float) -> None:
+    """Delete rows of processes that ended without deleting their own."""
+    await connection.execute(
+        "DELETE FROM service_processes WHERE last_seen < now() - make_interval(secs => %s)",
+        (older_than,),
+    )
+
+
+async def select_processes(connection: Connection, *, stale_after: float) -> list[ProcessRow]:
+    cursor = connection.cursor(row_factory=class_row(ProcessRow))
+    await cursor.execute(
+        """
+        SELECT id, command, host, pid, process, started_at, last_seen, services,
+               last_seen < now() - make_interval(secs => %s) AS is_stale
+          FROM service_processes
+         ORDER BY started_at, id
+        """,
+        (stale_after,),
+    )
+    return await cursor.fetchall()

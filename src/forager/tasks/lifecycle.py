@@ -1,0 +1,164 @@
+"""The life of a task: its states, and the one table of moves that every UPDATE is built from.
+
+Pausing and stopping are holds, not states. A move says which states it starts from, where each of
+them leads and what else it changes; `changes` and `allowed` are its SQL for a row named `t`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TaskStatus(StrEnum):
+    PENDING = "pending"
+    QUEUED = "queued"
+    CRAWLING = "crawling"
+    DOWNLOADED = "downloaded"
+    PARSING = "parsing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMove:
+    """One legal move, and its effects on the row besides the status."""
+
+    name: str
+    steps: Mapping[TaskStatus, TaskStatus]
+    # gives the task to %(worker_id)s; every other move takes it away from its worker
+    claims: bool = False
+    # increments the lease: the earlier holder can write nothing
+    revokes: bool = False
+    starts: bool = False
+    finishes: bool = False
+    # drops the time of the next crawl
+    unschedules: bool = False
+    spends_retry: bool = False
+    resets_retries: bool = False
+    clears_error: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The condition under which the move is legal."""
+        if len(self.steps) == 1:
+            return f"t.status = {_literal(*self.steps)}"
+        return f"t.status IN ({', '.join(map(_literal, self.steps))})"
+
+    @property
+    def changes(self) -> str:
+        """The assignments of an UPDATE that makes the move."""
+        effects = {
+            "lease = t.lease + 1": self.claims or self.revokes,
+            "started_at = now()": self.starts,
+            "completed_at = now()": self.finishes,
+            "next_crawl_at = NULL": self.unschedules,
+            "retry_count = t.retry_count + 1": self.spends_retry,
+            "retry_count = 0": self.resets_retries,
+            "error_kind = NULL, error_message = NULL": self.clears_error,
+        }
+        return ", ".join(
+            (
+                f"status = {self._target}",
+                f"worker_id = {'%(worker_id)s' if self.claims else 'NULL'}",
+                "updated_at = now()",
+                *(effect for effect, applies in effects.items() if applies),
+            )
+        )
+
+    @property
+    def _target(self) -> str:
+        targets = set(self.steps.values())
+        if len(targets) == 1:
+            return _literal(*targets)
+        cases = (f"WHEN {_literal(a)} THEN {_literal(b)}" for a, b in self.steps.items())
+        return f"CASE t.status {' '.join(cases)} END"
+
+
+def _literal(status: TaskStatus) -> str:
+    return f"'{status.value}'"
+
+
+_S = TaskStatus
+# where a task returns to when its worker gives it up
+_CLAIMED_FROM = {_S.CRAWLING: _S.QUEUED, _S.PARSING: _S.DOWNLOADED}
+
+QUEUE = TaskMove(name="queue", steps={_S.PENDING: _S.QUEUED})
+CLAIM_DOWNLOAD = TaskMove(name="claim", steps={_S.QUEUED: _S.CRAWLING}, claims=True, starts=True)
+STORE_PAGE = TaskMove(name="store page", steps={_S.CRAWLING: _S.DOWNLOADED})
+CLAIM_PARSE = TaskMove(name="claim", steps={_S.DOWNLOADED: _S.PARSING}, claims=True)
+# a page that did not change needs no parsing
+COMPLETE = TaskMove(
+    name="complete",
+    steps={_S.CRAWLING: _S.COMPLETED, _S.PARSING: _S.COMPLETED},
+    finishes=True,
+    resets_retries=True,
+    clears_error=True,
+)
+FAIL = TaskMove(
+    name="fail",
+    steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},
+    finishes=True,
+    unschedules=True,
+)
+RETRY_LATER = TaskMove(
+    name="retry later",
+    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
+    spends_retry=True,
+)
+# a host that rests, for example: not the task's fault
+POSTPONE = TaskMove(name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING})
+RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
+WITHDRAW = TaskMove(
+    name="withdraw",
+    steps={
+        _S.QUEUED: _S.PENDING,
+        _S.CRAWLING: _S.PENDING,
+        _S.PARSING: _S.DOWNLOADED,
+    },
+    revokes=True,
+)
+# Like a job, a task spends a retry on the death of its worker: a page that kills workers must come
+# to an end.
+RECOVER = TaskMove(name="recover", steps=_CLAIMED_FROM, revokes=True, spends_retry=True)
+RECOVER_FAILED = TaskMove(
+    name="fail",
+    steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},
+    revokes=True,
+    finishes=True,
+    unschedules=True,
+)
+COME_DUE = TaskMove(
+    name="come due",
+    steps={_S.COMPLETED: _S.PENDING},
+    unschedules=True,
+    resets_retries=True,
+)
+RECRAWL = TaskMove(
+    name="recrawl",
+    steps={_S.PENDING: _S.PENDING, _S.COMPLETED: _S.PENDING, _S.FAILED: _S.PENDING},
+    unschedules=True,
+    resets_retries=True,
+)
+RETRY = TaskMove(
+    name="retry", steps={_S.FAILED: _S.PENDING}, resets_retries=True, clears_error=True
+)
+
+MOVES = (
+    QUEUE,
+    CLAIM_DOWNLOAD,
+    STORE_PAGE,
+    CLAIM_PARSE,
+    COMPLETE,
+    FAIL,
+    RETRY_LATER,
+    POSTPONE,
+    RELEASE,
+    WITHDRAW,
+    RECOVER,
+    RECOVER_FAILED,
+    COME_DUE,
+    RECRAWL,
+    RETRY,
+)

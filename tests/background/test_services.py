@@ -1,0 +1,324 @@
+"""Background services: run again after any error, and visible to every process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import orjson
+import psycopg
+import pytest
+
+from forager.background import background_services, worker_services
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.doctor.check import Level
+from forager.doctor.work import check_services
+from forager.errors import DatabaseUnavailable, ForagerError
+from forager.logs import configure_logs
+from forager.metrics.gauges import Gauges
+from forager.services import store, supervisor
+from forager.services.isolation import isolated
+from forager.services.report import identify, list_service_processes, run_services
+from forager.services.service import Service, backoff
+from forager.services.status import ServiceState, ServiceStatus
+from forager.services.supervisor import running, statuses_of_this_process
+from forager.settings import Settings
+from support.databases import outage
+
+LIMIT = 60
+FAILED = "service failed, will be restarted"
+RECOVERED = "service recovered"
+
+
+@pytest.fixture(autouse=True)
+def quick_restarts(quiet_logs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure_logs("info", "json")
+    monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
+
+
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+async def until(fits: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LIMIT):
+        while not fits():
+            await asyncio.sleep(0.01)
+
+
+class Steps:
+    """A step that raises the given errors in turn, and then succeeds."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors = list(errors)
+        self.runs = 0
+        self.succeeded = asyncio.Event()
+
+    async def __call__(self) -> int:
+        self.runs += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        self.succeeded.set()
+        return 0
+
+    async def success(self) -> None:
+        await asyncio.wait_for(self.succeeded.wait(), LIMIT)
+
+
+def service(step: Steps, name: str = "test", every: float = 0.001) -> Service:
+    return Service(name=name, every=every, step=step)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("a bug"),
+        ValueError("cannot convert float NaN to integer"),
+        ForagerError("expected"),
+        DatabaseUnavailable(),
+        psycopg.errors.InvalidTextRepresentation(),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_service_that_fails_is_restarted(error: BaseException) -> None:
+    broken, sound = Steps(error, error), Steps()
+    async with running([service(broken), service(sound, "sound")]):
+        await broken.success()
+        await sound.success()
+    assert broken.runs >= 3
+
+
+async def test_failures_are_visible_and_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    step = Steps(*[KeyError("a bug") for _ in range(100_000)])
+    async with running([service(step)]) as supervised:
+        await until(lambda: supervised.statuses[0].is_failing)
+        (failing,) = statuses_of_this_process()
+        assert failing.state is ServiceState.BACKING_OFF
+        assert failing.is_fault
+        assert failing.last_error == "KeyError: 'a bug'"
+        assert failing.last_success is None
+        assert failing.next_run is not None
+        assert failing.last_run is not None
+        step.errors.clear()
+        await until(lambda: supervised.statuses[0].failures == 0)
+        assert not supervised.statuses[0].is_failing
+        assert supervised.statuses[0].last_success is not None
+    assert statuses_of_this_process() == []
+    lines = logged(capsys)
+    assert [line["event"] for line in lines] == [FAILED, RECOVERED]
+    assert lines[0]["level"] == "error"
+    assert "KeyError" in str(lines[0]["exception"])
+
+
+async def test_an_unavailable_dependency_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    step = Steps(*[ForagerError("the broker is unavailable") for _ in range(100_000)])
+    async with running([service(step)]) as supervised:
+        await until(lambda: supervised.statuses[0].is_failing)
+        assert not supervised.statuses[0].is_fault
+    (line,) = logged(capsys)
+    assert (line["level"], line["reason"]) == ("warning", "the broker is unavailable")
+
+
+async def test_resources_are_opened_again_after_a_fault_only() -> None:
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def resources() -> AsyncIterator[None]:
+        opened.append("open")
+        yield
+        opened.append("close")
+
+    step = Steps(DatabaseUnavailable(), DatabaseUnavailable())
+    async with running([Service(name="t", every=0.001, step=step, resources=resources)]):
+        await step.success()
+        assert opened == ["open"]
+        step.errors, step.succeeded = [KeyError("a bug")], asyncio.Event()
+        await step.success()
+    assert opened == ["open", "open"]  # an exception ends the generator at its yield
+
+
+async def test_resources_that_do_not_open_are_tried_again() -> None:
+    attempts = 0
+
+    @asynccontextmanager
+    async def resources() -> AsyncIterator[None]:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise OSError("no socket")
+        yield
+
+    step = Steps()
+    async with running([Service(name="t", every=0.001, step=step, resources=resources)]):
+        await step.success()
+    assert attempts == 3
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    waits = [backoff(failures, 1.0, 60.0) for failures in (1, 2, 3, 7, 500)]
+    expected = [1.0, 2.0, 4.0, 60.0, 60.0]
+    assert all(0.75 * most <= wait <= most for wait, most in zip(waits, expected, strict=True))
+
+
+async def test_a_full_chunk_is_followed_at_once() -> None:
+    left = [5, 5, 2]
+    done = asyncio.Event()
+
+    async def step() -> int:
+        if len(left) == 1:
+            done.set()
+        return left.pop(0) if len(left) > 1 else 0
+
+    hourly = Service(name="t", every=3600.0, step=step, chunk=5, first_within=0.0)
+    async with running([hourly]):
+        await asyncio.wait_for(done.wait(), LIMIT)
+
+
+# --- as other processes see it -------------------------------------------------------------------
+
+
+async def test_status_is_visible_to_other_processes(database: Database, settings: Settings) -> None:
+    quick = settings.model_copy(update={"heartbeat_interval": 0.05})
+    step = Steps(*[KeyError("a bug") for _ in range(10_000)])
+    async with run_services(database, quick, identify("worker", "p"), [service(step, "broken")]):
+        async with asyncio.timeout(LIMIT):
+            while True:
+                seen = await list_service_processes(database, quick)
+                if seen and seen[0].failing:
+                    break
+                await asyncio.sleep(0.02)
+    assert (seen[0].command, seen[0].is_gone) == ("worker", False)
+    broken, report = seen[0].services
+    assert (broken.name, report.name) == ("broken", "service report")
+    assert broken.last_error == "KeyError: 'a bug'"
+    assert await list_service_processes(database, quick) == [], "its row goes with its end"
+
+
+async def report(database: Database, *statuses: ServiceStatus) -> None:
+    async with database.connection() as connection:
+        rows = orjson.loads(orjson.dumps(statuses))
+        await store.upsert_process(connection, identify("worker", None), rows)
+
+
+FAILING = ServiceStatus(
+    name="scheduler",
+    every=1.0,
+    state=ServiceState.BACKING_OFF,
+    failures=7,
+    is_fault=True,
+    last_error="ValueError: a bad row",
+)
+SKIPPING = ServiceStatus(name="source refresh", every=15.0, skipped=("source a: no cron",))
+SOUND = ServiceStatus(name="audit", every=3600.0)
+
+
+async def test_the_doctor_names_services_that_fail(database: Database, settings: Settings) -> None:
+    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+    await report(database, SOUND)
+    check = await check_services(database, settings)
+    assert (check.level, check.finding) == (Level.OK, "1 in 1 process")
+    await report(database, SKIPPING)
+    check = await check_services(database, settings)
+    assert check.level is Level.WARN
+    assert "1 skipped: source a: no cron" in check.finding
+    await report(database, FAILING)
+    check = await check_services(database, settings)
+    assert check.level is Level.WARN
+    assert "scheduler failed 7 times in a row: ValueError: a bad row" in check.finding
+    async with database.connection() as connection:
+        await connection.execute("UPDATE service_processes SET last_seen = now() - interval '1 h'")
+    assert (await check_services(database, settings)).finding == "0 in 0 processes"
+
+
+async def test_metrics_count_services(database: Database, settings: Settings) -> None:
+    await report(database, FAILING, SKIPPING)
+    await report(database, SOUND)
+    values = await Gauges(database, settings).values()
+    assert values["forager_services", ("scheduler", "backing_off"), ""] == 1
+    assert values["forager_services", ("audit", "waiting"), ""] == 1
+    assert values["forager_service_failures", ("scheduler",), ""] == 7
+    assert values["forager_service_failures", ("audit",), ""] == 0
+    assert values["forager_service_skipped", ("source refresh",), ""] == 1
+
+
+async def test_skipped_items_are_reported_until_they_succeed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad = {"b"}
+    handled: list[str] = []
+
+    async def step() -> None:
+        for item in "abc":
+            with isolated(f"item {item}"):
+                if item in bad:
+                    raise ValueError("a bad row")
+                handled.append(item)
+
+    async with running([Service(name="test", every=0.001, step=step)]) as supervised:
+        await until(lambda: supervised.statuses[0].skipped != ())
+        assert supervised.statuses[0].skipped == ("item b: ValueError: a bad row",)
+        assert not supervised.statuses[0].failures
+        await until(lambda: len(handled) > 10)
+        bad.clear()
+        await until(lambda: supervised.statuses[0].skipped == ())
+    assert set(handled) == set("abc")
+    assert [line["event"] for line in logged(capsys)] == ["item skipped"]
+
+
+async def test_an_outage_is_not_blamed_on_an_item() -> None:
+    with pytest.raises(DatabaseUnavailable), isolated("item"):
+        raise DatabaseUnavailable
+
+
+async def test_names_are_unique(database: Database, settings: Settings) -> None:
+    names = [each.name for each in worker_services(database, settings, new_id())]
+    assert len(names) == len(set(names))
+
+
+# --- an outage of the database -------------------------------------------------------------------
+
+
+async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
+    postgres: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asking = database.answering_within(1.0)
+
+    async def ask() -> None:
+        async with asking.connection() as connection:
+            await connection.execute("SELECT 1")
+
+    async with running([Service(name="test", every=0.01, step=ask)]) as supervised:
+        await until(lambda: supervised.statuses[0].last_success is not None)
+        with outage(postgres, database_url):
+            await until(lambda: supervised.statuses[0].failures >= 3)
+        await until(lambda: supervised.statuses[0].failures == 0)
+    lines = logged(capsys)
+    assert [line["event"] for line in lines] == [FAILED, RECOVERED]
+    assert lines[0]["level"] == "warning"
+    assert "the database cannot be used" in str(lines[0]["reason"])
+
+
+async def test_every_service_of_a_worker_logs_an_outage_once(
+    postgres: str,
+    database_url: str,
+    database: Database,
+    settings: Settings,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hasty = settings.model_copy(update={"scheduler_interval": 0.02, "watchdog_interval": 0.02})
+    with outage(postgres, database_url):
+        async with background_services(database.answering_within(0.5), hasty):
+            await until(
+                lambda: any(
+                    status.name == "scheduler" and status.failures >= 5
+                    for status in statuses_of_this_process()
+                )
+            )
+    lines = logged(capsys)
+    failed = [line["service"] for line in lines if line["event"] == FAILED]
+    assert "scheduler" in failed
+    assert len(failed) == len(set(failed))

@@ -1,0 +1,67 @@
+"""What a crawl waits for, as its report says it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from crawl.crawling import Crawls
+from forager.crawl.activity import CrawlWait, wait_from
+from forager.crawl.report import CrawlReport, crawl_report
+from forager.jobs.lifecycle import Status
+from forager.processes.control import StopCause
+from servers.site import Page, Site, html
+
+
+async def report_while_running(crawls: Crawls, url: str, **options: Any) -> CrawlReport:
+    """The first report of a running crawl that waits; the crawl is stopped then."""
+    job_id = await crawls.ask(url, **options)
+    running = asyncio.create_task(crawls.go_on(job_id))
+    while True:
+        report = await crawl_report(crawls.database, crawls.queue, job_id)
+        if (report.wait is not None and report.job.status is Status.PROCESSING) or running.done():
+            break
+        await asyncio.sleep(0.05)
+    assert crawls.context is not None
+    crawls.context.ask_to_stop(StopCause.SHUTDOWN)
+    await running
+    return report
+
+
+async def test_a_slow_host_is_named_while_nothing_is_committed(crawls: Crawls, site: Site) -> None:
+    site.pages["/"] = html("Start", ["/a", "/b"])
+    report = await report_while_running(crawls, f"{site.url}/", delay=40.0)
+    assert report.wait is not None
+    host = site.url.removeprefix("http://")
+    assert report.wait.words.startswith(f"rate-limited by {host} (one request in 40 s), next")
+    assert report.pace is not None
+
+
+async def test_a_job_that_is_put_off_says_why_and_until_when(crawls: Crawls, site: Site) -> None:
+    site.pages["/"] = Page(b"", "503 Busy", {"Retry-After": "600"})
+    crawled = await crawls.run(f"{site.url}/")
+    assert crawled.job.status is Status.PENDING
+    assert crawled.report["waiting"].endswith(" min")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "busy"),
+        (-3.0, "busy"),  # never a time in the past
+        (4.2, "busy, next request in 4 s"),
+        (600.0, "busy, next request in 10 min"),
+        (7300.0, "busy, next request in 2 h"),
+    ],
+)
+def test_words(seconds: float | None, words: str) -> None:
+    assert CrawlWait("busy", seconds).words == words
+
+
+def test_an_old_report_says_nothing() -> None:
+    row = {"waits_for": "busy", "waits_in": 3.0, "starts_in": -1.0, "is_reported": False}
+    assert wait_from(Status.PROCESSING, row) is None
+    assert wait_from(Status.COMPLETED, {**row, "is_reported": True}) is None
+    assert wait_from(Status.PENDING, row) == CrawlWait("waiting for a worker")

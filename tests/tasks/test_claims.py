@@ -1,0 +1,84 @@
+"""Which queued tasks a worker claims: those whose hosts can be sent a request soon."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.images.store.images import select_pages_are_due
+from forager.jobs.registration import Registration
+from forager.tasks.store.claims import claim_queued
+from tasks.tasks_at_hand import execute, make_domain, make_task
+
+
+async def queued(database: Database, name: str, count: int, **columns: object) -> int:
+    domain = await make_domain(database, name, **columns)
+    for number in range(count):
+        await make_task(database, domain, number, status="queued")
+    return domain
+
+
+async def claim(
+    database: Database, *, limit: int = 100, rooms: dict[int, int] | None = None
+) -> Counter[str]:
+    """How many tasks of each domain a new worker gets."""
+    worker = new_id()
+    await Registration(database, worker, capacity=1, role="tasks").renew()
+    async with database.connection() as connection:
+        found = await claim_queued(
+            connection, worker, limit=limit, busy={}, resting=[], concurrency=5, rooms=rooms or {}
+        )
+    return Counter(task.domain_name for task in found)
+
+
+async def test_hosts_without_a_slot_cost_no_concurrency(database: Database) -> None:
+    await queued(database, "near.example", 3)
+    await queued(database, "far.example", 3)
+    await queued(database, "blocked.example", 3)
+    await execute(
+        database,
+        """
+        UPDATE domains SET next_slot_at = now() + interval '20 seconds'
+         WHERE domain_name = 'far.example'
+        """,
+    )
+    await execute(
+        database,
+        """
+        UPDATE domains SET blocked_until = now() + interval '20 seconds'
+         WHERE domain_name = 'blocked.example'
+        """,
+    )
+    assert await claim(database) == {"near.example": 1}
+
+
+async def test_of_each_host_only_tasks_for_slots_that_are_near(database: Database) -> None:
+    fast = await queued(database, "fast.example", 9)
+    full = await queued(database, "full.example", 9)
+    await queued(database, "new.example", 9)
+    claimed = await claim(database, rooms={fast: 4, full: 0})
+    assert claimed == {"fast.example": 4, "new.example": 1}
+
+
+async def test_hosts_take_turns(database: Database) -> None:
+    rooms = {await queued(database, f"{name}.example", 9): 5 for name in "abcd"}
+    claimed = await claim(database, limit=8, rooms=rooms)
+    assert set(claimed.values()) == {2}
+
+
+async def test_whether_pages_of_a_host_are_due(database: Database) -> None:
+    domain = await make_domain(database, "shop.example")
+    task = await make_task(database, domain, scheduled_in=-60)
+    hosts = ["img.shop.example", "shop.example"]
+
+    async def is_due(*names: str) -> bool:
+        async with database.connection() as connection:
+            return await select_pages_are_due(connection, names)
+
+    assert await is_due(*hosts)
+    assert not await is_due("cdn.example")
+    await execute(database, "UPDATE crawl_tasks SET status = 'queued' WHERE id = %s", task)
+    assert await is_due(*hosts)
+    await execute(database, "UPDATE crawl_tasks SET status = 'downloaded' WHERE id = %s", task)
+    assert not await is_due(*hosts)
