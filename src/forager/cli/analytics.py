@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from forager.analytics.answers import Answer
 
 app = typer.Typer(
-    name="analytics",
     help="Products, prices, pages and parsers as Parquet files, and questions to them.",
     no_args_is_help=True,
 )

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
 app = typer.Typer(
-    name="dead-letters",
     help="Tasks that failed for good: list them by cause, retry them, let them go.",
     no_args_is_help=True,
 )

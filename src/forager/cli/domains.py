@@ -25,9 +25,7 @@ Answer = TypeVar("Answer")
 DEFAULT = "default"
 
 app = typer.Typer(
-    name="domains",
-    help="Hosts, how fast each may be asked, and which are resting now.",
-    no_args_is_help=True,
+    help="Hosts, how fast each may be asked, and which are resting now.", no_args_is_help=True
 )
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]

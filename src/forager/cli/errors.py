@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from forager.tasks.errors import ErrorFilter, ErrorGroup, ErrorRow
 
 app = typer.Typer(
-    name="errors",
     help="Errors of tasks: without a command, in groups by domain, type and message.",
     invoke_without_command=True,
 )

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from forager.webhooks.store.events import EventRow
 
 
-app = typer.Typer(
-    name="events", help="Events of products and domains, as sent to webhooks.", no_args_is_help=True
-)
+app = typer.Typer(help="Events of products and domains, as sent to webhooks.", no_args_is_help=True)
 
 
 @app.callback()

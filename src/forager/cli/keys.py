@@ -10,7 +10,7 @@ import typer
 from forager.access.scope import Scope
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
+from forager.cli.output import note, plain, say, show_json, show_page, show_table
 from forager.cli.running import with_database
 from forager.cli.words import long_time, short_time
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 app = typer.Typer(
-    name="keys",
-    help="Keys of the API: who may use it, for what, and how much.",
-    no_args_is_help=True,
+    help="Keys of the API: who may use it, for what, and how much.", no_args_is_help=True
 )
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="A key's id.")]
@@ -55,7 +53,7 @@ def create(
         context, lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life)
     )
     if as_json:
-        return show_json({"key": made.text, **_plain(made.key)})
+        return show_json({"key": made.text, **plain(made.key)})
     say(made.text)
     return note(
         f"This is its only copy. Scope {made.key.scope}, owner {made.key.user_id}. Use it as:"
@@ -105,7 +103,7 @@ def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 
     found, quota, usage = with_database(context, ask)
     if as_json:
-        return show_json({**_plain(found), "quota": quota, "usage": usage})
+        return show_json({**plain(found), "quota": quota, "usage": usage})
     return _show(found, quota, usage)
 
 
@@ -169,7 +167,3 @@ def _limits(quota: Quota) -> list[tuple[str, Any]]:
         for name in quota.__slots__
         for value in [getattr(quota, name)]
     ]
-
-
-def _plain(key: ApiKey) -> dict[str, Any]:
-    return {name: getattr(key, name) for name in key.__slots__}

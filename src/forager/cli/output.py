@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
@@ -67,11 +68,17 @@ def silence_stdout() -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's own types; times in UTC, dataclasses by their fields."""
+    """A value in JSON's own types: times in UTC, intervals in seconds, amounts as exact text."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(_members(value))
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        from forager.products.export import amount_text
+
+        return amount_text(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, UUID | Path):

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 app = typer.Typer(
-    name="parsers",
-    help="Site parsers: write, test, compare, roll out and roll back.",
-    no_args_is_help=True,
+    help="Site parsers: write, test, compare, roll out and roll back.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A parser's name.")]

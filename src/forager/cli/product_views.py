@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,21 +20,6 @@ RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
 _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
 _DESCRIPTION = 400
-
-
-def plain(value: Any) -> Any:
-    """A value for JSON: amounts as text, so that no digit is lost, lengths of time in seconds."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Decimal):
-        return amount_text(value)
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:

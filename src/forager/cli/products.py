@@ -109,9 +109,7 @@ def _show(found: Audit) -> None:
 
 
 app = typer.Typer(
-    name="products",
-    help="What shops offer: prices, stock, histories, search, files.",
-    no_args_is_help=True,
+    help="What shops offer: prices, stock, histories, search, files.", no_args_is_help=True
 )
 app.command("audit")(audit)
 
@@ -163,7 +161,7 @@ def list_(
         ),
     )
     none = "There are no such products. `forager products track URL` adds one."
-    return show_list(page, as_json, views.show_products, none=none, document=views.plain)
+    return show_list(page, as_json, views.show_products, none=none)
 
 
 @app.command()
@@ -173,7 +171,7 @@ def show(context: typer.Context, product: Which, as_json: AsJson = False) -> Non
     from forager.products.service import show_product
 
     found = with_database(context, lambda db, _: show_product(db, product))
-    return show_json(views.plain(found)) if as_json else views.show_details(found)
+    return show_json(found) if as_json else views.show_details(found)
 
 
 @app.command()
@@ -196,7 +194,7 @@ def history(
         lambda db, _: price_history(db, product, since=moment(since), cursor=cursor, limit=limit),
     )
     none = "No change is known of that time."
-    return show_list(page, as_json, views.show_history, none=none, document=views.plain)
+    return show_list(page, as_json, views.show_history, none=none)
 
 
 @app.command()
@@ -226,7 +224,7 @@ def search(
 
     page = with_database(context, found)
     if as_json:
-        return show_json(views.plain(page))
+        return show_json(page)
     if page.items:
         views.show_products(page.items)
     elif page.note is None:
@@ -312,4 +310,4 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
     from forager.products.service import product_stats
 
     found = with_database(context, lambda db, _: product_stats(db))
-    return show_json(views.plain(found)) if as_json else views.show_stats(found)
+    return show_json(found) if as_json else views.show_stats(found)

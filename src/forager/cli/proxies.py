@@ -144,11 +144,7 @@ Answer = TypeVar("Answer")
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
 
-app = typer.Typer(
-    name="proxies",
-    help="Proxies that crawls can go through, and how they do.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Proxies that crawls can go through, and how they do.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
 

@@ -120,7 +120,6 @@ class SearchGroup(TyperGroup):
 
 
 app = typer.Typer(
-    name="search",
     cls=SearchGroup,
     help="Search what was crawled and published; make the index of a search engine anew.",
 )
@@ -150,10 +149,7 @@ def search(
         query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
     )
     page = run(find(flags_of(context).load(), request))
-    if as_json:
-        show_json(page)
-    else:
-        show_hits(page)
+    return show_json(page) if as_json else show_hits(page)
 
 
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:

@@ -82,9 +82,7 @@ def _watching(database: Database, settings: Settings) -> list[Service]:
 
 
 def _run_services(
-    context: typer.Context,
-    command: str,
-    make: Callable[[Database, Settings], Iterable[Service]],
+    context: typer.Context, command: str, make: Callable[[Database, Settings], Iterable[Service]]
 ) -> None:
     """Run services until Ctrl-C or SIGTERM."""
     from forager.db.database import open_database

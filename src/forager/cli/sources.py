@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 app = typer.Typer(
-    name="sources",
-    help="What was crawled: generations, differences, publishing, refreshing.",
-    no_args_is_help=True,
+    help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
 )
 
 SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from forager.cli.output import note, plain, say, show_table
@@ -29,28 +28,12 @@ STYLES = {
 
 
 def document(task: Task) -> dict[str, Any]:
-    """A task for programs; intervals in seconds."""
-    return {name: _seconds(value) for name, value in _fields(task).items()} | {
-        "shown_status": task.shown_status,
-        "held_by": task.held_by,
-    }
+    return {**plain(task), "held_by": task.held_by}
 
 
 def report_document(report: TaskReport) -> dict[str, Any]:
-    return document(report.task) | {
-        "every": report.every.total_seconds(),
-        "next_at": plain(report.next_at),
-        "why": report.why,
-        "attempts": plain(report.attempts),
-    }
-
-
-def _fields(task: Task) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in task.__slots__}
-
-
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else plain(value)
+    more = {"every": report.every, "next_at": report.next_at, "why": report.why}
+    return document(report.task) | more | {"attempts": report.attempts}
 
 
 def show_tasks(tasks: Sequence[Task]) -> None:

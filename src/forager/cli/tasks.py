@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 app = typer.Typer(
-    name="tasks",
-    help="Tracked pages: what is due, what happened, holds, recrawls.",
-    no_args_is_help=True,
+    help="Tracked pages: what is due, what happened, holds, recrawls.", no_args_is_help=True
 )
 
 Statuses = Annotated[

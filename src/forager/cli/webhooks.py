@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 app = typer.Typer(
-    name="webhooks",
     help="Addresses that are told when products change, and what was sent to them.",
     no_args_is_help=True,
 )
