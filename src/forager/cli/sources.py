@@ -122,6 +122,20 @@ def diff(
 
 
 @app.command()
+def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Check what extraction keeps of the published pages; reads them again from the archive."""
+    from forager.archive.options import archive_options
+    from forager.cli import source_views as views
+    from forager.documents.check import SourceCheck, check_source
+
+    async def ask(database: Database, settings: Settings) -> SourceCheck:
+        return await check_source(database, archive_options(settings).open(), source)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else views.show_check(found)
+
+
+@app.command()
 def publish(
     context: typer.Context,
     source: SourceId,
