@@ -49,14 +49,14 @@ def refetched(site: Site) -> int:
     return sum(
         max(0, times - _needed(host.pages[target]))
         for host in site.docs
-        for (_, target), times in host.asked.items()
+        for (_, target), times in list(host.asked.items())
     )
 
 
 def _needed(page: PageTruth) -> int:
     if page.kind is Kind.FLAKY:
         return FLAKY_TIMES + 1
-    return RETRIES + 1 if page.kind is Kind.BROKEN else 1
+    return RETRIES + 1 if page.kind in (Kind.BROKEN, Kind.UNAVAILABLE) else 1
 
 
 def median(values: Iterable[float]) -> float | None:

@@ -113,6 +113,14 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
+    """Commands of this test use its database, and run in an empty folder."""
+    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     async with Database(database_url, name="forager test", max_size=8) as database:
         yield database

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from forager.cli.config import shown_settings
 from forager.errors import InvalidInput
@@ -125,6 +126,22 @@ def test_brokers_may_stand_in_for_each_other(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FORAGER_BROKER_URL", "amqp://u:12;hunter2@one.example//")
     with pytest.raises(InvalidInput, match="BROKER_URL"):
         load_settings()
+
+
+def test_children_get_every_secret_of_the_model_and_nothing_is_lost() -> None:
+    secrets = {
+        name: SecretStr(f"postgresql://user:{name}@localhost/x")
+        for name, field in Settings.model_fields.items()
+        if "SecretStr" in str(field.annotation) and name != "database_url"
+    }
+    assert len(secrets) >= 5
+    settings = Settings().model_copy(update=secrets)
+    given = settings.for_child_process()
+    assert {name: given[name] for name in secrets} == {
+        name: secret.get_secret_value() for name, secret in secrets.items()
+    }
+    assert "database_url" not in given
+    assert Settings(**Settings().for_child_process()) == Settings()
 
 
 @pytest.mark.parametrize(

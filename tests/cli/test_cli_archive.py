@@ -6,50 +6,24 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
 from archived_job import ArchivedJob, html, rows_of, start_job
 from forager.amounts import parse_duration, parse_size, size_in_words
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import open_storage
-from forager.cli import archive, export
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from foreign_readers import by_warcio
+from support.cli import FORAGER, Finished, forager
 
-root = typer.Typer()
-root.add_typer(archive.app, name="archive")
-root.command("export")(export.export)
-
-Forager = Callable[..., Result]
-
-
-@root.callback()
-def flags(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture
-def forager(settings: Settings, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Forager:
-    monkeypatch.setenv("FORAGER_HOME", str(settings.home))
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-
-    def run(*arguments: object) -> Result:
-        return CliRunner().invoke(root, [str(argument) for argument in arguments])
-
-    return run
+pytestmark = pytest.mark.usefixtures("command_line")
 
 
 @pytest.fixture
@@ -79,33 +53,32 @@ def change(database_url: str, statement: str) -> None:
     asyncio.run(work())
 
 
-def answer(result: Result) -> Any:
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+def answer(done: Finished) -> Any:
+    assert done.code == 0, done.err
+    return done.json
 
 
-def error(result: Result) -> tuple[int, str]:
-    assert result.exception is not None
-    return exit_code_of(result.exception, Flags()), str(result.exception)
+def error(done: Finished) -> tuple[int, str]:
+    return done.code, done.err
 
 
 def job_of(refs: list[ArchiveRef]) -> str:
     return refs[0].segment.rpartition("/")[2][:36]
 
 
-def test_list_and_show(forager: Forager, refs: list[ArchiveRef]) -> None:
+def test_list_and_show(refs: list[ArchiveRef]) -> None:
     listed = answer(forager("archive", "list", "--json"))
     [item] = listed["items"]
     assert listed["next_cursor"] is None
     assert (item["name"], item["records"], item["references"]) == (refs[0].segment, 3, 3)
     assert answer(forager("archive", "show", refs[0].segment, "--json")) == item
-    assert refs[0].segment in forager("archive", "list", "--job", job_of(refs)).stdout
-    assert "closed" in forager("archive", "show", refs[0].segment).stdout
+    assert refs[0].segment in forager("archive", "list", "--job", job_of(refs)).out
+    assert "closed" in forager("archive", "show", refs[0].segment).out
     assert error(forager("archive", "show", "nothing"))[0] == 2
     assert error(forager("archive", "list", "--job", "abcdef"))[0] == 2
 
 
-def test_a_cut_list_says_so(forager: Forager, refs: list[ArchiveRef], database_url: str) -> None:
+def test_a_cut_list_says_so(refs: list[ArchiveRef], database_url: str) -> None:
     change(
         database_url,
         "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.gz', 1)"
@@ -115,14 +88,14 @@ def test_a_cut_list_says_so(forager: Forager, refs: list[ArchiveRef], database_u
     assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.gz"
     rest = answer(forager("archive", "list", "--cursor", listed["next_cursor"], "--json"))
     assert [item["name"] for item in rest["items"]] == [refs[0].segment]
-    assert "--cursor" in forager("archive", "list", "--limit", 1).stderr
+    assert "--cursor" in forager("archive", "list", "--limit", 1).err
 
 
-def test_read(forager: Forager, refs: list[ArchiveRef]) -> None:
-    shown = forager("archive", "read", refs[1]).stdout
+def test_read(refs: list[ArchiveRef]) -> None:
+    shown = forager("archive", "read", refs[1]).out
     assert "HTTP 200 OK\nContent-Type: text/html; charset=utf-8\n" in shown
     assert shown.endswith("Text of page 1: ä ö ü")
-    assert forager("archive", "read", refs[1], "--body").stdout.startswith("<title>Page 1")
+    assert forager("archive", "read", refs[1], "--body").out.startswith("<title>Page 1")
     read = answer(forager("archive", "read", refs[1], "--json"))
     assert (read["status"], read["url"]) == (200, "https://docs.example.org/1")
     assert error(forager("archive", "read", "../../etc/passwd:0:5"))[0] == 2
@@ -130,9 +103,7 @@ def test_read(forager: Forager, refs: list[ArchiveRef]) -> None:
     assert error(forager("archive", "read", elsewhere))[0] == 1
 
 
-def test_verify_and_fix(
-    forager: Forager, refs: list[ArchiveRef], settings: Settings, database_url: str
-) -> None:
+def test_verify_and_fix(refs: list[ArchiveRef], settings: Settings, database_url: str) -> None:
     assert answer(forager("archive", "verify", "--json"))["ok"]
     change(database_url, "DELETE FROM crawl_visited RETURNING url")
     change(database_url, "DELETE FROM archive_segments RETURNING name")
@@ -143,24 +114,20 @@ def test_verify_and_fix(
     assert (found["troubles"], found["ok"]) == (["orphan"], True)
     code, words = error(forager("archive", "verify", "--fix"))
     assert (code, "no terminal" in words, path.exists()) == (2, True, True)
-    assert "file deleted" in forager("archive", "verify", "--fix", "--yes").stdout
+    assert "file deleted" in forager("archive", "verify", "--fix", "--yes").out
     assert not path.exists()
 
 
-def test_verify_fails_when_something_is_lost(
-    forager: Forager, refs: list[ArchiveRef], settings: Settings
-) -> None:
+def test_verify_fails_when_something_is_lost(refs: list[ArchiveRef], settings: Settings) -> None:
     (settings.home / "archive" / refs[0].segment).unlink()
     result = forager("archive", "verify")
-    assert result.exit_code == 1
-    assert "its file is missing" in result.stdout
-    assert forager("archive", "verify", "--fix", "--yes").exit_code == 1
-    assert forager("archive", "verify").exit_code == 0
+    assert result.code == 1
+    assert "its file is missing" in result.out
+    assert forager("archive", "verify", "--fix", "--yes").code == 1
+    assert forager("archive", "verify").code == 0
 
 
-def test_prune(
-    forager: Forager, refs: list[ArchiveRef], settings: Settings, database_url: str
-) -> None:
+def test_prune(refs: list[ArchiveRef], settings: Settings, database_url: str) -> None:
     path = settings.home / "archive" / refs[0].segment
     assert answer(forager("archive", "prune", "--json"))["deleted"] == []
     assert answer(forager("archive", "prune", "--older-than", "1d", "--json"))["deleted"] == []
@@ -174,23 +141,23 @@ def test_prune(
     assert [item["reason"] for item in answer(kept)["kept"]] == ["size"]
     code, words = error(forager("archive", "prune", "--older-than", "30d"))
     assert (code, "3 responses" in words, path.exists()) == (2, True, True)
-    assert forager("archive", "prune", "--older-than", "30d", "--yes").exit_code == 0
+    assert forager("archive", "prune", "--older-than", "30d", "--yes").code == 0
     assert not path.exists()
     assert error(forager("archive", "prune", "--older-than", "soon"))[0] == 2
 
 
-def test_verify_a_sample(forager: Forager, refs: list[ArchiveRef], settings: Settings) -> None:
+def test_verify_a_sample(refs: list[ArchiveRef], settings: Settings) -> None:
     found = answer(forager("archive", "verify", "--sample", 2, "--json"))
     assert found == {"ok": True, "read": 2, "broken": []}
-    assert "3 records read" in forager("archive", "verify", "--sample", 50).stderr
+    assert "3 records read" in forager("archive", "verify", "--sample", 50).err
     assert error(forager("archive", "verify", "--sample", 5, "--fix"))[0] == 2
     (settings.home / "archive" / refs[0].segment).unlink()
     broken = forager("archive", "verify", "--sample", 2, "--json")
-    assert broken.exit_code == 1
-    assert len(json.loads(broken.stdout)["broken"]) == 2
+    assert broken.code == 1
+    assert len(json.loads(broken.out)["broken"]) == 2
 
 
-def test_prune_orphans(forager: Forager, refs: list[ArchiveRef], settings: Settings) -> None:
+def test_prune_orphans(refs: list[ArchiveRef], settings: Settings) -> None:
     folder = settings.home / "archive"
     old, fresh = "2026/03/01/nobody-1-0000.warc.zst", "2026/03/01/nobody-1-0001.warc.zst"
     for name in (old, fresh):
@@ -201,14 +168,13 @@ def test_prune_orphans(forager: Forager, refs: list[ArchiveRef], settings: Setti
     planned = answer(forager("archive", "prune", "--orphans", "--dry-run", "--json"))
     assert planned["orphans"] == [old]
     assert (folder / old).exists()
-    assert forager("archive", "prune", "--orphans", "--yes").exit_code == 0
+    assert forager("archive", "prune", "--orphans", "--yes").code == 0
     assert not (folder / old).exists()
     assert (folder / fresh).exists()
     assert (folder / refs[0].segment).exists()
 
 
 def test_migrate(
-    forager: Forager,
     refs: list[ArchiveRef],
     settings: Settings,
     tmp_path: Path,
@@ -218,8 +184,8 @@ def test_migrate(
     assert error(forager("archive", "migrate", "--to", "local"))[0] == 2
     assert "still read" in error(forager("archive", "migrate", "--to", new, "--delete-source"))[1]
     first = forager("archive", "migrate", "--to", new)
-    assert "1 segment" in first.stdout
-    assert "FORAGER_ARCHIVE_OLD_URL" in first.stderr
+    assert "1 segment" in first.out
+    assert "FORAGER_ARCHIVE_OLD_URL" in first.err
     assert (new / refs[0].segment).read_bytes() == (
         settings.home / "archive" / refs[0].segment
     ).read_bytes()
@@ -230,32 +196,32 @@ def test_migrate(
     assert (done["complete"], done["deleted"], done["segments"]["copied"]) == (True, 1, 0)
     assert not (settings.home / "archive" / refs[0].segment).exists()
     assert answer(forager("archive", "verify", "--json"))["ok"]
-    assert "can be unset" in forager("archive", "migrate", "--to", new).stderr
+    assert "can be unset" in forager("archive", "migrate", "--to", new).err
 
     (new / refs[0].segment).unlink()
     lost = forager("archive", "migrate", "--to", new)
-    assert (lost.exit_code, refs[0].segment in lost.stdout) == (1, True)
-    assert "can be unset" not in lost.stderr
+    assert (lost.code, refs[0].segment in lost.out) == (1, True)
+    assert "can be unset" not in lost.err
 
 
 def test_migrate_names_what_is_lost(
-    forager: Forager, refs: list[ArchiveRef], settings: Settings, tmp_path: Path
+    refs: list[ArchiveRef], settings: Settings, tmp_path: Path
 ) -> None:
     (settings.home / "archive" / refs[0].segment).unlink()
     result = forager("archive", "migrate", "--to", tmp_path / "elsewhere")
-    assert result.exit_code == 1
-    assert refs[0].segment in result.stdout
+    assert result.code == 1
+    assert refs[0].segment in result.out
 
 
-def test_export_to_a_file(forager: Forager, refs: list[ArchiveRef], tmp_path: Path) -> None:
+def test_export_to_a_file(refs: list[ArchiveRef], tmp_path: Path) -> None:
     target = tmp_path / "pages.warc.gz"
     arguments = ("export", job_of(refs), "--format", "warc", "--output", target)
     result = forager(*arguments)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "3 records written" in result.stderr
+    assert (result.code, result.out) == (0, "")
+    assert "3 records written" in result.err
     assert len(by_warcio(target.read_bytes())) == 4
     assert error(forager(*arguments))[0] == 4
-    assert forager(*arguments, "--force").exit_code == 0
+    assert forager(*arguments, "--force").code == 0
     wrong = ("export", job_of(refs), "--format", "warc", "--output")
     assert "which kind" in error(forager(*wrong, tmp_path / "pages.zip"))[1]
     assert "does not exist" in error(forager(*wrong, tmp_path / "no" / "x.warc"))[1]
@@ -263,24 +229,24 @@ def test_export_to_a_file(forager: Forager, refs: list[ArchiveRef], tmp_path: Pa
     assert error(forager("export", "abcdef"))[0] == 2
 
 
-def test_export_to_standard_output(forager: Forager, refs: list[ArchiveRef]) -> None:
+def test_export_to_standard_output(refs: list[ArchiveRef]) -> None:
     result = forager("export", job_of(refs), "--outcome", "fetched", "--body")
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    rows = [json.loads(line) for line in result.out.splitlines()]
     assert {row["url"][-1]: row["body"][-5:] for row in rows} == dict.fromkeys("012", "ä ö ü")
-    assert forager("export", job_of(refs), "--outcome", "failed").stdout == ""
+    assert forager("export", job_of(refs), "--outcome", "failed").out == ""
 
 
 def test_an_export_that_misses_responses_says_so_and_fails(
-    forager: Forager, refs: list[ArchiveRef], settings: Settings, tmp_path: Path
+    refs: list[ArchiveRef], settings: Settings, tmp_path: Path
 ) -> None:
     (settings.home / "archive" / refs[0].segment).unlink()
     result = forager("export", job_of(refs), "-f", "warc", "-o", tmp_path / "x.warc")
-    assert result.exit_code == 1
-    assert "3 responses could not be read" in result.stderr
+    assert result.code == 1
+    assert "3 responses could not be read" in result.err
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(
-    forager: Forager, refs: list[ArchiveRef], database_url: str
+    refs: list[ArchiveRef], database_url: str
 ) -> None:
     change(
         database_url,
@@ -292,12 +258,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(
         RETURNING 1
         """,
     )
-    command = f"import {__name__} as c; c.root()"
     child = subprocess.Popen(
-        [sys.executable, "-c", command, "export", job_of(refs)],
+        [FORAGER, "export", job_of(refs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert child.stdout is not None
     assert child.stderr is not None

@@ -11,12 +11,14 @@ from typing import IO
 from uuid import uuid4
 
 import pytest
-from cli_command import FORAGER, forager
 
 from forager.demo.server import demo_site
 from forager.jobs.job import NewJob
 from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
+from support import cli
+from support.cli import FORAGER
+from support.cli import forager_process as forager
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def url() -> Iterator[str]:
 def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
     arguments: list[str], words: str
 ) -> None:
-    refused = forager("crawl", *arguments)
+    refused = cli.forager("crawl", *arguments)
     assert (refused.code, refused.out) == (2, "")
     assert words in refused.err
 

@@ -1,13 +1,11 @@
-"""`forager errors` and `forager dead-letters`, as processes of their own."""
+"""`forager errors` and `forager dead-letters`, from the command to the tables."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from cli_command import forager
 
 from forager.db.database import Database
+from support.cli import forager
 
 DOMAIN = (
     "INSERT INTO domains (domain_name, base_url) VALUES ('shop.example', 'https://shop.example/')"
@@ -34,11 +32,7 @@ ERROR = """
 
 
 @pytest.fixture(autouse=True)
-async def configured(
-    monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path, database: Database
-) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.chdir(tmp_path)
+async def letters(command_line: None, database: Database) -> None:
     async with database.transaction() as connection:
         for statement in (DOMAIN, TASK, LETTER, ERROR):
             await connection.execute(statement)

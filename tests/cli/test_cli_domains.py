@@ -1,55 +1,15 @@
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import psycopg
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from forager.cli.domains import app
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
+from support import cli
 
-root = typer.Typer()
-root.add_typer(app, name="domains")
+pytestmark = pytest.mark.usefixtures("command_line")
 
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str) -> Answered:
-    with CliRunner().isolation(b"") as (out, err, _):
-        try:
-            code = root(["domains", *arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+forager = partial(cli.forager, "domains")
 
 
 def test_the_life_of_a_domain() -> None:

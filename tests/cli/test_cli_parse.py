@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_command import FORAGER, forager
 
 from servers.site import Site, html, text
+from support.cli import FORAGER, forager
 
 PAGE = """
 <html lang="en"><head><title>Locks</title></head><body>

@@ -4,60 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from forager.cli import parsers
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.parsers import registry
 from forager.parsers.rates import ParseCount, count_parses
 from forager.settings import Settings
 from parsers.archived_kiosk import MODULE, Kiosk, item
+from support import cli
 
-root = typer.Typer()
-root.add_typer(parsers.app, name="parsers")
-
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str) -> Done:
-    done = CliRunner().invoke(root, ["parsers", *arguments])
-    code = done.exit_code
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        code = exit_code_of(done.exception, Flags())
-    return Done(code, done.stdout, done.stderr)
+forager = partial(cli.forager, "parsers")
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Settings) -> None:
-    assert settings.database_url is not None
-    monkeypatch.setenv("FORAGER_DATABASE_URL", settings.database_url.get_secret_value())
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
+def environment(command_line: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORAGER_PARSER_MODULES", MODULE)
     monkeypatch.setattr(registry, "_modules", ())
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

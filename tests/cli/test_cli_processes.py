@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_command import FORAGER, forager
 
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from support.cli import FORAGER
+from support.cli import forager_process as forager
 
 LONG = NewJob(kind="selftest", payload={"steps": 100_000, "seconds": 0.05})
 

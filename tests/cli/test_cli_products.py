@@ -10,17 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from forager.cli import products
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
 from forager.cli.product_filters import moment
 from forager.cli.product_views import HEIGHT, WIDTH, chart
 from forager.db.database import Database
@@ -29,23 +24,14 @@ from forager.extract.product.record import Product, ProductImage
 from forager.products.price_history import PriceEntry
 from forager.settings import Settings
 from products.product_shop import LAMP, Shop, lamp
+from support import cli
 
-root = typer.Typer()
-root.add_typer(products.app, name="products")
+pytestmark = pytest.mark.usefixtures("command_line")
+
+forager = partial(cli.forager, "products")
+
 
 HOSTILE = replace(LAMP, name="Lamp \x1b[31mred\x07\nsecond", brand="[bold]x[/bold]")
-
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -68,28 +54,6 @@ class Visits:
             shop = await Shop(database, self.settings).open()
             for name, product in visits:
                 await shop.visit(name, product)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str) -> Answered:
-    with CliRunner().isolation() as (out, err, _):
-        try:
-            code = root(["products", *arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
 
 
 def test_lists_filters_and_pages(visit: Visits) -> None:

@@ -1,71 +1,36 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from base64 import b64encode
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
-from forager.cli.proxies import app
 from forager.db.database import Database
 from forager.fetch.proxies.usage import UsageLog
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
-
-PASSWORD = "tr0ub4dor&3"
-
-root = typer.Typer()
-root.add_typer(app, name="proxies")
+from support import cli
+from support.cli import Finished
 
 
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> Path:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "home"
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a command answered; whatever it was, it held no password."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str, given: bytes = b"") -> Answered:
-    with CliRunner().isolation(given) as (out, err, _):
-        try:
-            code = root(["proxies", *arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        answered = Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+def forager(*arguments: str, given: bytes = b"") -> Finished:
+    """Run a command, which must print no password."""
+    answered = cli.forager("proxies", *arguments, stdin=given)
     for secret in (PASSWORD, b64encode(f"ann:{PASSWORD}".encode()).decode()):
         assert secret not in answered.out + answered.err
     return answered
 
 
-async def forager_meanwhile(*arguments: str) -> Answered:
+PASSWORD = "tr0ub4dor&3"
+
+
+@pytest.fixture(autouse=True)
+def home(command_line: None, tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+async def forager_meanwhile(*arguments: str) -> Finished:
     """The same, while servers of this loop can answer it."""
     return await asyncio.to_thread(forager, *arguments)
 

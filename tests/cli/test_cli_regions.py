@@ -6,25 +6,20 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from cli_command import FORAGER, forager
 
 from forager.db.database import Database
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.report import list_workers
+from support.cli import FORAGER, forager
 
 LIMIT = 60.0
 
 
-@pytest.fixture(autouse=True)
-def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "error")
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("command_line")
 
 
 @contextmanager

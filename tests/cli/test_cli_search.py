@@ -1,35 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
-from forager.cli.search import search
 from forager.db.database import Database
 from search_corpus import Corpus
+from support import cli
 
-root = typer.Typer()
-root.command()(search)
+pytestmark = pytest.mark.usefixtures("command_line")
 
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
+forager = partial(cli.forager, "search")
 
 
 @pytest.fixture
@@ -47,28 +29,6 @@ def published(database_url: str) -> None:
             await corpus.publish("other.example", {"/x": [("Other", "rows and locks")]})
 
     asyncio.run(publish())
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str) -> Answered:
-    with CliRunner().isolation(b"") as (out, err, _):
-        try:
-            code = root(["search", *arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
 
 
 @pytest.mark.usefixtures("published")

@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from built_site import BASE, SOURCE, Crawls
-from forager.cli import read, sources
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from support.cli import forager
 
-root = typer.Typer()
-root.add_typer(sources.app, name="sources")
-root.command("read")(read.read)
-
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("command_line")
 
 
 @pytest.fixture
@@ -58,28 +37,6 @@ class Site:
             crawls = Crawls(database, Queue(database, self.settings), self.settings)
             for version in versions:
                 await crawls.crawl(version)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str) -> Answered:
-    with CliRunner().isolation() as (out, err, _):
-        try:
-            code = root([*arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
 
 
 OLD: dict[str, str | None] = {"same": "same", "edit": "before", "old": "moved", "gone": "gone"}

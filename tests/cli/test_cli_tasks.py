@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -9,54 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
-import typer
-from cli_command import FORAGER
-from typer.testing import CliRunner
 
-from forager.cli.domains import app as domains_app
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
-from forager.cli.products_track import track
-from forager.cli.scheduler import scheduler
-from forager.cli.tasks import app
+from support.cli import FORAGER, forager
 
-root = typer.Typer()
-root.add_typer(app, name="tasks")
-root.add_typer(domains_app, name="domains")
-root.command("track")(track)
-root.command("scheduler")(scheduler)
-
-
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.setenv("FORAGER_LOG_LEVEL", "critical")
-    monkeypatch.chdir(tmp_path)
-
-
-class Answered:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str, stdin: bytes = b"") -> Answered:
-    with CliRunner().isolation(stdin) as (out, err, _):
-        try:
-            code = root(list(arguments), standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        return Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
+pytestmark = pytest.mark.usefixtures("command_line")
 
 
 def only_task() -> dict[str, Any]:
@@ -66,9 +21,9 @@ def only_task() -> dict[str, Any]:
 
 def test_the_life_of_a_task(database_url: str) -> None:
     url = "https://shop.example/lamp"
-    done = forager("track", url, "--every", "6h", "--priority", "2")
+    done = forager("products", "track", url, "--every", "6h", "--priority", "2")
     assert (done.code, done.out) == (0, "1 task added\n")
-    assert "1 tracked already" in forager("track", url).out
+    assert "1 tracked already" in forager("products", "track", url).out
     task = only_task()
     assert (task["status"], task["priority"], task["crawl_frequency"]) == ("pending", 2, 21600)
     number = str(task["id"])
@@ -108,7 +63,7 @@ def test_the_life_of_a_task(database_url: str) -> None:
 
 @pytest.mark.parametrize("move", ["pause", "stop", "resume", "recrawl", "set", "remove"])
 def test_numbers_that_name_no_task(move: str) -> None:
-    forager("track", "https://shop.example/lamp")
+    forager("products", "track", "https://shop.example/lamp")
     number, more = str(only_task()["id"]), {"set": ["--priority", "1"], "remove": ["--yes"]}
     given = more.get(move, [])
     beside = forager("tasks", move, number, "998", "999", *given, "--json")
@@ -120,8 +75,8 @@ def test_numbers_that_name_no_task(move: str) -> None:
 
 
 def test_lists_say_what_is_held() -> None:
-    forager("track", "https://shop.example/lamp", "https://www.shop.example/lamp")
-    forager("track", "https://other.example/lamp")
+    forager("products", "track", "https://shop.example/lamp", "https://www.shop.example/lamp")
+    forager("products", "track", "https://other.example/lamp")
     assert "resume" not in forager("tasks", "list").err
     forager("tasks", "pause", "--domain", "shop.example")
     listed = forager("tasks", "list")
@@ -139,8 +94,8 @@ def test_lists_say_what_is_held() -> None:
 
 
 def test_a_host_means_those_below_it() -> None:
-    forager("track", "https://www.shop.example/lamp", "https://m.shop.example/lamp")
-    forager("track", "https://myshop.example/lamp")
+    forager("products", "track", "https://www.shop.example/lamp", "https://m.shop.example/lamp")
+    forager("products", "track", "https://myshop.example/lamp")
     listed = forager("tasks", "list", "--domain", "shop.example", "--json").json["items"]
     assert {task["domain"] for task in listed} == {"www.shop.example", "m.shop.example"}
     assert forager("tasks", "pause", "--domain", "shop.example", "--json").json["changed"] == 2
@@ -152,23 +107,23 @@ def test_a_host_means_those_below_it() -> None:
 def test_files_with_bad_lines(tmp_path: Path) -> None:
     content = "url,priority\r\nhttps://shop.example/1,1\r\nnot a url,1\r\nhttps://shop.example/2,99"
     Path("list.csv").write_bytes(b"\xef\xbb\xbf" + content.encode())
-    done = forager("track", "--from", "list.csv", "--errors", "bad.csv")
+    done = forager("products", "track", "--from", "list.csv", "--errors", "bad.csv")
     assert (done.code, done.out) == (0, "1 task added; 2 refused\n")
     assert "line 3: not a valid URL" in done.err
     assert (tmp_path / "bad.csv").read_text().splitlines()[0] == "line,reason,text"
     assert len((tmp_path / "bad.csv").read_text().splitlines()) == 3
-    again = forager("track", "--from", "list.csv", "--json").json
+    again = forager("products", "track", "--from", "list.csv", "--json").json
     assert (again["added"], again["known"], again["bad"]) == (0, 1, 2)
     assert [bad["line"] for bad in again["first_bad"]] == [3, 4]
 
 
 def test_standard_input() -> None:
     lines = b'{"url": "https://shop.example/1"}\n{"url": "https://shop.example/2"}\n'
-    assert forager("track", "--from", "-", "--json", stdin=lines).json["added"] == 2
+    assert forager("products", "track", "--from", "-", "--json", stdin=lines).json["added"] == 2
 
 
 def test_lists_by_pages() -> None:
-    forager("track", *[f"https://shop.example/{number}" for number in range(3)])
+    forager("products", "track", *[f"https://shop.example/{number}" for number in range(3)])
     page = forager("tasks", "list", "--limit", "2", "--json").json
     rest = forager("tasks", "list", "--cursor", page["next_cursor"], "--json").json
     listed = page["items"] + rest["items"]
@@ -181,7 +136,7 @@ def test_lists_by_pages() -> None:
 
 
 def test_holds_of_everything_and_of_a_domain() -> None:
-    forager("track", "https://a.example/1", "https://b.example/1")
+    forager("products", "track", "https://a.example/1", "https://b.example/1")
     assert forager("tasks", "stop", "--all").out == "all tasks are stopped\n"
     assert "all (stopped)" in forager("tasks", "stats").out
     paused = forager("tasks", "pause", "--domain", "a.example")
@@ -192,7 +147,7 @@ def test_holds_of_everything_and_of_a_domain() -> None:
 
 
 def test_how_a_domain_treats_its_tasks() -> None:
-    forager("track", "https://a.example/1")
+    forager("products", "track", "https://a.example/1")
     changed = forager(
         "domains", "set", "a.example", "--every", "6h", "--adaptive", "--min-every", "1h",
         "--max-every", "1w", "--currency", "eur", "--proxies", "--allow-private", "--json",
@@ -215,15 +170,15 @@ def test_how_a_domain_treats_its_tasks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["track"], "give URLs, or a file"),
-        (["track", "https://a.example/", "--from", "x.csv"], "not both"),
-        (["track", "--from", "nowhere.csv"], "cannot be read"),
-        (["track", "https://a.example/", "--every", "soon"], "duration"),
-        (["track", "http://localhost:8000/"], "--allow-private"),
-        (["track", "what"], "nothing can be tracked"),
+        (["products", "track"], "give URLs, or a file"),
+        (["products", "track", "https://a.example/", "--from", "x.csv"], "not both"),
+        (["products", "track", "--from", "nowhere.csv"], "cannot be read"),
+        (["products", "track", "https://a.example/", "--every", "soon"], "duration"),
+        (["products", "track", "http://localhost:8000/"], "--allow-private"),
+        (["products", "track", "what"], "nothing can be tracked"),
         (["tasks", "show", "7"], "there is no task 7"),
-        (["tasks", "pause"], "no tasks were named"),
-        (["tasks", "pause", "1", "--all"], "--all goes with no other"),
+        (["tasks", "pause"], "no tasks were selected"),
+        (["tasks", "pause", "1", "--all"], "--all cannot be combined"),
         (["tasks", "recrawl", "7"], "there is no task 7"),
         (["tasks", "set", "1"], "nothing to set"),
         (["tasks", "list", "--cursor", "?"], "cursor"),

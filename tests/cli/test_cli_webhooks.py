@@ -3,73 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from forager.cli import events, webhooks
-from forager.cli.event_words import words_of
-from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
+from forager.cli.events import words_of
 from forager.db.database import Database
 from forager.settings import load_settings
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.store.events import EventRow
+from support import cli
+from support.cli import Finished
 
-root = typer.Typer()
-root.add_typer(webhooks.app, name="webhooks")
-root.add_typer(events.app, name="events")
+
+def forager(*arguments: str, given: bytes = b"") -> Finished:
+    """Run a command, which must print no secret."""
+    answered = cli.forager(*arguments, stdin=given)
+    for secret in SECRETS:
+        assert secret not in answered.out + answered.err
+    return answered
+
 
 # what no command but `add` and `rotate-secret` may print
 SECRETS: list[str] = []
 
 
-@root.callback()
-def main(context: typer.Context) -> None:
-    context.obj = Flags()
-
-
 @pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
+def home(command_line: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORAGER_LOG_LEVEL", "debug")
-    monkeypatch.chdir(tmp_path)
     SECRETS.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def forager(*arguments: str, given: bytes = b"") -> Answered:
-    with CliRunner().isolation(given) as (out, err, _):
-        try:
-            code = root([*arguments], standalone_mode=False) or 0
-        except typer.Exit as leaving:
-            code = leaving.exit_code
-        except Exception as error:
-            code = exit_code_of(error, Flags())
-        answered = Answered(int(code), out.getvalue().decode(), err.getvalue().decode())
-    for secret in SECRETS:
-        assert secret not in answered.out + answered.err
-    return answered
 
 
 def add(url: str = "https://hooks.example/prices", *options: str) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from cli_command import FORAGER
 
 from forager.cli.main import COMMANDS, app, run
+from support.cli import FORAGER
 
 IMPORTED = """
 import sys

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -155,7 +154,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     )
     pool = await stack.enter_async_context(
         ExtractionPool(
-            _extraction_limits(context.settings),
+            SandboxLimits.of_pages(context.settings),
             seeds=seeds,
             scope=options.scope,
             agent=product_token(agent),
@@ -279,14 +278,6 @@ def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
     scope = Scope(options.seeds, mode)
     schemes = ("http:", "https:") if any(s.startswith("http:") for s in options.seeds) else "https:"
     return lambda url: url.startswith(schemes) and scope.outside(url) is None
-
-
-def _extraction_limits(settings: Settings) -> SandboxLimits:
-    return SandboxLimits(
-        processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
-        seconds=settings.extraction_time_limit,
-        memory_mb=settings.extraction_memory_mb,
-    )
 
 
 def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:

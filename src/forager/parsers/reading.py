@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Self
 
 import orjson
@@ -21,7 +18,8 @@ from forager.parsers.page_cache import Page
 from forager.parsers.parser import FieldProblem
 from forager.parsers.reader import used_parser
 from forager.parsers.registry import chosen_parser, loaded_modules
-from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.pool import SandboxPool
+from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 
 MODULE = "forager.parsers.reader"
@@ -55,47 +53,29 @@ class ReadingPool:
     """A page that breaks a limit is one that cannot be read; its process is replaced."""
 
     def __init__(self, settings: Settings) -> None:
-        self._limits = SandboxLimits(
-            processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
-            seconds=settings.extraction_time_limit,
-            memory_mb=settings.extraction_memory_mb,
-        )
+        limits = SandboxLimits.of_pages(settings)
         modules = dict.fromkeys((*settings.parser_modules, *loaded_modules()))
-        self._argument = orjson.dumps(
-            {"memory_mb": self._limits.memory_mb, "parser_modules": list(modules)}
-        )
-        self._numbers = count()
-        self._processes: list[Sandbox] = []
-
-    @property
-    def processes(self) -> int:
-        return self._limits.processes
+        argument = {"memory_mb": limits.memory_mb, "parser_modules": list(modules)}
+        self.processes = limits.processes
+        self._sandboxes = SandboxPool(MODULE, orjson.dumps(argument), limits)
 
     async def __aenter__(self) -> Self:
-        starting = (
-            Sandbox.start(MODULE, self._argument, self._limits)
-            for _ in range(self._limits.processes)
-        )
-        self._processes = list(await asyncio.gather(*starting))
+        await self._sandboxes.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for process in self._processes:
-            await process.stop()
+        await self._sandboxes.close()
 
     async def parse(self, page: Page, versions: Mapping[str, str]) -> Parsed:
         """Never raises for what a page or a parser does."""
-        number = next(self._numbers)
         header: dict[str, Any] = {
-            "id": number,
             "url": scalar_values(page.url),
             "content_type": page.content_type,
             "versions": dict(versions),
         }
-        process = min(self._processes, key=lambda p: p.load)
         began = time.perf_counter()
         try:
-            answer, _ = await process.ask(number, header, page.body)
+            answer, _ = await self._sandboxes.ask(header, page.body)
         except GiveUp as error:
             answer = {"error": error.message}
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "product")

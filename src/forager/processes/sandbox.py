@@ -26,6 +26,7 @@ from forager.processes.frames import (
     frame_lengths,
 )
 from forager.processes.tree import mark_below
+from forager.settings import Settings
 
 log = get_logger("sandbox")
 
@@ -39,6 +40,8 @@ FAULTS = 2
 KILLS = 5
 # answers that a dead process had sent are read for this long; something may hold its end open
 DRAIN_LIMIT = 1.0
+# a process that closed its stream may take this long to exit, also on a busy machine
+EXIT_LIMIT = 10.0
 KILL_LIMIT = 5.0
 RESTART_DELAY, LONGEST_RESTART_DELAY = 0.5, 10.0
 # signals that a process does not cause by a fault in its own code
@@ -57,6 +60,15 @@ class SandboxLimits:
     processes: int = 1
     seconds: float = 20.0
     memory_mb: int = 1024
+
+    @classmethod
+    def of_pages(cls, settings: Settings) -> Self:
+        """The limits of processes that read pages."""
+        return cls(
+            processes=settings.extraction_processes or max(1, (os.cpu_count() or 1) // 2),
+            seconds=settings.extraction_time_limit,
+            memory_mb=settings.extraction_memory_mb,
+        )
 
 
 Answer = tuple[dict[str, Any], list[bytes]]
@@ -177,12 +189,20 @@ class Sandbox:
         exited = asyncio.create_task(self._child.exited.wait())
         try:
             await asyncio.wait({reading, exited}, return_when=asyncio.FIRST_COMPLETED)
-            if not exited.done():  # it closed its stream, or sent something that is no answer
-                self._child.kill()
-                await exited
+            if not exited.done():
+                await self._end_speechless(exited)
             await asyncio.wait({reading}, timeout=DRAIN_LIMIT)
         finally:
             exited.cancel()
+
+    async def _end_speechless(self, exited: asyncio.Task[bool]) -> None:
+        """End a process whose stream is of no use; one that closed it is probably about to exit."""
+        if self._broken_limit is None:
+            await asyncio.wait({exited}, timeout=EXIT_LIMIT)
+        if not exited.done():
+            self._broken_limit = self._broken_limit or "its process closed its stream"
+            self._child.kill()
+            await exited
 
     async def _respawn(self) -> None:
         """Start the next process; a machine without processes or memory to spare gets time."""
@@ -197,7 +217,7 @@ class Sandbox:
 
     async def _read_answers(self) -> None:
         stream = self._reader
-        with contextlib.suppress(asyncio.IncompleteReadError, OSError, *_NONSENSE):
+        try:
             while True:
                 head, body = frame_lengths(await stream.readexactly(PREFIX))
                 header, blobs = decode_frame(
@@ -209,6 +229,10 @@ class Sandbox:
                 question = self._waiting.pop(header.pop("id"))
                 if not question.answer.done():
                     question.answer.set_result((header, blobs))
+        except (asyncio.IncompleteReadError, OSError):
+            return  # the end of the stream
+        except _NONSENSE:
+            self._broken_limit = "its process sent something that is no answer"
 
     # --- limits ----------------------------------------------------------------------------
 

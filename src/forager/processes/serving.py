@@ -63,7 +63,7 @@ def _serve(answer: Answering, reader: BinaryIO, writer: BinaryIO) -> None:
             answered = answer(request, blobs[0] if blobs else b"")
         except MemoryError:
             # whatever the page had built up is still referred to: start again with a clean slate
-            raise SystemExit(OUT_OF_MEMORY) from None
+            os._exit(OUT_OF_MEMORY)
         except Exception as error:  # a page that breaks the code is a failed page, not a failed job
             answered = {"error": f"{type(error).__name__}: {error}"}, []
         if answered is not None:

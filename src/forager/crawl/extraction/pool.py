@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Self
 
 import orjson
@@ -17,8 +15,8 @@ from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
 from forager.metrics.recorded import EXTRACTION_SECONDS
-from forager.processes.frames import encode_frame
-from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.pool import SandboxPool
+from forager.processes.sandbox import SandboxLimits
 
 MODULE = "forager.crawl.extraction.process"
 
@@ -66,7 +64,6 @@ class ExtractionPool:
         products: bool = False,
         parser_modules: Sequence[str] = (),
     ) -> None:
-        self._limits = limits
         self._setup = {
             "scope": scope,
             "agent": agent,
@@ -76,30 +73,22 @@ class ExtractionPool:
             "memory_mb": limits.memory_mb,
         }
         self._seeds = seeds
-        self._numbers = count()
-        self._processes: list[Sandbox] = []
-        self._starting: asyncio.Task[None] | None = None
+        self._sandboxes = SandboxPool(MODULE, self._argument(), limits)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._starting is not None:
-            await asyncio.gather(self._starting, return_exceptions=True)
-        for process in self._processes:
-            await process.stop()
+        await self._sandboxes.close()
 
     def add_seed(self, seed: str) -> None:
         """A new seed widens the scope, for all pages that are sent from now on."""
         self._seeds = (*self._seeds, seed)
-        for process in self._processes:
-            process.tell(_seed_frame(seed), self._argument())
+        self._sandboxes.tell({"seed": seed}, self._argument())
 
     async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits."""
-        number = next(self._numbers)
         header = {
-            "id": number,
             "url": response.url,
             "content_type": scalar_values(response.headers.get("Content-Type", "")) or None,
             # bytes that are no UTF-8 arrive as surrogates, which no JSON can carry
@@ -111,37 +100,16 @@ class ExtractionPool:
             "at": time.time(),
             "archive": archive,
         }
-        process = min(await self._started(), key=lambda p: p.load)
+        await self._sandboxes.start()
         began = time.perf_counter()
-        answer, blobs = await process.ask(number, header, response.body)
+        answer, blobs = await self._sandboxes.ask(header, response.body)
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "page")
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         return _extracted(answer, blobs)
 
-    async def _started(self) -> list[Sandbox]:
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start())
-        if not self._starting.done():
-            # a visit that is cancelled must not leave the others without processes
-            await asyncio.shield(self._starting)
-        self._starting.result()
-        return self._processes
-
-    async def _start(self) -> None:
-        for _ in range(self._limits.processes):
-            known = len(self._seeds)
-            process = await Sandbox.start(MODULE, self._argument(), self._limits)
-            self._processes.append(process)
-            for seed in self._seeds[known:]:  # that came while it started
-                process.tell(_seed_frame(seed), self._argument())
-
     def _argument(self) -> bytes:
         return orjson.dumps({**self._setup, "seeds": self._seeds})
-
-
-def _seed_frame(seed: str) -> bytes:
-    return encode_frame({"seed": seed}, [])
 
 
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:

@@ -1,0 +1,65 @@
+"""A pool of sandboxes: each question goes to the one with the fewest."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import Any
+
+from forager.processes.frames import encode_frame
+from forager.processes.sandbox import Answer, Sandbox, SandboxLimits
+
+
+class SandboxPool:
+    """Processes that run one module. They start with the first question, unless started before."""
+
+    def __init__(
+        self, module: str, argument: bytes, limits: SandboxLimits, *, subject: str = "page"
+    ) -> None:
+        self._module = module
+        self._argument = argument
+        self._limits = limits
+        self._subject = subject
+        self._numbers = count()
+        self._told: list[bytes] = []
+        self._sandboxes: list[Sandbox] = []
+        self._starting: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        for sandbox in self._sandboxes:
+            await sandbox.stop()
+        self._sandboxes = []
+
+    async def start(self) -> None:
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        if not self._starting.done():
+            # a caller that is canceled must not leave the others without processes
+            await asyncio.shield(self._starting)
+        self._starting.result()
+
+    async def ask(self, header: dict[str, Any], body: bytes) -> Answer:
+        """The answer to one question; GiveUp if it cannot be answered within the limits."""
+        await self.start()
+        number = next(self._numbers)
+        sandbox = min(self._sandboxes, key=lambda each: each.load)
+        return await sandbox.ask(number, {**header, "id": number}, body)
+
+    def tell(self, header: dict[str, Any], argument: bytes) -> None:
+        """Something that concerns all later questions; processes that start get `argument`."""
+        self._argument = argument
+        self._told.append(encode_frame(header, []))
+        for sandbox in self._sandboxes:
+            sandbox.tell(self._told[-1], argument)
+
+    async def _start(self) -> None:
+        for _ in range(self._limits.processes):
+            known = len(self._told)
+            sandbox = await Sandbox.start(
+                self._module, self._argument, self._limits, subject=self._subject
+            )
+            self._sandboxes.append(sandbox)
+            for message in self._told[known:]:  # that came while it started
+                sandbox.tell(message, self._argument)
