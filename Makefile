@@ -91,8 +91,8 @@ chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the 
 chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-quality: $(READY) ## Score extraction on real pages (CORPORA=folder)
-	@$(BIN)/python -m benchmarks.quality $(CORPORA)
+quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
+	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)
 
 conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA=folder)
 	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)

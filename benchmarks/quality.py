@@ -1,8 +1,8 @@
-"""How good extraction is on real pages: python -m benchmarks.quality CORPORA
+"""How good extraction is on real pages: python -m benchmarks.quality CORPORA [SITE ...]
 
 CORPORA is a folder with `docs/` (pages with their main content) and `products/` (pages with the
 fields of their products). The reports are printed and saved in `benchmarks/results/`; what is
-wrong is listed.
+wrong is listed. Each SITE is a folder of HTML pages that is audited as a whole.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from benchmarks.quality_products import report_products
 
 
 def main() -> int:
-    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+    if len(sys.argv) < 2 or not all(Path(folder).is_dir() for folder in sys.argv[1:]):
         print(__doc__, file=sys.stderr)
         return 2
     corpora = Path(sys.argv[1])
-    print(report_docs(corpora / "docs"))
+    print(report_docs(corpora / "docs", list(map(Path, sys.argv[2:]))))
     print(report_products(corpora / "products"))
     return 0
 

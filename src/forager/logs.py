@@ -54,7 +54,7 @@ def announce(logger: structlog.stdlib.BoundLogger, message: str, **facts: object
     logger.info(message, **facts)
     if _announces:
         details = ", ".join(f"{name} {value}" for name, value in facts.items() if value != "")
-        _StandardError().msg(f"{message} ({details})" if details else message)
+        _StandardError().msg(clean(f"{message} ({details})" if details else message))
 
 
 class _StandardError:

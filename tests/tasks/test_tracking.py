@@ -9,10 +9,10 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput
+from forager.fetch.domains.task_store import allow_private
 from forager.settings import Settings
 from forager.tasks.imports import MAX_LINE, read_wishes
 from forager.tasks.service import Tasks
-from forager.tasks.store.tracking import allow_private
 from forager.tasks.tracking import FoundProduct, Tracked, track_found
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from support.waiting import lock_waited_for

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from forager.cli.output import note, say, show_table
+from forager.cli.output import note, say, show_facts, show_table
 from forager.cli.words import counted, duration, long_time, on_one_line, short_time
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Generation, Source
 from forager.documents.reading import DocumentRow
+
+if TYPE_CHECKING:
+    from forager.documents.check import Findings, SourceCheck
+    from forager.extract.audit import PageAudit
 
 RIGHT = {"justify": "right"}
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
 
 
 def show_sources(sources: Sequence[Source]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "SOURCE": {},
-        "PAGES": RIGHT,
-        "GENERATION": RIGHT,
-        "PUBLISHED": {},
-        "REFRESH": {},
-        "NEXT": {},
-        "NOW": {},
-    }
     rows = [
         (
             source.id,
@@ -37,7 +32,7 @@ def show_sources(sources: Sequence[Source]) -> None:
         )
         for source in sources
     ]
-    show_table(columns, rows)
+    show_table("SOURCE, PAGES>, GENERATION>, PUBLISHED, REFRESH, NEXT, NOW", rows)
 
 
 def _now(source: Source) -> str:
@@ -59,7 +54,7 @@ def show_source(source: Source) -> None:
         "next": long_time(source.next_refresh_at),
         "job": source.active_job or "",
     }
-    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+    show_facts(facts)
 
 
 def _published_words(source: Source) -> str:
@@ -75,19 +70,6 @@ def schedule_words(source: Source) -> str:
 
 
 def show_generations(generations: Sequence[Generation]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "NUMBER": RIGHT,
-        "STATE": {},
-        "PAGES": RIGHT,
-        "ADDED": RIGHT,
-        "CHANGED": RIGHT,
-        "REMOVED": RIGHT,
-        "SAME": RIGHT,
-        "CARRIED": RIGHT,
-        "CREATED": {},
-        "PUBLISHED": {},
-        "NOTE": {},
-    }
     rows = [
         (
             generation.number,
@@ -104,12 +86,16 @@ def show_generations(generations: Sequence[Generation]) -> None:
         )
         for generation in generations
     ]
-    show_table(columns, rows)
+    show_table(
+        "NUMBER>, STATE, PAGES>, ADDED>, CHANGED>, REMOVED>, SAME>, "
+        "CARRIED>, CREATED, PUBLISHED, NOTE",
+        rows,
+    )
 
 
 def show_pages(documents: Sequence[DocumentRow]) -> None:
     show_table(
-        {"URL": {}, "TITLE": {}, "FETCHED": {}},
+        "URL, TITLE, FETCHED",
         [(row.url, on_one_line(row.title or ""), short_time(row.fetched_at)) for row in documents],
     )
 
@@ -158,3 +144,33 @@ def show_schedule(source: Source) -> None:
     words = schedule_words(source) or "only when asked"
     following = f"; next {long_time(source.next_refresh_at)}" if source.next_refresh_at else ""
     say(f"{source.id} is refreshed {words}{following}")
+
+
+_LISTED = 10  # pages of each kind; --json has more
+
+
+def show_check(check: SourceCheck) -> None:
+    say(f"{counted(check.pages, 'page')} of {check.source_id} checked", "bold")
+    if check.unreadable:
+        note(f"{counted(check.unreadable, 'page')} not in the archive: not checked")
+    findings: list[tuple[str, Findings, Callable[[PageAudit], str]]] = [
+        ("empty", check.empty, lambda page: f"{page.visible} characters visible"),
+        ("under 20 % of the text kept", check.gutted, lambda page: f"{page.kept_share:.0%} kept"),
+        (
+            f"headings lost: {check.headings_lost} of {check.headings}",
+            check.losing_headings,
+            lambda page: "; ".join(page.lost_headings[:3]),
+        ),
+        (
+            f"sections over 20 KB: {check.large_sections}",
+            check.with_large_sections,
+            lambda page: "; ".join(page.large_sections[:3]),
+        ),
+        ("main content by fallback", check.by_fallback, lambda page: page.chosen_by),
+    ]
+    for name, found, details in findings:
+        say(f"{name}: {counted(found.count, 'page')}", "yellow" if found.count else "green")
+        for page in found.pages[:_LISTED]:
+            say(f"  {page.url}  {on_one_line(details(page))}")
+        if found.count > _LISTED:
+            say(f"  … {found.count - _LISTED} more; --json lists them")

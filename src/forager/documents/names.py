@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from forager.documents.page import ExtractedDocument, ExtractedSection, SectionNames
-from forager.extract.identifiers import identifier_lexemes
+from forager.extract.identifiers import MAX_IDENTIFIERS, identifier_lexemes
 from forager.extract.qualified import Container, container_of, qualified_names
 
 
@@ -53,8 +53,8 @@ def defined_names(section: ReadableSection, container: Container) -> list[str]:
 def _names(
     document: ExtractedDocument, section: ExtractedSection, container: Container
 ) -> SectionNames:
-    head = head_of(document, section)
-    defined = [name.lower() for name in qualified_names(container, section.heading, section.anchor)]
-    heading = [*dict.fromkeys([*identifier_lexemes(head), *defined])]
-    content = identifier_lexemes(f"{head}\n{section.content}")
-    return SectionNames(heading, [*dict.fromkeys([*content, *defined])] if defined else content)
+    defined = qualified_names(container, section.heading, section.anchor)
+    heading = dict.fromkeys(identifier_lexemes(head_of(document, section)))
+    heading.update(dict.fromkeys(map(str.lower, defined)))
+    everything = heading | dict.fromkeys(identifier_lexemes(section.content))
+    return SectionNames(list(heading), list(everything)[:MAX_IDENTIFIERS])

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from forager.archive.segment import ArchiveRef
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
@@ -66,3 +68,12 @@ def carried_page(page: DocumentRow) -> CarriedPage:
         page.carried_reason,
         page.carried_times,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedDocument:
+    """A published page and where its response is kept, if it is."""
+
+    document_id: int
+    url: str
+    ref: ArchiveRef | None

@@ -1,54 +1,58 @@
-"""What extraction kept of one page and what it lost, checked against the page's own tree."""
+"""What extraction kept of one page and what it lost, compared with the tree of the page."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.decode import decode
-from forager.extract.document import Document, Reading, extract_reading
+from forager.extract.document import Reading, extract_reading
 from forager.extract.kinds import ContentKind
 from forager.extract.markup import cut_hostile_markup
 from forager.extract.page import Headers
+from forager.extract.sections import Section
 
 MIN_KEPT_SHARE = 0.2
-MAX_SECTION_BYTES = 20 * 1024
-# headings in these belong to the site and not to the page
+LARGE_SECTION_BYTES = 20 * 1024
+# menus and footers by the standard's names: their text and headings belong to the site
 _FURNITURE = (
     "script, style, template, noscript, svg, nav, footer, aside, dialog, [hidden],"
     " [role=navigation], [role=banner], [role=contentinfo], [role=search], [aria-hidden=true]"
 )
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _WORD = re.compile(r"\w+")
-_BLANKS = re.compile(r"\s+")
+_TARGET = re.compile(r"\]\([^\s()]*+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class PageAudit:
-    """How a page came through extraction. Lengths count characters without white space."""
+    """How a page came through extraction. Lengths count letters and digits."""
 
     url: str
-    visible: int  # text that a reader of the page sees
+    visible: int  # text that a reader of the page sees, menus and footers left out
     kept: int  # text of the document
-    headings: int  # of the page, those of menus and footers left out
-    lost_headings: tuple[str, ...]  # headings that no section has
+    headings: int
+    lost_headings: tuple[str, ...]  # headings that the document does not have
     sections: int
-    large_sections: tuple[str, ...]  # headings of sections over MAX_SECTION_BYTES
-    chosen_by: str
-    fallbacks: int  # candidates for the main content that were given up
+    large_sections: tuple[str, ...]  # headings of sections over LARGE_SECTION_BYTES
+    chosen_by: str  # how the main content was found
+    fallbacks: int  # candidates for the main content that held too little
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self.visible > 0 and self.kept == 0
 
     @property
-    def gutted(self) -> bool:
-        """Whether less of the text was kept than menus and footers explain."""
-        return self.kept < MIN_KEPT_SHARE * self.visible
+    def kept_share(self) -> float:
+        return min(1.0, self.kept / self.visible) if self.visible else 1.0
+
+    @property
+    def is_gutted(self) -> bool:
+        return self.kept_share < MIN_KEPT_SHARE
 
 
 def audit_page(
@@ -56,48 +60,58 @@ def audit_page(
 ) -> PageAudit:
     """Extract a page and compare the document with what the page shows."""
     reading = extract_reading(body, url, content_type, headers)
-    headings = list(_page_headings(body, content_type, reading))
+    visible, headings = _page(body, content_type, reading)
     document = reading.document
+    sections = document.sections if document else ()
     return PageAudit(
         url=url,
-        visible=reading.facts.text_length,
-        kept=_length(document),
+        visible=visible,
+        kept=sum(_length(f"{section.heading} {section.content}") for section in sections),
         headings=len(headings),
-        lost_headings=tuple(_lost(headings, document)),
-        sections=len(document.sections) if document else 0,
-        large_sections=tuple(_large(document)),
+        lost_headings=tuple(_lost(headings, sections)),
+        sections=len(sections),
+        large_sections=tuple(
+            section.heading
+            for section in sections
+            if len(section.content.encode()) > LARGE_SECTION_BYTES
+        ),
         chosen_by=document.chosen_by if document else "",
         fallbacks=document.fallbacks if document else 0,
     )
 
 
-def _page_headings(body: bytes, content_type: str | None, reading: Reading) -> Iterator[str]:
+def _page(body: bytes, content_type: str | None, reading: Reading) -> tuple[int, list[str]]:
+    """The length of a page's text, and its headings."""
     if reading.facts.kind not in (ContentKind.HTML, ContentKind.XHTML):
-        return
+        return reading.facts.text_length, []
     tree = LexborHTMLParser(cut_hostile_markup(decode(body, content_type).text)[0])
     for node in tree.css(_FURNITURE):
         node.decompose()
-    for node in tree.css(_HEADINGS):
-        text = " ".join(node.text().split())
-        if _WORD.search(text):
-            yield text
+    headings = (" ".join(node.text().split()) for node in tree.css(_HEADINGS))
+    text = tree.body.text() if tree.body is not None else ""
+    return _length(text), [heading for heading in headings if _WORD.search(heading)]
 
 
-def _lost(headings: list[str], document: Document | None) -> Iterator[str]:
-    """The headings that no section has; signs and links beside their words do not matter."""
-    have = Counter(_words(section.heading) for section in document.sections) if document else None
+def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
+    """The headings that are neither one of a section nor a line of a note or a table."""
+    have = Counter(_words(section.heading) for section in sections)
+    text: str | None = None
     for heading in headings:
         words = _words(heading)
-        if not have or not (found := _find(have, words)):
-            yield heading
-        else:
+        if (found := _find(have, words)) is not None:
             have[found] -= 1
+            continue
+        if text is None:
+            text = _words("".join(section.content for section in sections))
+        if words not in text:
+            yield heading
 
 
 def _find(have: Counter[str], words: str) -> str | None:
+    """A heading with these words; labels and buttons beside them do not matter."""
     if have[words] > 0:
         return words
-    similar = (h for h, n in have.items() if n > 0 and h and (h in words or words in h))
+    similar = (h for h, count in have.items() if count > 0 and h and (h in words or words in h))
     return next(similar, None)
 
 
@@ -105,17 +119,5 @@ def _words(text: str) -> str:
     return "".join(_WORD.findall(text)).casefold()
 
 
-def _length(document: Document | None) -> int:
-    if document is None:
-        return 0
-    text = "".join(f"{section.heading}{section.content}" for section in document.sections)
-    return len(_BLANKS.sub("", _TARGET.sub("]", text)))
-
-
-_TARGET = re.compile(r"\]\([^\s()]*+\)")
-
-
-def _large(document: Document | None) -> Iterator[str]:
-    for section in document.sections if document else ():
-        if len(section.content.encode()) > MAX_SECTION_BYTES:
-            yield section.heading
+def _length(text: str) -> int:
+    return sum(map(len, _WORD.findall(_TARGET.sub("]", text))))

@@ -14,7 +14,7 @@ from forager.extract.text import clip, collapse
 # one selector, because every query walks the whole tree
 _INTERESTING = (
     "a[href], area[href], iframe[src], frame[src], link[href], base[href],"
-    " meta[content], title, h1, noscript, script[src]"
+    " meta[content], title, h1, noscript, noframes, script[src]"
 )
 _MAX_KEPT = 100  # of the kinds of which a real page has a few
 _MAX_HEADING = 200
@@ -73,8 +73,16 @@ def _collect_rare(found: Elements, tag: str, node: LexborNode) -> None:
         _keep(found.headings, node)
     elif tag == "noscript":
         _keep(found.noscripts, node)
+    elif tag == "noframes":
+        _collect_noframes(found, node)
     else:
         found.scripts += 1
+
+
+def _collect_noframes(found: Elements, node: LexborNode) -> None:
+    """The links of a page for browsers without frames, which the parser takes for text."""
+    for link in LexborHTMLParser(node.text()).css("a[href]"):
+        add_href(found.hrefs, link.attributes["href"], link.attributes.get("rel"))
 
 
 def _collect_link(found: Elements, attributes: Attributes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -9,7 +10,7 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
-from forager.extract.appshell import needs_javascript
+from forager.extract.appshell import MAX_TEXT_OF_SHELL, needs_javascript
 from forager.extract.decode import Decoded, EncodingSource, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
 from forager.extract.elements import Elements, collect_elements
@@ -128,13 +129,17 @@ def _read_html(
     elements = collect_elements(tree)
     resolver = _resolver(facts.url, elements)
     title, cut_title = title_of(elements)
-    outlinks = resolve_links(elements.hrefs, resolver, facts.url)
     canonical = canonical_of(elements.canonicals, resolver)
     headings = elements.heading_texts()
     noscript = " ".join(node.text() for node in elements.noscripts)
     # frees scripts and all that is in them, so no element found before may be touched after it
     text_length, content_hash = _weigh(title, _visible_text(tree))
     shell = needs_javascript(tree, text_length, elements.scripts, noscript)
+    if text_length <= MAX_TEXT_OF_SHELL and (state := _state_tree(text)) is not None:
+        tree, shell = state, False
+        elements.hrefs |= collect_elements(tree).hrefs
+        text_length, content_hash = _weigh(title, _visible_text(tree))
+    outlinks = resolve_links(elements.hrefs, resolver, facts.url)
     page = PageFacts(
         url=facts.url,
         kind=facts.kind,
@@ -156,6 +161,21 @@ def _read_html(
         truncated=_truncated(cut_title, outlinks, cut_markup),
     )
     return page, tree
+
+
+def _state_tree(page: str) -> LexborHTMLParser | None:
+    """What the scripts of a page without text would show, if the page carries that."""
+    if not any(marker in page for marker in MARKERS):
+        return None
+    from forager.extract.content.state import state_html
+
+    html = state_html(page)
+    return _parsed(f"<main>{cut_hostile_markup(html)[0]}</main>") if _TEXT.search(html) else None
+
+
+# what pages hold whose framework sends its state along
+MARKERS = ("self.__next_f", "__NEXT_DATA__", "__NUXT_DATA__")
+_TEXT = re.compile(r">[^<]{40}")
 
 
 def _parsed(text: str) -> LexborHTMLParser:

@@ -29,6 +29,7 @@ from forager.documents.store.publishing import (
 )
 from forager.documents.store.reads import (
     generation_is_readable,
+    select_archived_documents,
     select_carried_over,
     select_carried_page,
     select_documents,
@@ -101,6 +102,7 @@ __all__ = [
     "remember_job",
     "retire_published",
     "select_abandoned",
+    "select_archived_documents",
     "select_building",
     "select_carried_over",
     "select_carried_page",

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.documents.generation import Generation, Source
-from forager.documents.reading import DocumentRow, SectionRow
+from forager.documents.reading import ArchivedDocument, DocumentRow, SectionRow
 
 _GENERATION: LiteralString = """
     SELECT g.id, g.source_id, g.number, g.state, g.job_id, g.base_id, b.number AS base_number,
@@ -230,6 +231,28 @@ async def select_documents(
         },
     )
     return await cursor.fetchall()
+
+
+async def select_archived_documents(
+    connection: Connection, source_id: str, *, after: int, limit: int
+) -> list[ArchivedDocument]:
+    """Published pages of a source by their ids, with the place of their responses."""
+    cursor = await connection.execute(
+        """
+        SELECT d.id, d.url, m.segment, m.segment_offset, m.segment_length
+          FROM sources s
+          JOIN generation_documents m ON m.generation_id = s.published_generation
+          JOIN documents d ON d.id = m.document_id
+         WHERE s.id = %s AND s.deleted_at IS NULL AND d.id > %s
+         ORDER BY d.id
+         LIMIT %s
+        """,
+        (source_id, after, limit),
+    )
+    return [
+        ArchivedDocument(number, url, ArchiveRef(*place) if place[0] else None)
+        for number, url, *place in await cursor.fetchall()
+    ]
 
 
 async def select_carried_over(

@@ -136,7 +136,7 @@ def judge_id(name: str, classes: str, identifier: str) -> Verdict:
     return judge_names(identifier.lower())
 
 
-_HOLDERS = name_set("div aside header ul ol p table form")
+_HOLDERS = name_set("div aside details header ul ol p table form")
 SECTION_CLASS = re.compile(
     r"(?:^|\s)(?:section|sect\d|refsect\d|refsection|refentry|chapter|appendix|level\d)(?=\s|$)"
 )

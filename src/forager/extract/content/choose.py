@@ -20,6 +20,7 @@ _LARGEST = 0.75
 # the share of all text with which an element needs no closer look
 _SURELY_ENOUGH = 0.35
 _LEAST_PROSE = 0.1
+_FEW_WORDS = 25  # characters of text without a tag in it
 
 
 class Main(NamedTuple):
@@ -50,12 +51,13 @@ class _Text:
         return self.between(index, self.tokens.closing[index])
 
     def prose(self, start: int = 0, end: int | None = None) -> int:
-        """The text between two tags that is no link."""
+        """The text between two tags that reads like prose: neither a link nor a few words."""
         tags, lengths = self.tokens.tags, self._lengths
         total = 0
         in_link = False
         for index in range(start + 1, (len(tags) - 1 if end is None else end) + 1):
-            total += 0 if in_link else lengths[index]
+            if not in_link and lengths[index] >= _FEW_WORDS:
+                total += lengths[index]
             name = tags[index].name
             in_link = name == "a" or (in_link and name != "/a")
         return total
@@ -101,12 +103,12 @@ def _is_plausible(text: _Text, start: int) -> bool:
     """Whether an element holds enough of the page, menus in whatever form not counted."""
     if text.of(start) >= _SURELY_ENOUGH * text.visible:
         return True
-    kept = text.prose(start, text.tokens.closing[start])
+    kept = text.prose(start, text.tokens.closing[start]) or text.of(start)
     return kept > 0 and kept >= _LEAST_PROSE * _believable_prose(text.tokens)
 
 
 def _believable_prose(tokens: Tokens) -> int:
-    """The text that is no link and that HTML itself does not call something else."""
+    """The prose that HTML itself does not call something else."""
     before, tokens.lenient = tokens.lenient, True
     prose = _Text(tokens).prose()
     tokens.lenient = before

@@ -86,14 +86,26 @@ def _is_followed(tokens: Tokens, end: int) -> bool:
 
 def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     """Whether nearly all text between two tags is that of links."""
+    known = tokens.link_lists.get(start)
+    if known is None:
+        known = tokens.link_lists[start] = _is_link_list(tokens, start, end)
+    return known
+
+
+def _is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     linked = total = 0
     in_link = False
-    for index in range(start + 1, end + 1):
-        length = len(tokens.texts[index].strip())
-        total += length
-        linked += length * in_link
-        name = tokens.tags[index].name
-        in_link = name == "a" or (in_link and name != "/a")
+    tags = tokens.tags
+    for index, text in enumerate(tokens.texts[start + 1 : end + 1], start + 1):
+        if text and (length := len(text.strip())):
+            total += length
+            if in_link:
+                linked += length
+        name = tags[index].name
+        if name == "a":
+            in_link = True
+        elif name == "/a":
+            in_link = False
     return linked >= 0.7 * total
 
 
@@ -108,6 +120,7 @@ def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
 # --- tables of contents without a name --------------------------------------------------------
 
 _MIN_LINKS = 3
+_MANY_LINKS = 10
 _MAX_OTHER_TEXT = 200
 
 
@@ -115,13 +128,15 @@ def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) ->
     """Whether a list only says where on its own page things are.
 
     After a paragraph, a list of links is part of what the text says, unless it names most of the
-    headings of the page.
+    headings of the page, or is about as long as the list of them.
     """
     targets = _targets(tokens, start, end)
     if len(targets) < _MIN_LINKS:
         return False
+    if not in_prose or len(targets) >= max(_MANY_LINKS, 0.8 * len(tokens.headings)):
+        return True
     named = sum(target in tokens.heading_ids for target in targets)
-    return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets) if in_prose else True
+    return 2 * named >= len(tokens.heading_ids) and 2 * named > len(targets)
 
 
 def _targets(tokens: Tokens, start: int, end: int) -> list[str]:

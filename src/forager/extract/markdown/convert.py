@@ -22,7 +22,7 @@ from forager.extract.markdown.phrasing import Phrasing
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
 from forager.extract.markdown.tags import Attributes, Shape, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
-from forager.extract.markdown.traits import language_of, traits_of
+from forager.extract.markdown.traits import PLAIN, language_of, traits_of
 from forager.extract.text import collapse, name_set
 
 MAX_HEADING_LENGTH = 1_000
@@ -117,11 +117,14 @@ class Converter(Phrasing):
         return self._named_block(index, tag) if tag.attributes else index + 1
 
     def _named_block(self, index: int, tag: Tag) -> int:
+        traits = tag.traits
+        if traits is None:
+            traits = tag.traits = traits_of(tag.name, tag.attributes)
+        if traits is PLAIN:
+            return index + 1
         attributes, end = tag.attributes, self._tokens.closing[index]
-        if attributes.get("role") == "heading":
-            level = attributes.get("aria-level", "")
-            return self._open_heading(index, tag, int(level) if level in _LEVELS else 2)
-        traits = traits_of(tag.name, attributes)
+        if traits.heading:
+            return self._open_heading(index, tag, traits.heading)
         if traits.section and attributes.get("id"):
             self._anchor = attributes["id"]
         if traits.language is not None:
@@ -329,9 +332,6 @@ class _Terms:
     level: int
     classes: str
     defined: bool = False  # it holds definitions, each of which is a part
-
-
-_LEVELS = frozenset("123456")
 
 
 def _cell_lines(contents: Iterable[str]) -> list[str]:

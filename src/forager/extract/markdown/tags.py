@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
 from forager.extract.content.themes import rank_of
+from forager.extract.markdown.traits import Traits
 from forager.extract.text import name_set
 
 VOID = name_set(
@@ -31,7 +32,7 @@ class Shape(Enum):
 
 @dataclass(slots=True)
 class Tag:
-    """Shared by all places where it stands, so nobody changes it; to freeze it would cost more
+    """Shared by all places where it stands, so it is not changed; to freeze it would cost more
     than all the rest of reading it, and the fields of a tuple are read four times as slowly."""
 
     name: str  # "/p" for an end tag
@@ -41,6 +42,7 @@ class Tag:
     shape: Shape
     end: str  # the name of the tag that ends this one
     heading: bool = False
+    traits: Traits | None = None  # once it was asked for
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters

@@ -43,6 +43,7 @@ class Tokens:
     extent: int = 0  # how many tags are looked at: all, until the main element is known
     # names that people chose are not believed: they would have removed too much
     lenient: bool = False
+    link_lists: dict[int, bool] = field(default_factory=dict)  # what `is_link_list` found
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
 

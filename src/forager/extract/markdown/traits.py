@@ -70,11 +70,13 @@ def language_of(attributes: dict[str, str], bare: bool = False) -> str | None:
 
 
 class Traits(NamedTuple):
-    admonition: bool
-    section: bool  # its id is the anchor of the heading that comes first in it
-    language: str | None  # of the code in it
+    admonition: bool = False
+    section: bool = False  # its id is the anchor of the heading that comes first in it
+    language: str | None = None  # of the code in it
+    heading: int = 0  # the level of a heading that is called so by its role
 
 
+PLAIN = Traits()
 _ADMONITION = re.compile(
     r"(?:^|\s)(?:admonition|admonition-\w+|theme-admonition|alert|callout|custom-block|notecard|hint"
     r"|note|notes|warning|tip|caution|important|danger|info-box|alert-\w+|starlight-aside"
@@ -83,18 +85,20 @@ _ADMONITION = re.compile(
 _NOTES = frozenset({"div", "aside", "section", "details"})
 
 
-@lru_cache(maxsize=2048)
-def _by_classes(name: str, classes: str) -> Traits:
-    lower = classes.lower()
-    return Traits(
-        admonition=name in _NOTES and _ADMONITION.search(lower) is not None,
-        section=name == "section" or SECTION_CLASS.search(lower) is not None,
-        language=language_of({"class": classes}),
-    )
+_LEVELS = frozenset("123456")
 
 
 def traits_of(name: str, attributes: dict[str, str]) -> Traits:
-    traits = _by_classes(name, attributes.get("class", ""))
-    if traits.language is None and (len(attributes) > 1 or "class" not in attributes):
-        return traits._replace(language=language_of(attributes))
-    return traits
+    """What a block is; `PLAIN` itself where it is nothing of that."""
+    classes = attributes.get("class", "").lower()
+    heading = 0
+    if attributes.get("role") == "heading":
+        level = attributes.get("aria-level", "")
+        heading = int(level) if level in _LEVELS else 2
+    found = Traits(
+        admonition=name in _NOTES and _ADMONITION.search(classes) is not None,
+        section=name == "section" or SECTION_CLASS.search(classes) is not None,
+        language=language_of(attributes),
+        heading=heading,
+    )
+    return PLAIN if found == PLAIN else found

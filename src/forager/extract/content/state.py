@@ -1,0 +1,158 @@
+"""Text that a page carries only in the state of its scripts: Next.js (both routers) and Nuxt.
+
+Read where the page itself shows nothing: an application that renders in the browser still sends
+what it will show. The state is turned back into HTML, which is then read like any other page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import orjson
+
+MAX_STATE = 4_000_000  # characters that are looked at
+_MAX_NODES = 50_000
+_MAX_DEPTH = 120
+
+_FLIGHT = re.compile(r"self\.__next_f\.push\((\[1,\s*\"(?:[^\"\\]|\\.)*+\"\])\)", re.DOTALL)
+_JSON = re.compile(
+    r"<script[^>]*\sid=[\"']?__(?:NEXT|NUXT)_DATA__[\"']?[^>]*>(.*?)</script",
+    re.IGNORECASE | re.DOTALL,
+)
+_ROW = re.compile(r"([0-9a-f]{1,8}):(?:T([0-9a-f]{1,8}),)?")
+_REFERENCE = re.compile(r"\$[L@]?([0-9a-f]{1,8})")
+_QUOTED_REFERENCE = re.compile(r'"\$[L@]?([0-9a-f]{1,8})"')
+_TAG = re.compile(r"[a-z][a-z0-9]{0,15}")
+_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr"})
+_NOT_SHOWN = frozenset({"script", "style", "template", "noscript", "title", "svg"})
+_HTML = re.compile(r"<(?:p|h[1-6]|ul|ol|pre|div|section|table)[\s>]", re.IGNORECASE)
+_PROSE = re.compile(r"(?:[^\s<>{}\[\]=;]+\s+){5}")
+
+
+def state_html(page: str) -> str:
+    """The content in a page's script state as HTML; empty where there is none."""
+    page = page[:MAX_STATE]
+    flight = "".join(_flight_chunks(page))
+    if flight:
+        return _Flight(flight).html()
+    return "".join(
+        _texts(value) for found in _JSON.finditer(page) if (value := _loaded(found[1])) is not None
+    )
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, RecursionError):
+        return None
+
+
+# --- the app router: rows of elements ------------------------------------------------------------
+
+
+def _flight_chunks(page: str) -> Iterator[str]:
+    for found in _FLIGHT.finditer(page):
+        value = _loaded(found[1])
+        if isinstance(value, list) and len(value) == 2 and isinstance(value[1], str):
+            yield value[1]
+
+
+class _Flight:
+    """Rows by number. An element is `["$", tag, key, props]`; `$L1a` stands for a row."""
+
+    def __init__(self, text: str) -> None:
+        self._rows = dict(_rows(text))
+        self._inside = set(_QUOTED_REFERENCE.findall(text))  # rows that others show
+        self._used: set[str] = set()
+        self._room = _MAX_NODES
+
+    def html(self) -> str:
+        """All rows in order, each where another one shows it."""
+        roots = [row for number, row in self._rows.items() if number not in self._inside]
+        return "".join(self._render(row, 0) for row in roots)
+
+    def _render(self, value: Any, depth: int) -> str:
+        self._room -= 1
+        if depth > _MAX_DEPTH or self._room < 0:
+            return ""
+        if isinstance(value, str):
+            return self._text(value, depth)
+        if isinstance(value, list):
+            if len(value) >= 4 and value[0] == "$" and isinstance(value[3], dict):
+                return self._element(str(value[1]), value[3], depth)
+            return "".join(self._render(each, depth + 1) for each in value)
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+    def _text(self, value: str, depth: int) -> str:
+        reference = _REFERENCE.fullmatch(value)
+        if reference is None:
+            return "" if value.startswith("$") and value[1:2] != "$" else escape(value)
+        number = reference[1]
+        if number in self._used or number not in self._rows:
+            return ""
+        self._used.add(number)
+        return self._render(self._rows[number], depth + 1)
+
+    def _element(self, tag: str, props: dict[str, Any], depth: int) -> str:
+        if tag in _NOT_SHOWN:
+            return ""
+        inner = self._inner(props, depth)
+        if not _TAG.fullmatch(tag):  # a component: only what it is given is known
+            return inner
+        known = {"id": props.get("id"), "class": props.get("className"), "href": props.get("href")}
+        attributes = "".join(
+            f' {name}="{escape(value)}"' for name, value in known.items() if isinstance(value, str)
+        )
+        return f"<{tag}{attributes}>" + ("" if tag in _VOID else f"{inner}</{tag}>")
+
+    def _inner(self, props: dict[str, Any], depth: int) -> str:
+        raw = props.get("dangerouslySetInnerHTML")
+        if isinstance(raw, dict) and isinstance(raw.get("__html"), str):
+            reference = _REFERENCE.fullmatch(raw["__html"])
+            row = self._rows.get(reference[1]) if reference else raw["__html"]
+            return row if isinstance(row, str) else ""
+        return self._render(props.get("children"), depth + 1)
+
+
+def _rows(text: str) -> Iterator[tuple[str, Any]]:
+    """Rows of JSON end with their line; those of text say how many bytes they have."""
+    data = text.encode()
+    at = 0
+    while at < len(data):
+        head = _ROW.match(data[at : at + 40].decode(errors="ignore"))
+        start = at + (head.end() if head else 0)
+        if head and head[2]:
+            at = start + int(head[2], 16)
+            yield head[1], data[start:at].decode(errors="replace")
+            continue
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        if head and data[start : start + 1] in b'[{"':
+            yield head[1], _loaded(data[start:end].decode(errors="replace"))
+        at = end + 1
+
+
+# --- plain JSON -----------------------------------------------------------------------------
+
+
+def _texts(value: Any) -> str:
+    """HTML and sentences in a state, in order; keys, codes, addresses and styles are neither."""
+    pieces: dict[str, None] = {}
+    stack = [value]
+    room = _MAX_NODES
+    while stack and room > 0:
+        room -= 1
+        item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+        elif isinstance(item, str):
+            if _HTML.search(item):
+                pieces[item] = None
+            elif _PROSE.match(item):
+                pieces[f"<p>{escape(item)}</p>"] = None
+    return "".join(pieces)

@@ -1,0 +1,39 @@
+"""`forager sources check`: published pages are read again from the archive."""
+
+from __future__ import annotations
+
+from crawl.crawling import Crawls
+from forager.archive.options import archive_options
+from forager.documents.check import check_source
+from forager.documents.reader import read_page, section_of
+from servers.site import Page, Site, html
+
+DEFINITION = """<h1>Tasks</h1><p>Lead.</p><dl>
+<dt class=sig id="asyncio.gather">asyncio.gather()</dt>
+<dd><p>Run them.</p></dd></dl><h2>Leaf</h2>"""
+
+
+def page(body: str) -> Page:
+    text = f"<!doctype html><title>T</title><main>{body}</main><a href='/'>home</a>"
+    return Page(text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+async def test_a_source_is_checked(crawls: Crawls, site: Site) -> None:
+    site.pages |= {
+        "/": html("Home", body="<a href='/long'>long</a> <a href='/definitions'>definitions</a>"),
+        "/long": page("<h1>Long</h1>" + "<p>many words</p>" * 3_000),
+        "/definitions": page(DEFINITION),
+    }
+    await crawls.run(f"{site.url}/", source="docs")
+    storage = archive_options(crawls.settings).open()
+    check = await check_source(crawls.database, storage, "docs")
+    assert (check.pages, check.unreadable) == (3, 0)
+    assert (check.empty.count, check.gutted.count, check.headings_lost) == (0, 0, 0)
+    assert [found.url for found in check.with_large_sections.pages] == [f"{site.url}/long"]
+    assert check.large_sections == 1
+
+    read = await read_page(crawls.database, f"{site.url}/definitions")
+    assert [section.heading for section in read.sections] == ["Tasks", "asyncio.gather()", "Leaf"]
+    assert read.markdown.endswith("## Leaf\n")
+    for name in ("asyncio.gather", "#asyncio.gather", "gather", "Asyncio.Gather()"):
+        assert section_of(read, name)[0].content == "Run them."

@@ -1,0 +1,176 @@
+"""No rule empties a page or takes a heading away from its text, whatever elements are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forager.extract.audit import audit_page
+from forager.extract.document import Document, extract_reading
+from forager.extract.sections import Section
+
+URL = "https://docs.example.org/guide/page.html"
+SENTENCE = "The quick brown fox explains how to configure the frobnicator."
+MENU = "<ul>" + "".join(f"<li><a href='/p{n}'>Chapter number {n}</a>" for n in range(60)) + "</ul>"
+
+
+def read(html: str, title: str = "Page - Site") -> Document:
+    page = f"<!doctype html><title>{title}</title>{html}"
+    document = extract_reading(page.encode(), URL, "text/html").document
+    assert document is not None
+    return document
+
+
+def headings(html: str) -> list[str]:
+    return [section.heading for section in read(html).sections if section.level]
+
+
+# --- faults that were found on real sites ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["Sidebar--expanded", "sidebar", "has-sidebar nav", "toc-open"])
+def test_a_state_class_on_the_outermost_wrapper(state: str) -> None:
+    text = f"<h1>Title</h1><p>{SENTENCE}</p>"
+    for content in (text, f"<main>{text}</main>", f"<div class=content>{text}</div>"):
+        page = f"<div class='page {state}'><nav>{MENU}</nav><div>{MENU}</div>{content}</div>"
+        assert SENTENCE in read(page).markdown
+
+
+def test_a_heading_that_links_back_to_the_contents() -> None:
+    html = f"""<main><h1>FAQ</h1><section id=q1><h2>
+      <a class=toc-backref href='#toc-entry-1' role=doc-backlink>What is it?</a>
+      <a class=headerlink href='#q1'>¶</a></h2><p>{SENTENCE}</p></section></main>"""
+    found = read(html).sections[-1]
+    assert (found.heading, found.anchor, found.content) == ("What is it?", "q1", SENTENCE)
+
+
+@pytest.mark.parametrize(
+    "heading", ["Create Pull Request", "Report a bug", "Share", "Next: more", "Feedback", "Print"]
+)
+def test_headings_that_read_like_buttons(heading: str) -> None:
+    page = f"<main><h1>A</h1><p>{SENTENCE}</p><h2>{heading}</h2><p>{SENTENCE}</p></main>"
+    assert headings(page) == ["A", heading]
+    parent = f"<main><h1>A</h1><p>{SENTENCE}</p><h2>{heading}</h2><h3>B</h3></main>"
+    assert headings(parent) == ["A", heading, "B"]
+
+
+def test_a_label_with_nothing_below_it_is_no_heading() -> None:
+    page = f"<main><h1>A</h1><p>{SENTENCE}</p><h2>Was this page helpful?</h2></main>"
+    assert headings(page) == ["A"]
+
+
+def test_links_to_the_page_itself_inside_prose() -> None:
+    links = "".join(f"<li><a href='#f{n}'>function number {n}</a>" for n in range(5))
+    page = f"<main><h1>A</h1><p>These functions may fail:</p><ul>{links}</ul><p>{SENTENCE}</p>"
+    assert "function number 3" in read(page).markdown
+
+
+def test_a_page_about_copyright() -> None:
+    lines = "".join(f"<p>Copyright © {year} Example Foundation. All rights reserved.</p>"
+                    for year in range(2001, 2006))  # fmt: skip
+    document = read(f"<main><h1>Copyright</h1><p>This software is:</p>{lines}</main>")
+    assert document.markdown.count("©") == 5
+    long = f"<main><h1>A</h1><p>{SENTENCE * 9}</p><h2>Legal</h2><p>© 2024 Example Corp.</p></main>"
+    assert "© 2024" in read(long).markdown
+    foot = f"<main><h1>A</h1><p>{SENTENCE * 9}</p><p>© 2024 Example Corp.</p></main>"
+    assert "© 2024" not in read(foot).markdown
+
+
+def test_signs_of_permalinks_are_no_part_of_headings() -> None:
+    for sign in "#¶§":
+        page = f"<main><h2>Open<span><a class=mark href='#o' id=o>{sign}</a></span></h2><p>x</main>"
+        assert headings(page) == ["Open"]
+        assert f"{sign}" not in read(page).markdown.removeprefix("## ")
+
+
+def test_the_heading_above_the_densest_element() -> None:
+    entries = f"<dl>{'<dt>name<dd>' + SENTENCE}</dl>" * 9
+    page = f"<div><div><h2>20.12. Locks</h2></div><div><p>Lead.</p><div>{entries}</div></div></div>"
+    assert headings(page) == ["20.12. Locks"]
+
+
+def test_text_that_looks_like_a_link_is_escaped() -> None:
+    page = f"<main><h1>[x](y)</h1><p>see [x](y) {SENTENCE}</p></main>"
+    assert r"# [x\](y)" in read(page).markdown
+    assert r"see [x\](y)" in read(page).markdown
+
+
+def test_a_fallback_is_counted() -> None:
+    prose = f"<p>{SENTENCE}</p>" * 20
+    page = f"<main><p>{SENTENCE}</p></main><div>{prose}</div>"
+    document = read(page)
+    assert document.markdown.count(SENTENCE) >= 20
+    assert document.fallbacks == 1
+    assert read(f"<main>{prose}</main>").fallbacks == 0
+
+
+# --- any page -------------------------------------------------------------------------------------
+
+NAMES = (
+    "sidebar toc nav content main article page-content Sidebar--open feedback menu header body"
+    " footer-nav prose has-toc breadcrumbs wrapper hero related-pages toolbar container next"
+    " copy-button search cookie-banner section tab-content modal share toc-entry"
+)
+CLASSES = st.sampled_from(sorted(NAMES.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    html: str
+    headings: list[str]
+    sentences: list[str]
+
+
+@st.composite
+def pages(draw: st.DrawFn) -> Generated:
+    """Headings with a paragraph each, inside wrappers that are called anything, beside a menu."""
+    names: list[str] = []
+    html = ""
+    for number in range(draw(st.integers(1, 6))):
+        heading, sentence = f"Subject {number}", f"{SENTENCE} Number {number}."
+        names.append(heading)
+        level = draw(st.integers(1, 4))
+        inner = draw(st.sampled_from(
+            ["{}", "<a href='#top'>{}</a>", "<a class=toc-backref href='#t'>{}</a>",
+             "<span class=nav>{}</span>", "{}<a class=headerlink href='#x'>¶</a>",
+             "{}<button>Copy</button>", "<a class=hash-link href='#x'>#</a>{}"]
+        )).format(heading)  # fmt: skip
+        title = f"<h{level} class='{draw(CLASSES)}'>{inner}</h{level}>"
+        if draw(st.booleans()):
+            title = f"<div class='{draw(CLASSES)}'>{title}</div>"
+        html += f"{title}<p>{sentence}</p>"
+    for _ in range(draw(st.integers(0, 4))):
+        html = f"<div class='{draw(CLASSES)} {draw(CLASSES)}'>{html}</div>"
+    if draw(st.booleans()):
+        html = f"<{(tag := draw(st.sampled_from(['main', 'article', 'section'])))}>{html}</{tag}>"
+    menu = f"<nav>{MENU}</nav>" if draw(st.booleans()) else ""
+    sentences = [f"{SENTENCE} Number {number}." for number in range(len(names))]
+    return Generated(f"<body>{menu}{html}</body>", names, sentences)
+
+
+@given(pages())
+def test_headings_and_text_survive_whatever_they_are_called(page: Generated) -> None:
+    document = read(page.html)
+    found = [section for section in document.sections if section.level]
+    assert [section.heading for section in found] == page.headings
+    assert [_first_line(section) for section in found] == page.sentences
+
+
+def _first_line(section: Section) -> str:
+    return section.content.partition("\n")[0]
+
+
+@given(pages())
+def test_the_audit_agrees(page: Generated) -> None:
+    audit = audit_page(page.html.encode(), URL, "text/html")
+    assert not audit.lost_headings
+    assert not audit.is_empty
+    assert not audit.is_gutted
+
+
+@given(pages())
+def test_the_same_page_gives_the_same_document(page: Generated) -> None:
+    assert read(page.html) == read(page.html)
