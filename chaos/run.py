@@ -25,7 +25,7 @@ from chaos.reaper import start_reaper
 from chaos.recovery import Recovery, recoveries, refetched
 from chaos.requests import Budget, excess, most_at_once
 from chaos.site import Site
-from chaos.store import looks
+from chaos.store import looks, services
 from chaos.user import ApiAway, User
 from chaos.violation import Promise, Violation
 from chaos.world import World
@@ -178,6 +178,12 @@ class _Run:
             ended = all(job.status in ("completed", "cancelled") for job in jobs)
             return ended and not stale and not self._user.orders
 
+        async def has_ticked() -> bool:
+            async with self._cluster.database.connection() as connection:
+                return await services.has_ticked(connection, since)
+
+        if not await self._until(has_ticked, self._plan.patience):
+            self._promises.violations.add(Promise.SERVICES, "no scheduler ticks after the faults")
         if not await self._until(nothing_left, self._plan.patience):
             self._note_stuck("not everything came to its end")
         await self._stop_tasks()

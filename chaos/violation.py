@@ -16,6 +16,7 @@ class Promise(StrEnum):
     ONE_WRITER = "no write by an old lease"
     BUDGET = "no host above its budget"
     MESSAGES = "no message lost"
+    SERVICES = "services are restarted"
     DATABASE_TIME = "times are the database's"
 
 

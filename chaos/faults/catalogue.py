@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from chaos.faults import database, machine, people, processes
+from chaos.faults import database, machine, people, processes, services
 from chaos.world import Hit, World
 
 
@@ -37,6 +37,7 @@ FAULTS = (
     Fault("half-open line", 4, database.half_open_line),
     Fault("disk full", 4, machine.fill_disk),
     Fault("step clock", 5, machine.step_clock),
+    Fault("service raises", 4, services.break_scheduler),
     Fault("pause", 6, people.pause),
     Fault("resume", 4, people.resume),
     Fault("cancel", 2, people.cancel),

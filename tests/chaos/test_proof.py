@@ -57,6 +57,7 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
             "cut line",
             "disk full",
             "step clock",
+            "service raises",
             "pause",
             "roll back",
         ),

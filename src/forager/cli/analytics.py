@@ -10,14 +10,13 @@ from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, show_json, show_table
 from forager.cli.running import run as run_loop
-from forager.cli.sources import with_database
+from forager.cli.running import with_database
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.analytics.answers import Answer
 
 app = typer.Typer(
-    name="analytics",
     help="Products, prices, pages and parsers as Parquet files, and questions to them.",
     no_args_is_help=True,
 )
@@ -49,7 +48,7 @@ def list_(as_json: AsJson = False) -> None:
     found = list_queries()
     if as_json:
         return show_json([{"name": each.name, "about": each.about} for each in found])
-    return show_table({"NAME": {}, "WHAT": {}}, [(each.name, each.about) for each in found])
+    return show_table("NAME, WHAT", [(each.name, each.about) for each in found])
 
 
 @app.command()

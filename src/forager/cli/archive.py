@@ -11,13 +11,12 @@ import typer
 from forager.amounts import parse_duration, parse_size
 from forager.cli import archive_views as views
 from forager.cli.archive_migrate import migrate
-from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
-from forager.cli.running import run
-from forager.cli.steps import Steps
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, run, with_database
 from forager.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -100,8 +99,7 @@ def verify(
     ] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
     sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Read only so many of the records that rows refer to."),
+        int | None, typer.Option(min=1, help="Read only so many of the records that rows refer to.")
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -238,17 +236,11 @@ def read(
 
 
 def with_archive(context: typer.Context, ask: Callable[[Archive], Awaitable[Answer]]) -> Answer:
-    """The archive's answer to one question."""
     from forager.archive.options import archive_options
-    from forager.db.database import open_database
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Archive(settings, database, archive_options(settings).open()))
-
-    return run(answer())
+    return with_database(
+        context, lambda db, settings: ask(Archive(settings, db, archive_options(settings).open()))
+    )
 
 
 def _policy(

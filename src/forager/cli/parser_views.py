@@ -22,15 +22,6 @@ _SHOWN = 60
 
 
 def show_parsers(parsers: Sequence[ParserLine]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "PARSER": {},
-        "VERSION": {},
-        "STATE": {},
-        "LAST 100": RIGHT,
-        "7 DAYS": RIGHT,
-        "FROM": {},
-        "PATTERNS": {"cut": True},
-    }
     rows = [
         (
             each.name,
@@ -43,7 +34,7 @@ def show_parsers(parsers: Sequence[ParserLine]) -> None:
         )
         for each in parsers
     ]
-    show_table(columns, rows)
+    show_table("PARSER, VERSION, STATE, LAST 100>, 7 DAYS>, FROM, PATTERNS…", rows)
 
 
 def _state_words(each: ParserLine) -> str:
@@ -68,16 +59,6 @@ def rate_fields(rate: VersionRate) -> dict[str, Any]:
 
 
 def show_rates(rates: Sequence[VersionRate]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "DOMAIN": {},
-        "PARSER": {},
-        "VERSION": {},
-        "ROLE": {},
-        "OF LAST 100": RIGHT,
-        "GOOD": RIGHT,
-        "IN 7 DAYS": RIGHT,
-        "GOOD ": RIGHT,
-    }
     rows = [
         (
             rate.domain,
@@ -91,7 +72,7 @@ def show_rates(rates: Sequence[VersionRate]) -> None:
         )
         for rate in rates
     ]
-    show_table(columns, rows)
+    show_table("DOMAIN, PARSER, VERSION, ROLE, OF LAST 100>, GOOD>, IN 7 DAYS>, GOOD >", rows)
 
 
 def show_rollout(rollout: Rollout) -> None:
@@ -188,12 +169,12 @@ def show_backtest(report: Backtest) -> None:
         note(f"No page of parser {report.parser} is in the archive.")
         return _show_missing(report)
     show_table(
-        {"VERSION": {}, "PAGES": RIGHT, "GOOD": RIGHT, "MS/PAGE": RIGHT, "OUTCOMES": {}},
+        "VERSION, PAGES>, GOOD>, MS/PAGE>, OUTCOMES",
         [_version_row(report.old, "old"), _version_row(report.new, "new")],
     )
     say("")
     show_table(
-        {"FIELD": {}, "EQUAL": RIGHT, "CHANGED": RIGHT, "GAINED": RIGHT, "LOST": RIGHT},
+        "FIELD, EQUAL>, CHANGED>, GAINED>, LOST>",
         [(n, f.equal, f.changed, f.gained, f.lost) for n, f in report.fields.items()],
     )
     _show_examples(report)

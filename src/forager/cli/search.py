@@ -2,21 +2,101 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
-from forager.cli.output import console, note, say, show_json
-from forager.cli.running import run
-from forager.cli.search_reindex import reindex
-from forager.cli.words import clean, counted
+from forager.cli.options import AsJson, Cursor
+from forager.cli.output import console, note, say, show_json, write
+from forager.cli.progress import Steps
+from forager.cli.running import run, with_database
+from forager.cli.words import clean, counted, short_time
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.documents.search import Hit, SearchPage, SearchRequest
+    from forager.index.kind import Kind
+    from forager.index.reindex import Progress, Reindexed
     from forager.settings import Settings
+
+
+class What(StrEnum):
+    SECTIONS = "sections"
+    PRODUCTS = "products"
+
+
+def reindex(
+    context: typer.Context,
+    only: Annotated[What | None, typer.Option(help="One of the two indexes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the indexes of the search engine anew, from what PostgreSQL has.
+
+    Searches go on meanwhile, with the old index or with PostgreSQL. Interrupted, the next one goes
+    on where this one was.
+    """
+    settings = flags_of(context).load()
+    done = run(_reindex(settings, only, shown=not as_json))
+    if as_json:
+        return show_json(done)
+    for each in done:
+        rows = "document" if each.kind == What.SECTIONS else "product"
+        again = ", going on with an earlier run" if each.resumed else ""
+        note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
+    return None
+
+
+async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
+    from forager.db.database import open_database
+    from forager.documents.search.indexing import INDEXED_SECTIONS
+    from forager.index.client import EngineClient
+    from forager.index.reindex import Reindexer
+    from forager.products.indexing import INDEXED_PRODUCTS
+    from forager.settings import Search
+
+    if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
+        raise InvalidInput(
+            "there is no search engine: PostgreSQL is searched, and needs no index made",
+            hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
+        )
+    done = []
+    async with (
+        open_database(settings, name="forager reindex") as database,
+        EngineClient(settings.opensearch_url.get_secret_value()) as client,
+    ):
+        for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS):
+            if only in (None, kind.name):
+                with _Shown(kind, shown=shown) as progress:
+                    reindexer = Reindexer(
+                        database, client, settings.opensearch_prefix, progress=progress
+                    )
+                    done.append(await reindexer.run(kind))
+    return done
+
+
+class _Shown:
+    """Steps that begin when it is known how many there are."""
+
+    def __init__(self, kind: Kind, *, shown: bool) -> None:
+        self._what = kind.name
+        self._shown = shown
+        self._steps: Steps | None = None
+
+    def __enter__(self) -> Progress:
+        return self._show
+
+    def __exit__(self, *_: object) -> None:
+        if self._steps is not None:
+            self._steps.__exit__()
+
+    def _show(self, _kind: str, rows: int, total: int) -> None:
+        if self._steps is None:
+            self._steps = Steps(self._what, total, shown=self._shown).__enter__()
+        self._steps.show(rows)
+
 
 MAX_HITS = 100
 REINDEX = "reindex"
@@ -40,7 +120,6 @@ class SearchGroup(TyperGroup):
 
 
 app = typer.Typer(
-    name="search",
     cls=SearchGroup,
     help="Search what was crawled and published; make the index of a search engine anew.",
 )
@@ -57,9 +136,7 @@ def search(
     source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
     path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where an earlier answer said it ended.")
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """Search what was crawled and published. Words that begin with - go behind a --.
@@ -72,10 +149,7 @@ def search(
         query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
     )
     page = run(find(flags_of(context).load(), request))
-    if as_json:
-        show_json(page)
-    else:
-        show_hits(page)
+    return show_json(page) if as_json else show_hits(page)
 
 
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
@@ -125,3 +199,42 @@ def _show_hit(hit: Hit) -> None:
 
 def _place(hit: Hit) -> str:
     return hit.title if hit.title and hit.title != hit.heading else hit.source_id
+
+
+def read(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
+    source: Annotated[
+        str | None, typer.Option(help="Of this source.", show_default="the one fetched last")
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Only this section and those below it: an anchor, heading or name."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the published markdown of a page, or of one of its sections."""
+    from forager.documents.reader import as_markdown, read_page, section_of
+
+    page = with_database(context, lambda db, _: read_page(db, url, source_id=source))
+    if page.duplicate:
+        note(f"{page.duplicate} repeats {page.document.url}: this is that page")
+    if page.document.carried_since:
+        since = short_time(page.document.carried_since)
+        note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
+    sections = page.sections if section is None else section_of(page, section)
+    markdown = as_markdown(sections)
+    if not as_json:
+        return write(clean(markdown).encode("utf-8", "replace"))
+    return show_json(
+        {
+            "url": page.document.url,
+            "duplicate": page.duplicate,
+            "title": page.document.title,
+            "language": page.document.language,
+            "source_id": page.document.source_id,
+            "fetched_at": page.document.fetched_at,
+            "markdown": markdown,
+            "sections": sections,
+        }
+    )

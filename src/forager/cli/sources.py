@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.asking import confirm
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, say, show_json, show_page
-from forager.cli.running import run
+from forager.cli.options import AsJson, Cursor, Limit, Yes
+from forager.cli.output import say, show_json, show_list
+from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,22 +18,14 @@ if TYPE_CHECKING:
     from forager.documents.schedule import Schedule
     from forager.settings import Settings
 
-Answer = TypeVar("Answer")
-
 app = typer.Typer(
-    name="sources",
-    help="What was crawled: generations, differences, publishing, refreshing.",
-    no_args_is_help=True,
+    help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
 )
 
 SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
 Number = Annotated[
-    int | None,
-    typer.Argument(
-        metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.", show_default=False
-    ),
+    int | None, typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.")
 ]
-Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
 
 
 @app.command("list")
@@ -48,12 +37,12 @@ def list_(
     from forager.documents.sources import list_sources
 
     page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no sources. `forager crawl URL` makes one.")
-    views.show_sources(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(
+        page,
+        as_json,
+        views.show_sources,
+        none="There are no sources. `forager crawl URL` makes one.",
+    )
 
 
 @app.command()
@@ -82,10 +71,7 @@ def pages(
     page = with_database(
         context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page([_listed(row) for row in page.items], page.next_cursor)
-    views.show_pages(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, views.show_pages, document=_listed)
 
 
 @app.command()
@@ -103,10 +89,7 @@ def generations(
     page = with_database(
         context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    views.show_generations(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, views.show_generations)
 
 
 @app.command()
@@ -114,8 +97,7 @@ def diff(
     context: typer.Context,
     source: SourceId,
     old: Annotated[
-        int | None,
-        typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on."),
+        int | None, typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on.")
     ] = None,
     new: Annotated[
         int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
@@ -291,21 +273,6 @@ def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None
     return Schedule() if off else None
 
 
-def with_database(
-    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
-) -> Answer:
-    """The answer to one question to the configured database."""
-    from forager.db.database import open_database
-
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(database, settings)
-
-    return run(answer())
-
-
 def _listed(row: DocumentRow) -> dict[str, Any]:
     return {
         "url": row.url,
@@ -316,8 +283,3 @@ def _listed(row: DocumentRow) -> dict[str, Any]:
         "content_hash": row.content_hash.hex(),
         "fetched_at": row.fetched_at,
     }
-
-
-def _say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")

@@ -12,8 +12,7 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
-from forager.cli.running import run
-from forager.cli.stopping import run_until_stopped
+from forager.cli.running import run, run_until_stopped
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
