@@ -240,14 +240,7 @@ def _number(text: str, flag: str, kind: type[Number]) -> Number:
 
 
 def _show_list(domains: Sequence[Domain]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "DOMAIN": {"no_wrap": False, "overflow": "fold"},
-        "DELAY": {"justify": "right"},
-        "CONNECTIONS": {"justify": "right"},
-        "IN USE": {"justify": "right"},
-        "REGION": {},
-        "NOW": {},
-    }
+    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
     show_table(columns, [_row(domain) for domain in domains])
 
 

@@ -122,9 +122,6 @@ def _person() -> str:
         return "user"
 
 
-RIGHT = {"justify": "right"}
-
-
 @app.command()
 def pages(
     context: typer.Context,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,10 +11,10 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
 from forager.cli.output import (
     STDOUT,
-    export_progress,
     note,
     note_more,
     open_output,
+    refuse_terminal,
     show_json,
     show_list,
     show_table,
@@ -23,6 +22,7 @@ from forager.cli.output import (
 )
 from forager.cli.product_filters import ProductOptions, moment
 from forager.cli.products_track import track
+from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
@@ -259,8 +259,8 @@ def export(
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
-    if output == STDOUT and format_ is Format.PARQUET and sys.stdout.isatty():
-        raise InvalidInput("a parquet file is nothing for a terminal", hint="Give --output FILE.")
+    if format_ is Format.PARQUET:
+        refuse_terminal(output, "a parquet file")
     filters = options.filters()
     wanted = Export(ExportFormat(format_), filters, prices, moment(since))
 
@@ -279,8 +279,8 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
     from forager.products.export import export_products, export_size
 
     total = await export_size(database, wanted)
-    with open_output(output, force=force) as file, export_progress(total) as progress:
-        return await export_products(database, wanted, file, progress)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        return await export_products(database, wanted, file, steps.advance)
 
 
 @app.command()
@@ -296,8 +296,7 @@ def image(
     """Write the stored file of one of a product's images."""
     from forager.products.shown_image import image_of
 
-    if output == STDOUT and sys.stdout.isatty():
-        raise InvalidInput("an image is nothing for a terminal", hint="Give --output FILE.")
+    refuse_terminal(output, "an image")
     data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
     with open_output(output, force=force) as file:
         file.write(data)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT = "default"
-RIGHT = {"justify": "right"}
 
 Region = Annotated[
     str | None,
@@ -110,14 +109,7 @@ def _show(report: CostReport) -> None:
         note(f"No traffic through proxies since {report.first}.")
         return
     show_table(
-        {
-            "DOMAIN": {"no_wrap": False, "overflow": "fold"},
-            "PROXY": {},
-            "REQUESTS": RIGHT,
-            "RECEIVED": RIGHT,
-            "PRICE": RIGHT,
-            "COST": RIGHT,
-        },
+        "DOMAIN~, PROXY, REQUESTS>, RECEIVED>, PRICE>, COST>",
         [
             (
                 line.domain,

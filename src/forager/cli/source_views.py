@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck
     from forager.extract.audit import PageAudit
 
-RIGHT = {"justify": "right"}
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
 
 

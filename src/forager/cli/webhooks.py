@@ -276,9 +276,6 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     return note("It is not shown again. Receivers check signatures with it.")
 
 
-RIGHT: dict[str, Any] = {"justify": "right"}
-
-
 def show_webhooks(webhooks: Sequence[Webhook]) -> None:
     rows = [
         (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
