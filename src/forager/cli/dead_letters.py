@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import note, note_more, say, show_json, show_table
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted, on_one_line, short_time
@@ -38,7 +38,7 @@ class LetterChoice:
     ] = None
     cause: Cause = None
     domain: Domain = None
-    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
+    everything: bool = option("All dead letters.", "--all", default=False)
 
     def filter(self) -> LetterFilter:
         from forager.tasks.dead_letters import letter_filter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted
@@ -42,7 +42,7 @@ class TaskChoice:
     status: Statuses = None
     domain: Domain = None
     url: Url = None
-    everything: Annotated[bool, typer.Option("--all", help="All tasks.")] = False
+    everything: bool = option("All tasks.", "--all", default=False)
 
     def selection(self) -> Selection:
         """Which tasks are selected; all of them only with --all."""
