@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from forager.parsers.registry import ParsedProduct
     from forager.settings import Settings
 
+_SEPARATOR = " > "
+
 
 # what files are by their names, where a server would say so
 _TYPES = {
@@ -158,9 +160,6 @@ def _show(page: _Page, *, as_json: bool) -> None:
         note(f"cut short: {cut}")
     say(document.title, "bold")
     return write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
-
-
-_SEPARATOR = " > "
 
 
 def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from forager.fetch.proxies.record import PickedProxy, ProxyRecord
     from forager.fetch.proxies.service import Proxies, ProxyChanges
 
+MAX_FILE_BYTES = 10 * 1024 * 1024
+_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
+
 
 DEFAULT = "default"
 
@@ -134,7 +137,6 @@ def _show(report: CostReport) -> None:
 
 Answer = TypeVar("Answer")
 
-MAX_FILE_BYTES = 10 * 1024 * 1024
 
 app = typer.Typer(help="Proxies that crawls can go through, and how they do.", no_args_is_help=True)
 
@@ -400,9 +402,6 @@ def _shown(record: ProxyRecord) -> dict[str, Any]:
 
 def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
 
 
 def _show_records(records: Sequence[ProxyRecord]) -> None:

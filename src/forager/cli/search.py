@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from forager.index.reindex import Reindexed
     from forager.settings import Settings
 
+MAX_HITS = 100
+REINDEX = "reindex"
+WORDS = "words"
+
 
 class What(StrEnum):
     SECTIONS = "sections"
@@ -76,11 +80,6 @@ async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> lis
                 kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)
             ]
             return [await reindexer.run(kind) for kind in kinds]
-
-
-MAX_HITS = 100
-REINDEX = "reindex"
-WORDS = "words"
 
 
 class SearchGroup(TyperGroup):
