@@ -28,9 +28,9 @@ def doctor(
     job: Annotated[bool, typer.Option("--job", help="Also run a real job, a small one.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check everything Forager stands on, and say what to do. Exit code 1 if something fails.
+    """Check everything Forager depends on, and suggest fixes. Exit code 1 if something fails.
 
-    What is not well comes with why it matters and what to do next.
+    Each problem is shown with its impact and the next step.
     """
     checks = _examine(context, job=job, as_json=as_json)
     failed = any(check.level == "fail" for check in checks)

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 DEFAULT = "default"
 
 app = typer.Typer(
-    help="Hosts, how fast each may be asked, and which are resting now.", no_args_is_help=True
+    help="Hosts, their crawl settings, and which are throttled now.", no_args_is_help=True
 )
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]
@@ -87,10 +87,8 @@ class DomainOptions:
 def list_(
     context: typer.Context,
     active: Annotated[bool | None, typer.Option("--active/--inactive", help="Only these.")] = None,
-    slowed: Annotated[
-        bool, typer.Option("--slowed", help="Only hosts that asked for fewer requests.")
-    ] = False,
-    region: Annotated[str | None, typer.Option(help="Only those tied to this region.")] = None,
+    slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
+    region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -145,13 +143,13 @@ def enable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 
 @app.command()
 def disable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Send nothing to a domain and its subdomains any more, also from running crawls."""
+    """Stop all requests to a domain and its subdomains, including those of running crawls."""
     _switch(context, host, active=False, as_json=as_json)
 
 
 @app.command()
 def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Forget that a host asked for fewer requests."""
+    """Reset the slow-down of a host."""
     _show(with_domains(context, lambda domains: domains.forget_slow_down(host)), as_json)
 
 

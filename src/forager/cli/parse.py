@@ -63,7 +63,7 @@ def parse(
     ],
     url: Annotated[
         str | None,
-        typer.Option(help="The address of a file.", show_default="http://localhost/ and its name"),
+        typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
     *,

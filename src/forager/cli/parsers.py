@@ -82,7 +82,7 @@ def rollout(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a version count from now on; with --canary, try it on some tasks first."""
+    """Activate a version; with --canary, try it on some tasks first."""
     from forager.cli import parser_views as views
     from forager.parsers.rollouts import roll_out
 
@@ -184,7 +184,7 @@ def new(
             "--from", metavar="FILE_OR_URL", help="A page to begin with; a task's is not fetched."
         ),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The address of a file.")] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
     allow_private: AllowPrivate = False,
     as_json: AsJson = False,

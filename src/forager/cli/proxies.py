@@ -138,7 +138,7 @@ def _show(report: CostReport) -> None:
 Answer = TypeVar("Answer")
 
 
-app = typer.Typer(help="Proxies that crawls can go through, and how they do.", no_args_is_help=True)
+app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
 
@@ -231,7 +231,7 @@ def set_(
     currency: Currency = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whose workers go through proxies, and what those cost."""
+    """Set the region and the cost of proxies."""
     changes = changes_of(region, cost, currency)
     if not changes.named():
         raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
@@ -254,7 +254,7 @@ app.command()(costs)
 
 @app.command()
 def enable(context: typer.Context, ids: ProxyIds) -> None:
-    """Use proxies again, with no failure remembered against them."""
+    """Use proxies again, and reset their failure counts."""
     _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
 
 
@@ -270,7 +270,7 @@ def disable(
 
 @app.command()
 def remove(context: typer.Context, ids: ProxyIds) -> None:
-    """Forget proxies, with their passwords, counts and costs."""
+    """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
 
 

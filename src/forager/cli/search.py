@@ -113,7 +113,7 @@ def search(
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
     source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
-    path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -184,7 +184,7 @@ def read(
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
     source: Annotated[
-        str | None, typer.Option(help="Of this source.", show_default="the one fetched last")
+        str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
     ] = None,
     section: Annotated[
         str | None,

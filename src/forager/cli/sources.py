@@ -32,7 +32,7 @@ Number = Annotated[
 def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
-    """List sources with what readers see of them."""
+    """List sources with their published generation."""
     from forager.cli import source_views as views
     from forager.documents.sources import list_sources
 
@@ -59,7 +59,7 @@ def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> N
 def pages(
     context: typer.Context,
     source: SourceId,
-    path: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -141,11 +141,11 @@ def publish(
     source: SourceId,
     generation: Number = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also one that the quality gate refused.")
+        bool, typer.Option("--force", help="Even if the quality gate refused it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let readers see a generation (default: the newest)."""
+    """Publish a generation (default: the newest)."""
     from forager.cli import source_views as views
     from forager.documents import publication
 
@@ -159,7 +159,7 @@ def publish(
 def rollback(
     context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
 ) -> None:
-    """Let readers see an older generation again (default: the one published before)."""
+    """Publish an older generation again (default: the one published before)."""
     from forager.cli import source_views as views
     from forager.documents import publication
 
@@ -189,7 +189,7 @@ def delete(
 
 @app.command()
 def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
-    """Crawl a source again as it was crawled last; a worker does it."""
+    """Enqueue a crawl of a source with the options of its last crawl."""
     from forager.documents import sources
     from forager.jobs.kinds import load_kinds
     from forager.jobs.queue import Enqueued, Queue
@@ -237,18 +237,17 @@ def set_(
     context: typer.Context,
     source: SourceId,
     keep: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Keep so many generations.")
+        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
     ] = None,
     max_shrink: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="By what share pages may fall: 0.2 is a fifth."),
+        float | None, typer.Option(min=0, max=1, help="Max page drop: 0.2 is a fifth.")
     ] = None,
     max_failed: Annotated[
-        float | None, typer.Option(min=0, max=1, help="What share of the tried URLs may fail.")
+        float | None, typer.Option(min=0, max=1, help="Max failure rate of the fetched URLs.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what is kept of a source, and what its quality gate lets pass."""
+    """Set how many generations are kept, and the limits of the quality gate."""
     from forager.cli import source_views as views
     from forager.documents.sources import set_limits
 

@@ -122,7 +122,7 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 @grouped
 def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Crawl tasks now, before the others of the same domain and priority."""
+    """Crawl tasks now, before others of the same domain and priority."""
     chosen = choice.selection()
     done, unknown = with_tasks(context, _beside_unknown(chosen, lambda t: t.recrawl(chosen)))
     if as_json:
@@ -135,21 +135,21 @@ def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False)
 @app.command()
 @grouped
 def pause(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    """Pause all tasks, the tasks of a domain, or these. Work in progress is completed."""
     _hold(context, choice.selection(), "pause", "paused", as_json)
 
 
 @app.command()
 @grouped
 def stop(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Pause, and take back what is under way as well."""
+    """Pause tasks, and cancel work in progress."""
     _hold(context, choice.selection(), "stop", "stopped", as_json)
 
 
 @app.command()
 @grouped
 def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
+    """End a hold on all tasks, on a domain, or on these tasks; other holds stay."""
     _hold(context, choice.selection(), "resume", "resumed", as_json)
 
 
@@ -158,7 +158,7 @@ def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) 
 def remove(
     context: typer.Context, choice: TaskChoice, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Track no more. Products, their history and the archive stay."""
+    """Stop tracking. Products, their history and the archive stay."""
     chosen = choice.selection()
 
     async def ask(tasks: Tasks) -> int:
