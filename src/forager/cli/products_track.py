@@ -40,7 +40,7 @@ def track(
     popularity: Annotated[
         float | None,
         typer.Option(
-            help="Order of tasks with the same priority: higher runs first.", show_default="0"
+            help="Breaks ties between tasks: higher runs first.", show_default="0"
         ),
     ] = None,
     file: Annotated[
