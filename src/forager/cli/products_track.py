@@ -39,9 +39,7 @@ def track(
     ] = None,
     popularity: Annotated[
         float | None,
-        typer.Option(
-            help="Breaks ties between tasks: higher runs first.", show_default="0"
-        ),
+        typer.Option(help="Breaks ties between tasks: higher runs first.", show_default="0"),
     ] = None,
     file: Annotated[
         str | None,

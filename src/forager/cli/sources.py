@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forager.cli import source_views as views
 from forager.cli.options import AsJson, Cursor, Limit, Yes
 from forager.cli.output import say, show_json, show_list
 from forager.cli.running import confirm, with_database
@@ -33,7 +34,6 @@ def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
     """List sources with their published generation."""
-    from forager.cli import source_views as views
     from forager.documents.sources import list_sources
 
     page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
@@ -48,7 +48,6 @@ def list_(
 @app.command()
 def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Show one source."""
-    from forager.cli import source_views as views
     from forager.documents.sources import get_source
 
     found = with_database(context, lambda db, _: get_source(db, source))
@@ -65,7 +64,6 @@ def pages(
     as_json: AsJson = False,
 ) -> None:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    from forager.cli import source_views as views
     from forager.documents.reader import list_documents
 
     page = with_database(
@@ -83,7 +81,6 @@ def generations(
     as_json: AsJson = False,
 ) -> None:
     """List the generations of a source, newest first."""
-    from forager.cli import source_views as views
     from forager.documents.sources import list_generations
 
     page = with_database(
@@ -111,7 +108,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
-    from forager.cli import source_views as views
     from forager.documents.diff import diff_generations
 
     found = with_database(
@@ -125,7 +121,6 @@ def diff(
 def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Check what extraction keeps of the published pages; reads them again from the archive."""
     from forager.archive.options import archive_options
-    from forager.cli import source_views as views
     from forager.documents.check import SourceCheck, check_source
 
     async def ask(database: Database, settings: Settings) -> SourceCheck:
@@ -146,7 +141,6 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Publish a generation (default: the newest)."""
-    from forager.cli import source_views as views
     from forager.documents import publication
 
     done = with_database(
@@ -160,7 +154,6 @@ def rollback(
     context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
 ) -> None:
     """Publish an older generation again (default: the one published before)."""
-    from forager.cli import source_views as views
     from forager.documents import publication
 
     done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
@@ -218,7 +211,6 @@ def schedule(
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""
-    from forager.cli import source_views as views
     from forager.documents import sources
 
     wanted = _schedule(every, cron, off)
@@ -248,7 +240,6 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Set how many generations are kept, and the limits of the quality gate."""
-    from forager.cli import source_views as views
     from forager.documents.sources import set_limits
 
     found = with_database(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from forager.cli import task_views as views
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
@@ -78,7 +79,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    from forager.cli import task_views as views
     from forager.tasks.selection import Selection
 
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
@@ -102,8 +102,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: when it comes next, why it does not run now, its last attempts."""
-    from forager.cli import task_views as views
-
     report = with_tasks(context, lambda tasks: tasks.report(task))
     if as_json:
         return show_json(views.report_document(report))
@@ -113,8 +111,6 @@ def show(
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Count tasks by state, and show which domains have work waiting."""
-    from forager.cli import task_views as views
-
     found = with_tasks(context, lambda tasks: tasks.stats())
     return show_json(found) if as_json else views.show_stats(found)
 
