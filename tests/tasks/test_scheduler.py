@@ -329,7 +329,8 @@ async def test_a_bad_domain_is_skipped_and_reported(
     bad, good = [await make_domain(database, name) for name in ("bad.example", "good.example")]
     await make_task(database, bad)
     task = await make_task(database, good)
-    await execute(database, "ALTER TABLE domains DROP CONSTRAINT domains_slow_delay_finite_check")
+    for check in ("domains_slow_delay_check", "domains_slow_delay_finite_check"):
+        await execute(database, f"ALTER TABLE domains DROP CONSTRAINT {check}")
     await execute(database, "UPDATE domains SET slow_delay = %s WHERE id = %s", slow_delay, bad)
     skipped: list[str] = []
     SKIPPED.set(skipped)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from forager.analytics.answers import Answer
 
 app = typer.Typer(
-    help="Products, prices, pages and parsers as Parquet files, and questions to them.",
+    help="Products, prices, pages and parsers as Parquet files, and queries on them.",
     no_args_is_help=True,
 )
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 def sync(context: typer.Context, as_json: AsJson = False) -> None:
     """Copy what is new to the lake of Parquet files, and to ClickHouse if there is a server.
 
-    Interrupted, the next one goes on.
+    The next run resumes an interrupted one.
     """
     from forager.analytics.sync import sync as sync_lake
 
@@ -42,7 +42,7 @@ def sync(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the questions that are ready to be asked."""
+    """List the available queries."""
     from forager.analytics.answers import list_queries
 
     found = list_queries()
@@ -54,12 +54,12 @@ def list_(as_json: AsJson = False) -> None:
 @app.command()
 def run(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="As `list` shows it.")],
-    days: Annotated[int, typer.Option(min=1, max=3_660, help="Of so many last days.")] = 30,
+    name: Annotated[str, typer.Argument(help="Name, as shown by `list`.")],
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to cover.")] = 30,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Rows to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Ask one of the questions. The answer is as fresh as the last sync."""
+    """Run a query. Results are as fresh as the last sync."""
     from forager.analytics.answers import answer
 
     settings = flags_of(context).load()

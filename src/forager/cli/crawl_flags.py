@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from forager.cli.options import AllowPrivate, with_signature
+from forager.cli.options import AllowPrivate, option, with_signature
 from forager.crawl.options import CrawlChoices
 
 # typer cannot take a mapping: each header is a flag of its own
@@ -28,15 +28,11 @@ SHOWN_LIMIT = 1_000_000
 class RequestOptions:
     """Options of a single request."""
 
-    user_agent: Annotated[
-        str | None, typer.Option(help="User agent to send.", show_default="setting")
-    ] = None
+    user_agent: str | None = option("User agent to send.", show_default="setting")
     header: Annotated[
         list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
     ] = None
-    proxy: Annotated[
-        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
-    ] = None
+    proxy: str | None = option("Fetch through http://, https:// or socks5:// proxy.")
     allow_private: AllowPrivate = False
 
     def payload(self, url: str) -> dict[str, Any]:

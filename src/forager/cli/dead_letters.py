@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import note, note_more, say, show_json, show_table
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted, on_one_line, short_time
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
 app = typer.Typer(
-    help="Tasks that failed for good: list them by cause, retry them, let them go.",
-    no_args_is_help=True,
+    help="Tasks that failed permanently: list by cause, retry, or dismiss.", no_args_is_help=True
 )
 
 Cause = Annotated[
@@ -38,7 +37,7 @@ class LetterChoice:
     ] = None
     cause: Cause = None
     domain: Domain = None
-    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
+    everything: bool = option("All dead letters.", "--all", default=False)
 
     def filter(self) -> LetterFilter:
         from forager.tasks.dead_letters import letter_filter
@@ -85,7 +84,7 @@ def list_(
 @app.command()
 @grouped
 def retry(context: typer.Context, choice: LetterChoice, as_json: AsJson = False) -> None:
-    """Let tasks be tried again now, with all their retries."""
+    """Retry tasks now, with all their retries."""
     from forager.tasks.dead_letters import retry_letters, unknown_letters
 
     wanted = choice.filter()
@@ -103,7 +102,7 @@ def retry(context: typer.Context, choice: LetterChoice, as_json: AsJson = False)
 def drop(
     context: typer.Context, choice: LetterChoice, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Let dead letters go; their tasks stay failed."""
+    """Dismiss dead letters; their tasks stay failed."""
     from forager.tasks.dead_letters import count_letters, drop_letters, unknown_letters
 
     wanted = choice.filter()

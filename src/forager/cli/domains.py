@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit, grouped
+from forager.cli.options import AsJson, Cursor, Limit, grouped, option
 from forager.cli.output import say, show_json, show_list, show_table
 from forager.cli.running import with_database
 from forager.cli.words import duration, long_time, short_time
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 DEFAULT = "default"
 
 app = typer.Typer(
-    help="Hosts, how fast each may be asked, and which are resting now.", no_args_is_help=True
+    help="Hosts, their crawl settings, and which are throttled now.", no_args_is_help=True
 )
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]
@@ -35,68 +35,37 @@ Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or
 class DomainOptions:
     """Options of `set` and `add`: what was not given is None."""
 
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SECONDS|default",
-            help="Minimum time between two requests; `default` leaves it to each crawl.",
-        ),
-    ] = None
-    concurrency: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|default",
-            help="Maximum connections at the same time; `default` leaves it to each crawl.",
-        ),
-    ] = None
-    per_proxy_only: Annotated[
-        bool | None,
-        typer.Option(
-            "--per-proxy-only/--in-total",
-            help="Apply the delay to each proxy separately, or to all requests together.",
-        ),
-    ] = None
-    every: Annotated[
-        str | None,
-        typer.Option(
-            metavar="6h|default",
-            help="Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
-        ),
-    ] = None
-    adaptive: Annotated[
-        bool | None,
-        typer.Option(
-            "--adaptive/--no-adaptive",
-            help="Shorten the interval when prices change, and lengthen it when they do not.",
-        ),
-    ] = None
-    min_every: Annotated[
-        str | None, typer.Option(metavar="1h|default", help="Shortest adapted interval.")
-    ] = None
-    max_every: Annotated[
-        str | None, typer.Option(metavar="30d|default", help="Longest adapted interval.")
-    ] = None
-    currency: Annotated[
-        str | None, typer.Option(metavar="EUR|default", help="The currency its prices must have.")
-    ] = None
-    proxies: Annotated[
-        bool | None,
-        typer.Option("--proxies/--no-proxies", help="Whether its tasks use the proxy pool."),
-    ] = None
-    allow_private: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-private/--no-allow-private",
-            help="Whether its tasks may reach private addresses.",
-        ),
-    ] = None
-    region: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|default",
-            help="Only workers of this region crawl it; `default`: workers of all regions.",
-        ),
-    ] = None
+    delay: str | None = option(
+        "Minimum time between two requests; `default` leaves it to each crawl.",
+        metavar="SECONDS|default",
+    )
+    concurrency: str | None = option(
+        "Maximum connections at the same time; `default` leaves it to each crawl.",
+        metavar="N|default",
+    )
+    per_proxy_only: bool | None = option(
+        "Apply the delay to each proxy separately, or to all requests together.",
+        "--per-proxy-only/--in-total",
+    )
+    every: str | None = option(
+        "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
+        metavar="6h|default",
+    )
+    adaptive: bool | None = option(
+        "Shorten the interval when prices change, and lengthen it when they do not.",
+        "--adaptive/--no-adaptive",
+    )
+    min_every: str | None = option("Shortest adapted interval.", metavar="1h|default")
+    max_every: str | None = option("Longest adapted interval.", metavar="30d|default")
+    currency: str | None = option("The currency its prices must have.", metavar="EUR|default")
+    proxies: bool | None = option("Whether its tasks use the proxy pool.", "--proxies/--no-proxies")
+    allow_private: bool | None = option(
+        "Whether its tasks may reach private addresses.", "--allow-private/--no-allow-private"
+    )
+    region: str | None = option(
+        "Only workers of this region crawl it; `default`: workers of all regions.",
+        metavar="NAME|default",
+    )
 
     def changes(self) -> DomainChanges:
         return _changes(
@@ -118,10 +87,8 @@ class DomainOptions:
 def list_(
     context: typer.Context,
     active: Annotated[bool | None, typer.Option("--active/--inactive", help="Only these.")] = None,
-    slowed: Annotated[
-        bool, typer.Option("--slowed", help="Only hosts that asked for fewer requests.")
-    ] = False,
-    region: Annotated[str | None, typer.Option(help="Only those tied to this region.")] = None,
+    slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
+    region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -176,13 +143,13 @@ def enable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 
 @app.command()
 def disable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Send nothing to a domain and its subdomains any more, also from running crawls."""
+    """Stop all requests to a domain and its subdomains, including those of running crawls."""
     _switch(context, host, active=False, as_json=as_json)
 
 
 @app.command()
 def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Forget that a host asked for fewer requests."""
+    """Reset the slow-down of a host."""
     _show(with_domains(context, lambda domains: domains.forget_slow_down(host)), as_json)
 
 
@@ -240,14 +207,7 @@ def _number(text: str, flag: str, kind: type[Number]) -> Number:
 
 
 def _show_list(domains: Sequence[Domain]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "DOMAIN": {"no_wrap": False, "overflow": "fold"},
-        "DELAY": {"justify": "right"},
-        "CONNECTIONS": {"justify": "right"},
-        "IN USE": {"justify": "right"},
-        "REGION": {},
-        "NOW": {},
-    }
+    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
     show_table(columns, [_row(domain) for domain in domains])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Domain, Limit, grouped
+from forager.cli.options import AsJson, Cursor, Domain, Limit, grouped, option
 from forager.cli.output import say, show_json, show_list, show_table
 from forager.cli.running import with_database
 from forager.cli.words import long_time, on_one_line, short_time
@@ -28,10 +28,8 @@ class ErrorOptions:
     """Options that select errors."""
 
     domain: Domain = None
-    type_: Annotated[
-        str | None, typer.Option("--type", help="Only network, http, parse, validation or other.")
-    ] = None
-    since: Annotated[str | None, typer.Option(help="Only of the last 30min, 12h, 7d.")] = None
+    type_: str | None = option("Only network, http, parse, validation or other.", "--type")
+    since: str | None = option("Only of the last 30min, 12h, 7d.")
 
     def filter(self, message: str | None = None, task: int | None = None) -> ErrorFilter:
         from forager.tasks.errors import error_filter

@@ -15,6 +15,9 @@ from forager.cli.words import counted, on_one_line, short_time
 if TYPE_CHECKING:
     from forager.webhooks.store.events import EventRow
 
+Payload = Mapping[str, Any]
+LONGEST = 300
+
 
 app = typer.Typer(help="Events of products and domains, as sent to webhooks.", no_args_is_help=True)
 
@@ -79,11 +82,6 @@ def show_events(events: Sequence[EventRow]) -> None:
         for event in events
     ]
     show_table("ID>, WHEN, KIND, PRODUCT>, DOMAIN, WHAT…", rows)
-
-
-Payload = Mapping[str, Any]
-
-LONGEST = 300
 
 
 def words_of(event: EventRow) -> str:

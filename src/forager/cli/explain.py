@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def explain(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="The URL in question, in any spelling.")],
+    url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
     job: Annotated[
         str | None, typer.Option(help="In this crawl.", show_default="the latest that knows it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what became of a URL, why, and what would happen now; nothing is fetched for it."""
+    """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
     from forager.crawl.explain import explanation
     from forager.jobs.queue import Queue
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,8 @@ import typer
 
 from forager.cli.failures import FAILED, complain
 from forager.cli.options import Force, Output
-from forager.cli.output import STDOUT, export_progress, note, open_output, silence_stdout
+from forager.cli.output import STDOUT, note, open_output, refuse_terminal, silence_stdout
+from forager.cli.progress import Steps
 from forager.cli.running import with_database
 from forager.cli.words import counted
 from forager.crawl.options import ExportFormat
@@ -47,7 +47,8 @@ def export(
 
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
-    _keep_binary_off_terminals(format_, output)
+    if format_ is not ExportFormat.JSONL:
+        refuse_terminal(output, f"a {format_.value} file")
     outcomes = tuple(outcome or Outcome)
     wanted = Export(format=format_, outcomes=outcomes, body=body, codec=_codec(format_, output))
     try:
@@ -73,8 +74,8 @@ async def _export(
         note("The job is not finished: this is what is settled so far.")
     storage = archive_options(settings).open()
     total = await export_size(database, job_id, wanted)
-    with open_output(output, force=force) as file, export_progress(total) as progress:
-        return await export_job(database, storage, job_id, wanted, file, progress)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        return await export_job(database, storage, job_id, wanted, file, steps.advance)
 
 
 def _codec(format_: ExportFormat, output: str) -> Codec | None:
@@ -84,13 +85,6 @@ def _codec(format_: ExportFormat, output: str) -> Codec | None:
     if format_ is not ExportFormat.WARC or output == STDOUT:
         return Codec.GZIP
     return warc_codec(Path(output).name)
-
-
-def _keep_binary_off_terminals(format_: ExportFormat, output: str) -> None:
-    if output == STDOUT and format_ is not ExportFormat.JSONL and sys.stdout.isatty():
-        raise InvalidInput(
-            f"a {format_.value} file is nothing for a terminal", hint="Give --output FILE."
-        )
 
 
 def _report(exported: Exported, output: str) -> None:

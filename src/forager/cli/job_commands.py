@@ -46,7 +46,7 @@ class Moved:
 def pause(
     context: typer.Context, job_ids: JobIds, reason: Reason = None, as_json: AsJson = False
 ) -> None:
-    """Hold jobs. A running one commits what it has first; until then it is pausing."""
+    """Pause jobs. A running job commits its progress first; until then it is pausing."""
     _move_all(context, job_ids, lambda queue: queue.pause, reason, as_json=as_json)
 
 
@@ -66,7 +66,7 @@ def cancel(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """End jobs for good; what they had not published is thrown away."""
+    """Cancel jobs permanently; unpublished work is discarded."""
     if len(job_ids) > 1:
         confirm(f"Cancel {counted(len(job_ids), 'job')} for good?", yes=yes)
     _move_all(context, job_ids, lambda queue: queue.cancel, reason, as_json=as_json)
@@ -76,7 +76,7 @@ def cancel(
 def retry(
     context: typer.Context, job_ids: JobIds, reason: Reason = None, as_json: AsJson = False
 ) -> None:
-    """Let failed jobs run again from their last commit, with all their retries."""
+    """Retry failed jobs from their last commit, with all their retries."""
     _move_all(context, job_ids, lambda queue: queue.retry, reason, as_json=as_json)
 
 
@@ -122,9 +122,6 @@ def _person() -> str:
         return "user"
 
 
-RIGHT = {"justify": "right"}
-
-
 @app.command()
 def pages(
     context: typer.Context,
@@ -136,7 +133,7 @@ def pages(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what became of a job's URLs, in no particular order."""
+    """List the outcomes of the URLs of a job, in no particular order."""
     from forager.crawl.export.export import row_of
     from forager.crawl.settled import list_settled
     from forager.jobs.queue import Queue
@@ -154,7 +151,7 @@ def pages(
 
 @app.command()
 def workers(context: typer.Context, as_json: AsJson = False) -> None:
-    """List workers that are, or lately were, there."""
+    """List workers that are or recently were active."""
     from forager.jobs.report import list_workers
 
     found = with_database(context, lambda db, _: list_workers(db))

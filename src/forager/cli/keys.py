@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.settings import Settings
 
-app = typer.Typer(
-    help="Keys of the API: who may use it, for what, and how much.", no_args_is_help=True
-)
+app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="A key's id.")]
 STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
@@ -38,14 +36,14 @@ def create(
     ] = Scope.OPERATE,
     owner: Annotated[
         UUID | None,
-        typer.Option(help="Who owns what is made with it.", show_default="somebody new"),
+        typer.Option(help="Owner of everything created with it.", show_default="a new owner"),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option(help="After how long it ends: 12h, 90d.", show_default="never")
+        str | None, typer.Option(help="Time until it expires: 12h, 90d.", show_default="never")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once. From the first key on, everybody needs one."""
+    """Create a key and print it once. After the first key, every request needs one."""
     from forager.access.keys import create_key
 
     life = None if expires is None else parse_duration(expires).total_seconds()
@@ -109,7 +107,7 @@ def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 
 @app.command()
 def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
-    """End a key at once and for good."""
+    """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 
     found = with_database(context, lambda db, _: revoke_key(db, key))
@@ -119,7 +117,9 @@ def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 @app.command("set-quota")
 def set_quota(
     context: typer.Context,
-    owner: Annotated[UUID, typer.Argument(metavar="OWNER", help="As `keys list` shows it.")],
+    owner: Annotated[
+        UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
+    ],
     active_jobs: Annotated[
         int | None, typer.Option(min=0, help="Jobs waiting, running or paused at a time.")
     ] = None,
@@ -132,7 +132,7 @@ def set_quota(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what an owner may use; limits that are not given are lifted."""
+    """Set the quota of an owner; limits that are not given are removed."""
     from forager.access import quotas
     from forager.access.quota import Quota
 

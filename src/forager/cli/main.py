@@ -19,6 +19,43 @@ from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.flags import Flags
 from forager.cli.running import leave_on_sigterm
 
+# one line breaks into a paragraph of its own only at an empty line
+EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
+# where each command is: a function, or an app with commands of its own
+COMMANDS = {
+    "crawl": "crawl:crawl",
+    "resume": "crawl:resume",
+    "demo": "demo:demo",
+    "explain": "explain:explain",
+    "fetch": "fetch:fetch",
+    "parse": "parse:parse",
+    "export": "export:export",
+    "up": "up:up",
+    "api": "up:api",
+    "worker": "worker:worker",
+    "scheduler": "services:scheduler",
+    "watchdog": "services:watchdog",
+    "doctor": "doctor:doctor",
+    "read": "search:read",
+    "search": "search:app",
+    "jobs": "job_commands:app",
+    "sources": "sources:app",
+    "products": "products:app",
+    "tasks": "tasks:app",
+    "errors": "errors:app",
+    "dead-letters": "dead_letters:app",
+    "domains": "domains:app",
+    "proxies": "proxies:app",
+    "events": "events:app",
+    "webhooks": "webhooks:app",
+    "parsers": "parsers:app",
+    "keys": "keys:app",
+    "analytics": "analytics:app",
+    "archive": "archive:app",
+    "db": "db:app",
+    "config": "config:app",
+}
+
 
 class LazyCommands(MutableMapping[str, Any]):
     """Commands and groups of commands by name, each made at the first look at it.
@@ -87,45 +124,6 @@ class Format(StrEnum):
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
-
-
-# one line breaks into a paragraph of its own only at an empty line
-EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-
-# where each command is: a function, or an app with commands of its own
-COMMANDS = {
-    "crawl": "crawl:crawl",
-    "resume": "crawl:resume",
-    "demo": "demo:demo",
-    "explain": "explain:explain",
-    "fetch": "fetch:fetch",
-    "parse": "parse:parse",
-    "export": "export:export",
-    "up": "up:up",
-    "api": "up:api",
-    "worker": "worker:worker",
-    "scheduler": "services:scheduler",
-    "watchdog": "services:watchdog",
-    "doctor": "doctor:doctor",
-    "read": "search:read",
-    "search": "search:app",
-    "jobs": "job_commands:app",
-    "sources": "sources:app",
-    "products": "products:app",
-    "tasks": "tasks:app",
-    "errors": "errors:app",
-    "dead-letters": "dead_letters:app",
-    "domains": "domains:app",
-    "proxies": "proxies:app",
-    "events": "events:app",
-    "webhooks": "webhooks:app",
-    "parsers": "parsers:app",
-    "keys": "keys:app",
-    "analytics": "analytics:app",
-    "archive": "archive:app",
-    "db": "db:app",
-    "config": "config:app",
-}
 
 
 def _plain_app(**options: Any) -> typer.Typer:

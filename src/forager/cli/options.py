@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -36,6 +36,11 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="A job's id, or its beg
 JobIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help="Ids of jobs, or their beginnings.")
 ]
+
+
+def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
+    """Declare an option as a field of a dataclass, for `grouped`."""
+    return field(default=default, metadata={"option": typer.Option(*names, help=help, **how)})
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,7 +82,11 @@ def _options(group: type[Any]) -> list[inspect.Parameter]:
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=each.default,
-            annotation=kinds[each.name],
+            annotation=_annotated(kinds[each.name], each.metadata.get("option")),
         )
         for each in fields(group)
     ]
+
+
+def _annotated(kind: Any, declared: Any) -> Any:
+    return kind if declared is None else Annotated[kind, declared]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
 from forager.cli.words import clean
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -146,8 +147,9 @@ def show_facts(facts: Mapping[str, Any], style: str = "bold") -> None:
 def show_table(columns: Columns, rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under headings; a cell is a text, or a text and its style.
 
-    Columns are written as "ID>, NAME…, STATE": `>` aligns a column to the right, `…` cuts cells
-    that do not fit on the terminal. A mapping gives rich's own options, and `cut`.
+    Columns are written as "ID>, NAME…, URL~, STATE": `>` aligns a column to the right, `…` cuts
+    and `~` folds cells that do not fit on the terminal. A mapping gives rich's own options, and
+    `cut`.
     """
     from rich.table import Table
 
@@ -167,8 +169,12 @@ def show_table(columns: Columns, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _parse_columns(text: str) -> dict[str, dict[str, Any]]:
-    options: dict[str, dict[str, Any]] = {">": {"justify": "right"}, "…": {"cut": True}}
-    return {each.rstrip(">…"): options.get(each[-1:], {}) for each in text.split(", ")}
+    options: dict[str, dict[str, Any]] = {
+        ">": {"justify": "right"},
+        "…": {"cut": True},
+        "~": {"no_wrap": False, "overflow": "fold"},
+    }
+    return {each.rstrip(">…~"): options.get(each[-1:], {}) for each in text.split(", ")}
 
 
 def _cell(value: Any, cut: bool) -> Text:
@@ -211,15 +217,7 @@ def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     return whole_file(Path(path), overwrite=force)
 
 
-@contextmanager
-def export_progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error if that is a terminal; yields a function that advances it."""
-    stderr = console(sys.stderr)
-    if not stderr.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=stderr, transient=True) as bars:
-        bar = bars.add_task("exporting", total=total)
-        yield lambda done: bars.advance(bar, done)
+def refuse_terminal(path: str, what: str) -> None:
+    """Refuse to write binary data to a terminal."""
+    if path == STDOUT and sys.stdout.isatty():
+        raise InvalidInput(f"{what} cannot be shown on a terminal", hint="Give --output FILE.")

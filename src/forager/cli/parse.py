@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from forager.parsers.registry import ParsedProduct
     from forager.settings import Settings
 
+_SEPARATOR = " > "
+
 
 # what files are by their names, where a server would say so
 _TYPES = {
@@ -61,7 +63,7 @@ def parse(
     ],
     url: Annotated[
         str | None,
-        typer.Option(help="The address of a file.", show_default="http://localhost/ and its name"),
+        typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
     *,
@@ -158,9 +160,6 @@ def _show(page: _Page, *, as_json: bool) -> None:
         note(f"cut short: {cut}")
     say(document.title, "bold")
     return write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
-
-
-_SEPARATOR = " > "
 
 
 def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
-from forager.cli import output
 from forager.cli.output import note, say, show_table
 from forager.cli.words import counted, on_one_line
 from forager.parsers.backtest import Backtest, VersionReport
@@ -16,7 +14,6 @@ from forager.parsers.rates import VersionRate, share
 from forager.parsers.rollouts import Rollout
 from forager.parsers.scaffold import Scaffold
 
-RIGHT = {"justify": "right"}
 _STYLES = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
 _SHOWN = 60
 
@@ -113,33 +110,6 @@ def show_scaffold(done: Scaffold) -> None:
 
 
 # --- backtests -----------------------------------------------------------------------------------
-
-
-class PageCount:
-    """How many pages were read so far, on a terminal."""
-
-    def __init__(self) -> None:
-        from rich.progress import Progress, SpinnerColumn, TextColumn
-
-        console = output.console(sys.stderr)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.completed} pages"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None)
-
-    def show(self, pages: int) -> None:
-        self._bar.update(self._task, completed=pages)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
 
 def backtest_fields(report: Backtest) -> dict[str, Any]:

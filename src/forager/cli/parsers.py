@@ -11,6 +11,7 @@ import typer
 from forager.cli.flags import flags_of
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
 from forager.cli.output import note, show_json, show_list
+from forager.cli.progress import Steps
 from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
@@ -81,7 +82,7 @@ def rollout(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a version count from now on; with --canary, try it on some tasks first."""
+    """Activate a version; with --canary, try it on some tasks first."""
     from forager.cli import parser_views as views
     from forager.parsers.rollouts import roll_out
 
@@ -123,7 +124,7 @@ def backtest(
     from forager.cli import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
-    with views.PageCount() as shown:
+    with Steps("pages", shown=not as_json) as steps:
         report = with_database(
             context,
             lambda db, settings: run_backtest(
@@ -135,7 +136,7 @@ def backtest(
                 domain=domain,
                 history=history,
                 limit=limit,
-                progress=shown.show,
+                progress=steps.show,
             ),
         )
     return show_json(views.backtest_fields(report)) if as_json else views.show_backtest(report)
@@ -183,7 +184,7 @@ def new(
             "--from", metavar="FILE_OR_URL", help="A page to begin with; a task's is not fetched."
         ),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The address of a file.")] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
     allow_private: AllowPrivate = False,
     as_json: AsJson = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.amounts import parse_duration
+from forager.cli.options import option
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,36 +21,20 @@ if TYPE_CHECKING:
 class ProductOptions:
     """Options that select products."""
 
-    min_price: Annotated[
-        str | None, typer.Option(metavar="AMOUNT", help="At least this price.")
-    ] = None
-    max_price: Annotated[str | None, typer.Option(metavar="AMOUNT", help="At most this price.")] = (
-        None
-    )
-    currency: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Priced in this currency.")
-    ] = None
+    min_price: str | None = option("At least this price.", metavar="AMOUNT")
+    max_price: str | None = option("At most this price.", metavar="AMOUNT")
+    currency: str | None = option("Priced in this currency.", metavar="CODE")
     availability: Annotated[
         list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
     ] = None
-    min_rating: Annotated[
-        str | None, typer.Option(metavar="STARS", help="At least this rating.")
-    ] = None
-    brand: Annotated[str | None, typer.Option(help="Of this brand.")] = None
-    category: Annotated[
-        str | None, typer.Option(help="With this in its path: 'Shoes', 'Men > Shoes'.")
-    ] = None
-    domain: Annotated[
-        str | None,
-        typer.Option(help="Of this host, of hosts below it, or of the domain that covers it."),
-    ] = None
-    changed_since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Changed since: 2d, 12h, or 2026-01-31T12:00Z."),
-    ] = None
-    problems: Annotated[
-        bool | None, typer.Option("--problems/--no-problems", help="With problems, or without any.")
-    ] = None
+    min_rating: str | None = option("At least this rating.", metavar="STARS")
+    brand: str | None = option("Of this brand.")
+    category: str | None = option("With this in its path: 'Shoes', 'Men > Shoes'.")
+    domain: str | None = option("Of this host, of hosts below it, or of the domain that covers it.")
+    changed_since: str | None = option(
+        "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+    )
+    problems: bool | None = option("With problems, or without any.", "--problems/--no-problems")
 
     def filters(self, **more: Any) -> Filters:
         from forager.products.filters import Filters

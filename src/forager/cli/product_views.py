@@ -27,17 +27,6 @@ def money(amount: Decimal | None, currency: str | None) -> str:
 
 
 def show_products(products: Sequence[ListedProduct]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": RIGHT,
-        "NAME": {"cut": True},
-        "PRICE": RIGHT,
-        "STOCK": {},
-        "RATING": RIGHT,
-        "BRAND": {"cut": True},
-        "DOMAIN": {},
-        "CHANGED": {},
-        "": {},
-    }
     rows = [
         (
             product.id,
@@ -52,7 +41,7 @@ def show_products(products: Sequence[ListedProduct]) -> None:
         )
         for product in products
     ]
-    show_table(columns, rows)
+    show_table("ID>, NAME…, PRICE>, STOCK, RATING>, BRAND…, DOMAIN, CHANGED, ", rows)
 
 
 def _stock(availability: str | None) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,10 +11,10 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
 from forager.cli.output import (
     STDOUT,
-    export_progress,
     note,
     note_more,
     open_output,
+    refuse_terminal,
     show_json,
     show_list,
     show_table,
@@ -23,6 +22,7 @@ from forager.cli.output import (
 )
 from forager.cli.product_filters import ProductOptions, moment
 from forager.cli.products_track import track
+from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 def archive(
     context: typer.Context,
-    days: Annotated[float, typer.Option(min=1, help="Not seen for so many days.")] = 180,
+    days: Annotated[float, typer.Option(min=1, help="Days since the product was last seen.")] = 180,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move products that were not seen for long to Parquet files, with their prices."""
+    """Move products that were not seen for a long time to Parquet files, with their prices."""
     from forager.products.archiving import archive_products
 
     confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
@@ -57,10 +57,10 @@ def archive(
 
 def restore(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="As `archive` has named them.")],
+    files: Annotated[list[Path], typer.Argument(help="Files written by `archive`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Put archived products back. Those that are there again stay as they are."""
+    """Restore archived products. Products that exist again are not changed."""
     from forager.products.archiving import restore_products
 
     done = [
@@ -78,11 +78,11 @@ def restore(
 def audit(
     context: typer.Context,
     last: Annotated[
-        bool, typer.Option("--last", help="Show what the last one found instead.")
+        bool, typer.Option("--last", help="Show the findings of the last audit instead.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look now for what contradicts itself or grows old; workers do so every day."""
+    """Check the catalog for contradictory or stale data; workers do so every day."""
     from forager.products.audit import audit_catalog, last_audit
 
     if last:
@@ -108,9 +108,7 @@ def _show(found: Audit) -> None:
     )
 
 
-app = typer.Typer(
-    help="What shops offer: prices, stock, histories, search, files.", no_args_is_help=True
-)
+app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
 app.command("audit")(audit)
 
 app.command()(track)
@@ -166,7 +164,7 @@ def list_(
 
 @app.command()
 def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
-    """Show everything that is known of one product, and how sure it is."""
+    """Show all data of one product, with the confidence of each field."""
     from forager.cli import product_views as views
     from forager.products.service import show_product
 
@@ -185,7 +183,7 @@ def history(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the price of a product went, the newest change first, with a small chart."""
+    """Show the price history of a product, newest first, with a small chart."""
     from forager.cli import product_views as views
     from forager.products.price_history import price_history
 
@@ -245,7 +243,7 @@ def export(
     ] = Format.JSONL,
     output: Output = STDOUT,
     prices: Annotated[
-        bool, typer.Option("--history", help="One row for each change of a price instead.")
+        bool, typer.Option("--history", help="Write one row per price change instead.")
     ] = False,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
@@ -259,8 +257,8 @@ def export(
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
-    if output == STDOUT and format_ is Format.PARQUET and sys.stdout.isatty():
-        raise InvalidInput("a parquet file is nothing for a terminal", hint="Give --output FILE.")
+    if format_ is Format.PARQUET:
+        refuse_terminal(output, "a parquet file")
     filters = options.filters()
     wanted = Export(ExportFormat(format_), filters, prices, moment(since))
 
@@ -279,8 +277,8 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
     from forager.products.export import export_products, export_size
 
     total = await export_size(database, wanted)
-    with open_output(output, force=force) as file, export_progress(total) as progress:
-        return await export_products(database, wanted, file, progress)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        return await export_products(database, wanted, file, steps.advance)
 
 
 @app.command()
@@ -296,8 +294,7 @@ def image(
     """Write the stored file of one of a product's images."""
     from forager.products.shown_image import image_of
 
-    if output == STDOUT and sys.stdout.isatty():
-        raise InvalidInput("an image is nothing for a terminal", hint="Give --output FILE.")
+    refuse_terminal(output, "an image")
     data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
     with open_output(output, force=force) as file:
         file.write(data)

@@ -39,7 +39,7 @@ def track(
     ] = None,
     popularity: Annotated[
         float | None,
-        typer.Option(help="Decides between tasks that are equal otherwise.", show_default="0"),
+        typer.Option(help="Breaks ties between tasks: higher runs first.", show_default="0"),
     ] = None,
     file: Annotated[
         str | None,
@@ -51,17 +51,15 @@ def track(
         ),
     ] = None,
     errors: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all lines that were refused there.")
+        Path | None, typer.Option(metavar="FILE", help="Write all rejected lines to this file.")
     ] = None,
     allow_private: Annotated[
         bool,
-        typer.Option(
-            "--allow-private", help="Also hosts at private addresses; kept with their domains."
-        ),
+        typer.Option("--allow-private", help="Allow private addresses; stored with the domains."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep product pages fresh. Those tracked already take over what is given."""
+    """Track product pages. Options also apply to pages that are tracked already."""
     from forager.tasks.intervals import parse_every
     from forager.tasks.service import Tasks
     from forager.tasks.tracking_request import Terms

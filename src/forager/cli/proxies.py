@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from forager.fetch.proxies.record import PickedProxy, ProxyRecord
     from forager.fetch.proxies.service import Proxies, ProxyChanges
 
+MAX_FILE_BYTES = 10 * 1024 * 1024
+_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
+
 
 DEFAULT = "default"
-RIGHT = {"justify": "right"}
 
 Region = Annotated[
     str | None,
@@ -110,14 +112,7 @@ def _show(report: CostReport) -> None:
         note(f"No traffic through proxies since {report.first}.")
         return
     show_table(
-        {
-            "DOMAIN": {"no_wrap": False, "overflow": "fold"},
-            "PROXY": {},
-            "REQUESTS": RIGHT,
-            "RECEIVED": RIGHT,
-            "PRICE": RIGHT,
-            "COST": RIGHT,
-        },
+        "DOMAIN~, PROXY, REQUESTS>, RECEIVED>, PRICE>, COST>",
         [
             (
                 line.domain,
@@ -142,9 +137,8 @@ def _show(report: CostReport) -> None:
 
 Answer = TypeVar("Answer")
 
-MAX_FILE_BYTES = 10 * 1024 * 1024
 
-app = typer.Typer(help="Proxies that crawls can go through, and how they do.", no_args_is_help=True)
+app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
 
@@ -237,7 +231,7 @@ def set_(
     currency: Currency = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whose workers go through proxies, and what those cost."""
+    """Set the region and the cost of proxies."""
     changes = changes_of(region, cost, currency)
     if not changes.named():
         raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
@@ -260,7 +254,7 @@ app.command()(costs)
 
 @app.command()
 def enable(context: typer.Context, ids: ProxyIds) -> None:
-    """Use proxies again, with no failure remembered against them."""
+    """Use proxies again, and reset their failure counts."""
     _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
 
 
@@ -276,7 +270,7 @@ def disable(
 
 @app.command()
 def remove(context: typer.Context, ids: ProxyIds) -> None:
-    """Forget proxies, with their passwords, counts and costs."""
+    """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
 
 
@@ -408,9 +402,6 @@ def _shown(record: ProxyRecord) -> dict[str, Any]:
 
 def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
 
 
 def _show_records(records: Sequence[ProxyRecord]) -> None:

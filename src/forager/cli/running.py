@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from forager.jobs.queue import Queue
     from forager.settings import Settings
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SHOWN = 20
+
 Answer = TypeVar("Answer")
 
 
@@ -51,9 +54,6 @@ def with_queue(context: typer.Context, ask: Callable[[Queue], Awaitable[Answer]]
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:
     return asyncio.run(work)
-
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StoppedAtOnce(ForagerError):
@@ -104,9 +104,6 @@ def confirm(question: str, *, yes: bool) -> None:
         )
     if not typer.confirm(question, err=True):
         raise Declined
-
-
-SHOWN = 20
 
 
 def leave_if_unknown(ids: Sequence[int], noun: str, hint: str) -> None:

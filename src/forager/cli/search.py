@@ -18,9 +18,12 @@ from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.documents.search import Hit, SearchPage, SearchRequest
-    from forager.index.kind import Kind
-    from forager.index.reindex import Progress, Reindexed
+    from forager.index.reindex import Reindexed
     from forager.settings import Settings
+
+MAX_HITS = 100
+REINDEX = "reindex"
+WORDS = "words"
 
 
 class What(StrEnum):
@@ -33,10 +36,10 @@ def reindex(
     only: Annotated[What | None, typer.Option(help="One of the two indexes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the indexes of the search engine anew, from what PostgreSQL has.
+    """Rebuild the indexes of the search engine from PostgreSQL.
 
-    Searches go on meanwhile, with the old index or with PostgreSQL. Interrupted, the next one goes
-    on where this one was.
+    Searches keep working, with the old index or with PostgreSQL. The next run resumes an
+    interrupted one.
     """
     settings = flags_of(context).load()
     done = run(_reindex(settings, only, shown=not as_json))
@@ -44,7 +47,7 @@ def reindex(
         return show_json(done)
     for each in done:
         rows = "document" if each.kind == What.SECTIONS else "product"
-        again = ", going on with an earlier run" if each.resumed else ""
+        again = ", resumed from an earlier run" if each.resumed else ""
         note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
     return None
 
@@ -62,45 +65,21 @@ async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> lis
             "there is no search engine: PostgreSQL is searched, and needs no index made",
             hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
         )
-    done = []
     async with (
         open_database(settings, name="forager reindex") as database,
         EngineClient(settings.opensearch_url.get_secret_value()) as client,
     ):
-        for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS):
-            if only in (None, kind.name):
-                with _Shown(kind, shown=shown) as progress:
-                    reindexer = Reindexer(
-                        database, client, settings.opensearch_prefix, progress=progress
-                    )
-                    done.append(await reindexer.run(kind))
-    return done
+        steps = Steps("", shown=shown)
 
+        def progress(kind: str, rows: int, total: int) -> None:
+            steps.show(rows, total=total, what=kind)
 
-class _Shown:
-    """Steps that begin when it is known how many there are."""
-
-    def __init__(self, kind: Kind, *, shown: bool) -> None:
-        self._what = kind.name
-        self._shown = shown
-        self._steps: Steps | None = None
-
-    def __enter__(self) -> Progress:
-        return self._show
-
-    def __exit__(self, *_: object) -> None:
-        if self._steps is not None:
-            self._steps.__exit__()
-
-    def _show(self, _kind: str, rows: int, total: int) -> None:
-        if self._steps is None:
-            self._steps = Steps(self._what, total, shown=self._shown).__enter__()
-        self._steps.show(rows)
-
-
-MAX_HITS = 100
-REINDEX = "reindex"
-WORDS = "words"
+        with steps:
+            reindexer = Reindexer(database, client, settings.opensearch_prefix, progress=progress)
+            kinds = [
+                kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)
+            ]
+            return [await reindexer.run(kind) for kind in kinds]
 
 
 class SearchGroup(TyperGroup):
@@ -121,7 +100,7 @@ class SearchGroup(TyperGroup):
 
 app = typer.Typer(
     cls=SearchGroup,
-    help="Search what was crawled and published; make the index of a search engine anew.",
+    help="Search what was crawled and published; rebuild the index of a search engine.",
 )
 app.command(REINDEX)(reindex)
 
@@ -134,7 +113,7 @@ def search(
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
     source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
-    path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -205,7 +184,7 @@ def read(
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
     source: Annotated[
-        str | None, typer.Option(help="Of this source.", show_default="the one fetched last")
+        str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
     ] = None,
     section: Annotated[
         str | None,

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from forager.cli.output import note, say, show_facts, show_table
 from forager.cli.words import counted, duration, long_time, on_one_line, short_time
-from forager.documents.diff import ChangedPage, Diff
-from forager.documents.generation import Generation, Source
-from forager.documents.reading import DocumentRow
 
 if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck
+    from forager.documents.diff import ChangedPage, Diff
+    from forager.documents.generation import Generation, Source
+    from forager.documents.reading import DocumentRow
     from forager.extract.audit import PageAudit
 
-RIGHT = {"justify": "right"}
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forager.cli import source_views as views
 from forager.cli.options import AsJson, Cursor, Limit, Yes
 from forager.cli.output import say, show_json, show_list
 from forager.cli.running import confirm, with_database
@@ -32,8 +33,7 @@ Number = Annotated[
 def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
-    """List sources with what readers see of them."""
-    from forager.cli import source_views as views
+    """List sources with their published generation."""
     from forager.documents.sources import list_sources
 
     page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
@@ -48,7 +48,6 @@ def list_(
 @app.command()
 def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Show one source."""
-    from forager.cli import source_views as views
     from forager.documents.sources import get_source
 
     found = with_database(context, lambda db, _: get_source(db, source))
@@ -59,13 +58,12 @@ def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> N
 def pages(
     context: typer.Context,
     source: SourceId,
-    path: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    from forager.cli import source_views as views
     from forager.documents.reader import list_documents
 
     page = with_database(
@@ -83,7 +81,6 @@ def generations(
     as_json: AsJson = False,
 ) -> None:
     """List the generations of a source, newest first."""
-    from forager.cli import source_views as views
     from forager.documents.sources import list_generations
 
     page = with_database(
@@ -111,7 +108,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
-    from forager.cli import source_views as views
     from forager.documents.diff import diff_generations
 
     found = with_database(
@@ -125,7 +121,6 @@ def diff(
 def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Check what extraction keeps of the published pages; reads them again from the archive."""
     from forager.archive.options import archive_options
-    from forager.cli import source_views as views
     from forager.documents.check import SourceCheck, check_source
 
     async def ask(database: Database, settings: Settings) -> SourceCheck:
@@ -141,12 +136,11 @@ def publish(
     source: SourceId,
     generation: Number = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also one that the quality gate refused.")
+        bool, typer.Option("--force", help="Even if the quality gate refused it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let readers see a generation (default: the newest)."""
-    from forager.cli import source_views as views
+    """Publish a generation (default: the newest)."""
     from forager.documents import publication
 
     done = with_database(
@@ -159,8 +153,7 @@ def publish(
 def rollback(
     context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
 ) -> None:
-    """Let readers see an older generation again (default: the one published before)."""
-    from forager.cli import source_views as views
+    """Publish an older generation again (default: the one published before)."""
     from forager.documents import publication
 
     done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
@@ -189,7 +182,7 @@ def delete(
 
 @app.command()
 def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
-    """Crawl a source again as it was crawled last; a worker does it."""
+    """Enqueue a crawl of a source with the options of its last crawl."""
     from forager.documents import sources
     from forager.jobs.kinds import load_kinds
     from forager.jobs.queue import Enqueued, Queue
@@ -218,7 +211,6 @@ def schedule(
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""
-    from forager.cli import source_views as views
     from forager.documents import sources
 
     wanted = _schedule(every, cron, off)
@@ -237,19 +229,17 @@ def set_(
     context: typer.Context,
     source: SourceId,
     keep: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Keep so many generations.")
+        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
     ] = None,
     max_shrink: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="By what share pages may fall: 0.2 is a fifth."),
+        float | None, typer.Option(min=0, max=1, help="Max page drop: 0.2 is a fifth.")
     ] = None,
     max_failed: Annotated[
-        float | None, typer.Option(min=0, max=1, help="What share of the tried URLs may fail.")
+        float | None, typer.Option(min=0, max=1, help="Max failure rate of the fetched URLs.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what is kept of a source, and what its quality gate lets pass."""
-    from forager.cli import source_views as views
+    """Set how many generations are kept, and the limits of the quality gate."""
     from forager.documents.sources import set_limits
 
     found = with_database(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped
+from forager.cli import task_views as views
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted
@@ -42,7 +43,7 @@ class TaskChoice:
     status: Statuses = None
     domain: Domain = None
     url: Url = None
-    everything: Annotated[bool, typer.Option("--all", help="All tasks.")] = False
+    everything: bool = option("All tasks.", "--all", default=False)
 
     def selection(self) -> Selection:
         """Which tasks are selected; all of them only with --all."""
@@ -78,7 +79,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    from forager.cli import task_views as views
     from forager.tasks.selection import Selection
 
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
@@ -102,8 +102,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: when it comes next, why it does not run now, its last attempts."""
-    from forager.cli import task_views as views
-
     report = with_tasks(context, lambda tasks: tasks.report(task))
     if as_json:
         return show_json(views.report_document(report))
@@ -113,8 +111,6 @@ def show(
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Count tasks by state, and show which domains have work waiting."""
-    from forager.cli import task_views as views
-
     found = with_tasks(context, lambda tasks: tasks.stats())
     return show_json(found) if as_json else views.show_stats(found)
 
@@ -122,7 +118,7 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 @grouped
 def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Crawl tasks now, before the others of the same domain and priority."""
+    """Crawl tasks now, before others of the same domain and priority."""
     chosen = choice.selection()
     done, unknown = with_tasks(context, _beside_unknown(chosen, lambda t: t.recrawl(chosen)))
     if as_json:
@@ -135,21 +131,21 @@ def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False)
 @app.command()
 @grouped
 def pause(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    """Pause all tasks, the tasks of a domain, or these. Work in progress is completed."""
     _hold(context, choice.selection(), "pause", "paused", as_json)
 
 
 @app.command()
 @grouped
 def stop(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Pause, and take back what is under way as well."""
+    """Pause tasks, and cancel work in progress."""
     _hold(context, choice.selection(), "stop", "stopped", as_json)
 
 
 @app.command()
 @grouped
 def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
+    """End a hold on all tasks, on a domain, or on these tasks; other holds stay."""
     _hold(context, choice.selection(), "resume", "resumed", as_json)
 
 
@@ -158,7 +154,7 @@ def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) 
 def remove(
     context: typer.Context, choice: TaskChoice, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Track no more. Products, their history and the archive stay."""
+    """Stop tracking. Products, their history and the archive stay."""
     chosen = choice.selection()
 
     async def ask(tasks: Tasks) -> int:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 app = typer.Typer(
-    help="Addresses that are told when products change, and what was sent to them.",
-    no_args_is_help=True,
+    help="Webhook URLs that receive events, and their deliveries.", no_args_is_help=True
 )
 
 MAX_SECRET = 1000
@@ -61,7 +60,7 @@ def add(
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell an address of events from now on. Its secret is shown once, and stored encrypted."""
+    """Send events to a webhook URL. Its secret is shown once, and stored encrypted."""
     from forager.webhooks.service import NewWebhook
 
     new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private)
@@ -73,7 +72,7 @@ def add(
 def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
-    """List webhooks and how they do."""
+    """List webhooks with their state."""
 
     page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
     return show_list(
@@ -109,11 +108,11 @@ def set_(
     allow_private: Annotated[
         bool | None,
         typer.Option(
-            "--allow-private/--no-allow-private", help="Whether it may be at a private address."
+            "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
         ),
     ] = None,
     on: Annotated[
-        bool | None, typer.Option("--on/--off", help="Whether it is told of events.")
+        bool | None, typer.Option("--on/--off", help="Whether it receives events.")
     ] = None,
     rotate: Annotated[
         bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
@@ -121,7 +120,7 @@ def set_(
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a webhook. What is not named stays; messages that wait go to the new address."""
+    """Change a webhook. Other values stay; pending messages go to the new URL."""
     from forager.webhooks.service import WebhookChanges
 
     given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
@@ -142,7 +141,7 @@ def set_(
 def remove(
     context: typer.Context, webhook: WebhookId, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Forget a webhook, and the messages that wait for it."""
+    """Delete a webhook and its pending messages."""
 
     async def ask(webhooks: Webhooks) -> Webhook:
         found = await webhooks.get(webhook)
@@ -155,7 +154,7 @@ def remove(
 
 @app.command()
 def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Tell a webhook of events again, and at once of those that still wait."""
+    """Resume deliveries to a webhook, starting with pending messages."""
     found = with_webhooks(context, lambda webhooks: webhooks.enable(webhook))
     return show_json(found) if as_json else say(f"enabled webhook {found.id}: {found.url}")
 
@@ -167,7 +166,7 @@ def disable(
     reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a webhook of nothing until it is enabled again."""
+    """Stop deliveries to a webhook until it is enabled again."""
     found = with_webhooks(context, lambda webhooks: webhooks.disable(webhook, reason))
     return show_json(found) if as_json else say(f"disabled webhook {found.id}: {found.url}")
 
@@ -187,7 +186,7 @@ def rotate_secret(
 
 @app.command("test")
 def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Send a test message now, and say what was answered."""
+    """Send a test message now, and show the response."""
     from forager.webhooks.delivery import send_test
 
     posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
@@ -229,7 +228,7 @@ def retry(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send again what failed, and at once what waits."""
+    """Retry failed messages, and send pending ones at once."""
     done = with_webhooks(context, lambda webhooks: webhooks.retry(webhook, messages or None))
     if as_json:
         return show_json({"webhook_id": webhook, "messages": done})
@@ -274,9 +273,6 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
     say(f"secret: {issued.secret}")
     return note("It is not shown again. Receivers check signatures with it.")
-
-
-RIGHT: dict[str, Any] = {"justify": "right"}
 
 
 def show_webhooks(webhooks: Sequence[Webhook]) -> None:
