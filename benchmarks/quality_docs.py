@@ -188,16 +188,16 @@ def _whole_sites(report: Report, sites: Sequence[Path]) -> None:
 
 _LIMITS = """\
 Rules were developed on the first seven sites. The last three (cmake, Rust, Linux) were first run
-when the rules were final; afterwards only the audit changed (it matches equal headings before similar
-ones). They are not blind in every way: the issue behind this work describes faults that were found
+when the rules were final; afterwards only the audit changed (it matches equal headings before
+similar ones). They are not blind in every way: the issue behind this work describes faults found
 on them. On 150 pages of each, version 2 of the extractor had lost 49 of 330, 136 of 419 and 21 of
 1,514 headings (by the audit of that time), had made no section of any `dt` with an id, and had
 emptied one page; on Node's pages 8,071 of 8,201 headings ended with a permalink sign.
 
 CPU time of extraction and identifiers, version 2 and this one in turn on 80 pages of each site,
-best of four: PostgreSQL .96 times as long as before, cppreference .77, Python 1.11, OpenJDK 1.10. The
-machine was busy: a second run of one site (Linux) gave .98 after 1.30, so differences of a tenth
-mean little. Python has four times as many sections as before.
+best of four: PostgreSQL .96 times as long as before, cppreference .77, Python 1.11, OpenJDK 1.10.
+The machine was busy: a second run of one site (Linux) gave .98 after 1.30, so a tenth more or less
+means little. Python has four times as many sections as before.
 
 What is not good:
 
