@@ -188,7 +188,7 @@ def read(
     ] = None,
     section: Annotated[
         str | None,
-        typer.Option(help="Only this section and what is below it: its anchor or heading."),
+        typer.Option(help="Only this section and those below it: an anchor, heading or name."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
