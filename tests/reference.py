@@ -13,6 +13,7 @@ import typer
 
 from forager.cli.main import app
 from forager.settings import Settings, env_name
+from table_owners import tables
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- made by `python -m tests.reference` from here on -->"
@@ -89,7 +90,13 @@ def _cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page}
+def tables_page() -> str:
+    """Every table with its owner: the section of the schema that it stands in."""
+    rows = [f"| `{table}` | `{owner}` | {_cell(text)} |" for table, owner, text in tables()]
+    return "\n".join(["| table | owner | content |", "|---|---|---|", *rows]) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "settings.md": settings_page, "tables.md": tables_page}
 
 
 def whole_page(name: str) -> str:

@@ -141,7 +141,7 @@ class AsyncForager:
         return await search(self._database, request, self._engine)
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
-        """The markdown of a published page, or of one section by its anchor or heading."""
+        """The markdown of a published page, or of one section by its anchor, heading or name."""
         page = await read_page(self._database, url, source_id=source)
         return page.markdown if section is None else as_markdown(section_of(page, section))
 
@@ -295,7 +295,7 @@ class Forager:
         )
 
     def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
-        """The markdown of a published page, or of one section by its anchor or heading."""
+        """The markdown of a published page, or of one section by its anchor, heading or name."""
         return self._call(lambda store: store.read(url, source=source, section=section))
 
     def diff(

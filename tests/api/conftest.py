@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import psycopg
@@ -13,10 +12,10 @@ from api.client import Api
 from built_site import Crawls
 from forager.access.keys import create_key
 from forager.access.scope import Scope
-from forager.api.server import serve
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from support.api_server import api_server
 
 Keyed = Callable[..., Awaitable[Api]]
 
@@ -29,16 +28,8 @@ def api_settings(settings: Settings) -> Settings:
 @pytest.fixture
 async def address(api_settings: Settings, database: Database) -> AsyncIterator[str]:
     """Where the server is; it is stopped gracefully at the end."""
-    stopping = asyncio.Event()
-    started: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(
-        serve(api_settings, database, stopping, started=started.put_nowait)
-    )
-    async with asyncio.timeout(30):
-        where = await started.get()
-    yield where
-    stopping.set()
-    await serving
+    async with api_server(api_settings, database) as served:
+        yield served
 
 
 @pytest.fixture

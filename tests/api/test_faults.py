@@ -19,9 +19,9 @@ from api.server_process import FORAGER, api_process, wait_for_address
 from built_site import rows_of
 from forager.access.answers import reserve
 from forager.access.caller import NOBODY
-from forager.api.server import serve
 from forager.db.database import Database, SessionLimits
 from forager.settings import Settings
+from support.api_server import api_server
 from support.databases import outage
 
 CRAWL = "/api/knowledge-items/crawl"
@@ -88,17 +88,14 @@ async def another_server_at_work(database: Database) -> AsyncIterator[None]:
 async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
     api_settings: Settings, database_url: str, database: Database
 ) -> None:
-    stopping, started = asyncio.Event(), asyncio.Queue[str]()
-    async with Database(database_url, limits=SessionLimits(lock_ms=200)) as impatient:
-        serving = asyncio.create_task(
-            serve(api_settings, impatient, stopping, started=started.put_nowait)
-        )
-        async with Api(await started.get()) as api:
-            async with another_server_at_work(database):
-                early = await api.post(CRAWL, ORDER, headers=ONCE)
-            later = await api.post(CRAWL, ORDER, headers=ONCE)
-        stopping.set()
-        await serving
+    async with (
+        Database(database_url, limits=SessionLimits(lock_ms=200)) as impatient,
+        api_server(api_settings, impatient) as address,
+        Api(address) as api,
+    ):
+        async with another_server_at_work(database):
+            early = await api.post(CRAWL, ORDER, headers=ONCE)
+        later = await api.post(CRAWL, ORDER, headers=ONCE)
     assert (early.status, early.is_problem, early.headers["Retry-After"]) == (409, True, "1")
     assert "still being answered" in early.json["detail"]
     assert later.status == 202

@@ -20,7 +20,8 @@ from forager.db.database import Database
 from forager.settings import Settings
 
 # Whoever types a command knows who it is.
-REMOTE = {"GET /me"}
+# `forager doctor` examines the services, beside much else
+REMOTE = {"GET /me", "GET /services"}
 
 
 def commands(command: Any, *names: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -15,9 +16,7 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.report import list_workers
 from support.cli import FORAGER, forager
-
-LIMIT = 60.0
-
+from support.waiting import LIMIT, eventually
 
 pytestmark = pytest.mark.usefixtures("command_line")
 
@@ -40,9 +39,7 @@ def test_a_region_has_a_short_name() -> None:
 
 async def test_a_worker_says_where_it_is(database: Database) -> None:
     with working("--region", "eu", "--no-tasks"):
-        async with asyncio.timeout(LIMIT):
-            while not (found := await list_workers(database)):
-                await asyncio.sleep(0.05)
+        found = await eventually(partial(list_workers, database))
         assert [worker.region for worker in found] == ["eu"]
         listed = await asyncio.to_thread(forager, "jobs", "workers", "--json")
         assert [worker["region"] for worker in listed.json["items"]] == ["eu"]
@@ -65,8 +62,7 @@ async def test_a_crawl_in_the_foreground_is_left_to_its_region(
             said = await asyncio.to_thread(process.stderr.readline)
             assert "tied to the region eu" in said
             # the foreground looks for its job too, and must not get it
-            while not await list_workers(database):
-                await asyncio.sleep(0.05)
+            await eventually(partial(list_workers, database))
         (job,) = (await queue.list_jobs()).items
         assert (job.status, job.region) == (Status.PENDING, "eu")
     finally:

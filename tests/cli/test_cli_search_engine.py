@@ -46,4 +46,4 @@ def test_help_is_about_what_was_asked(capsys: pytest.CaptureFixture[str]) -> Non
     assert main.run(["search", "--help"]) == 0
     assert "Search what was crawled" in capsys.readouterr().out
     assert main.run(["search", "reindex", "--help"]) == 0
-    assert "Make the indexes" in capsys.readouterr().out
+    assert "Rebuild the indexes" in capsys.readouterr().out

@@ -152,3 +152,14 @@ def test_a_page_and_a_section_are_read(site: Site) -> None:
     assert (as_json["title"], len(as_json["sections"])) == ("Title of alpha \x1b[31mred", 2)
     assert forager("read", f"{BASE}b").code == 2
     assert forager("read", f"{BASE}a", "--section", "nowhere").code == 2
+
+
+def test_a_source_is_checked(site: Site) -> None:
+    site.crawl(OLD)
+    answer = forager("sources", "check", SOURCE)
+    assert answer.code == 0
+    assert "0 pages of" in answer.out
+    assert "4 pages not in the archive" in answer.err
+    found = forager("sources", "check", SOURCE, "--json").json
+    assert (found["pages"], found["unreadable"], found["empty"]["count"]) == (0, 4, 0)
+    assert forager("sources", "check", "unknown").code != 0

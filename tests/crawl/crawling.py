@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -212,15 +211,3 @@ async def check_ledger(database: Database, job_id: UUID) -> None:
     carried = {r: n for o, r, n, _ in visited if o == "failed" and n}
     assert carried == reasons.get("carried_over", {})
     assert not any(n for o, _, n, _ in visited if o != "failed")
-
-
-async def eventually(happened: Any) -> None:
-    """Ask until it is so."""
-    async with asyncio.timeout(30):
-        while True:
-            answer = happened()
-            if asyncio.iscoroutine(answer):
-                answer = await answer
-            if answer:
-                return
-            await asyncio.sleep(0.01)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawl.crawling import Crawled, Crawls, eventually
+from crawl.crawling import Crawled, Crawls
 from crawl.test_generations import (
     HANGING,
     SOURCE,
@@ -25,6 +25,7 @@ from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from servers.site import Page, Site, html, tagged
+from support.waiting import eventually
 
 BROKEN = Page(b"no", "500 Oops")
 ONCE = {"retries": 0}

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from crawl.crawling import Crawled, Crawls, eventually
+from crawl.crawling import Crawled, Crawls
 from crawl.test_kills import Disturbance, Worker, recover, working
 from forager.crawl import job as crawl_job
 from forager.crawl.extraction import pool as extraction
@@ -28,6 +28,7 @@ from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from servers.site import Answer, Page, Site, html, moved, tagged
+from support.waiting import eventually
 
 SOURCE = "docs"
 HANGING = Page(b"", hangs=True)

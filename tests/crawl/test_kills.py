@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from crawl.crawling import Crawled, Crawls, eventually
+from crawl.crawling import Crawled, Crawls
 from crawl.test_exactness import truth
 from forager.db import schema
 from forager.db.database import Database
@@ -27,6 +27,7 @@ from forager.jobs.lifecycle import FINISHED
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
 from servers.site import Site
+from support.waiting import eventually
 
 CONCURRENCY = 8
 BATCH = 50

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import psutil
 import pytest
 
-from crawl.crawling import Crawls, eventually
+from crawl.crawling import Crawls
 from crawl.test_kills import working
 from forager.crawl.batch import Batch, Committer
 from forager.errors import DatabaseUnavailable
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html, text
+from support.waiting import eventually
 
 
 @pytest.fixture
@@ -90,6 +93,10 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
+def done_or_asked(running: asyncio.Future[Any], site: Site, requests: int) -> bool:
+    return running.done() or len(site.log) >= requests
+
+
 async def test_stopping_at_any_moment_loses_nothing(crawls: Crawls, site: Site) -> None:
     site.pages["/"] = html("Start", [f"/{n}" for n in range(30)])
     for n in range(150):
@@ -100,7 +107,7 @@ async def test_stopping_at_any_moment_loses_nothing(crawls: Crawls, site: Site) 
     while (await crawls.queue.get(job_id)).status is not Status.COMPLETED:
         running = asyncio.ensure_future(crawls.go_on(job_id))
         target = len(site.log) + 5 * rounds + 1
-        await eventually(lambda r=running, t=target: r.done() or len(site.log) >= t)
+        await eventually(partial(done_or_asked, running, site, target))
         if crawls.context is not None:
             crawls.context.ask_to_stop(StopCause.SHUTDOWN)
         await running

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
 import pytest
 
 from forager.db.embedded import join_server, server_status
+from support.waiting import lives
 
 LIMIT = 60.0
 SCRIPT = Path(__file__).with_name("embedded_user.py")
@@ -115,14 +115,6 @@ class User:
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     os.kill(pid, number)
     wait_until(lambda: not lives(pid))
-
-
-def lives(pid: int) -> bool:
-    """A dead process counts as dead, also before whoever adopted it took notice."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def wait_until(happened: Callable[[], bool]) -> None:

@@ -205,6 +205,17 @@ def test_root_without_namespaces_borrows_another_user(tmp_path: Path) -> None:
 
 
 @needs_root
+def test_root_without_namespaces_lets_that_user_pass_through_a_new_home(tmp_path: Path) -> None:
+    with empty_home() as above:
+        above.chmod(0o755)
+        home = above / "home"
+        with User(home, PATH=str(tmp_path)) as user:
+            said = user.heard()
+            assert "error" not in said, said
+        assert stat.S_IMODE(home.stat().st_mode) == 0o711
+
+
+@needs_root
 def test_root_without_namespaces_in_a_folder_nobody_else_can_reach(tmp_path: Path) -> None:
     with empty_home() as home, User(home, PATH=str(tmp_path)) as user:
         said = user.heard()

@@ -18,7 +18,6 @@ from embedded_homes import (
     empty_home,
     end_server,
     kill,
-    lives,
     made_home,
     wait_until,
 )
@@ -27,6 +26,7 @@ from forager.db.embedded import join_server, server_status
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.server import server_lives
 from forager.errors import EmbeddedServerError
+from support.waiting import lives
 
 
 @pytest.fixture(scope="module")

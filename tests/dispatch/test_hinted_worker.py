@@ -18,7 +18,8 @@ from forager.tasks.selection import Selection
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.workers.worker import TaskWorker
 from servers.shop import Shop
-from tasks.working import LIMIT, Tasks
+from support.waiting import LIMIT
+from tasks.working import Tasks
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from forager.dispatch.topology import Band, Route
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.store.hints import HINT_SIZE
+from forager.tasks.store.hints import HINT_SIZE, delete_told, touch
 from forager.tasks.workers.recovery import TaskRecovery
 from tasks.tasks_at_hand import execute, make_domain, make_task, value
 
@@ -47,9 +47,11 @@ async def told(database: Database, settings: Settings, *task_ids: int) -> None:
 
 async def forgotten(database: Database, *routes: Route) -> list[int]:
     async with database.transaction() as connection:
-        return await store.touch_forgotten(
+        found = await store.lock_forgotten(
             connection, waited=30.0, lost=300.0, told=routes, limit=100, task_proxies=False
         )
+        await touch(connection, found)
+    return found
 
 
 async def test_the_scheduler_tells_in_its_own_transaction(
@@ -136,7 +138,7 @@ async def test_two_relays_tell_different_things(database: Database, by_celery: S
     async with database.transaction() as one, database.transaction() as other:
         [first] = await store.lock_hints(one, limit=1, left_alone=0.0, task_proxies=False)
         [second] = await store.lock_hints(other, limit=5, left_alone=0.0, task_proxies=False)
-        await store.delete_told(one, [first.id])
+        await delete_told(one, [first.id])
     assert first.task_ids != second.task_ids
     assert [hint.task_ids for hint in await hints(database)] == [second.task_ids]
 
@@ -288,7 +290,7 @@ async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database
     await execute(database, "ANALYZE crawl_tasks")
     scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
     async with database.transaction() as connection:
-        found = await store.touch_forgotten(
+        found = await store.lock_forgotten(
             connection, waited=30.0, lost=300.0, told=[], limit=100, task_proxies=False
         )
         assert found == [task_id]

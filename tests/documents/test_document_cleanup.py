@@ -13,6 +13,7 @@ from forager.documents.publication import publish, roll_back
 from forager.documents.sources import delete_source, get_source
 from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
+from support.waiting import lock_waited_for
 
 TABLES = (
     "generations", "generation_documents", "documents", "sections", "section_search", "link_sets"
@@ -122,20 +123,10 @@ async def test_what_is_being_deleted_is_not_published(crawls: Crawls, database: 
     async with database.transaction() as connection:
         await connection.execute("UPDATE generations SET state = 'abandoned' WHERE number = 1")
         publishing = asyncio.create_task(publish(database, SOURCE, 1))
-        await somebody_waits(database)
+        await lock_waited_for(database)
     with pytest.raises(NotAllowed, match="being deleted"):
         await publishing
     assert await active_site(database) == {"a": "two"}
-
-
-async def somebody_waits(database: Database) -> None:
-    """Until a statement waits for a lock."""
-    while not await rows_of(
-        database,
-        "SELECT 1 FROM pg_stat_activity"
-        " WHERE wait_event_type = 'Lock' AND datname = current_database()",
-    ):
-        await asyncio.sleep(0)
 
 
 async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
@@ -146,7 +137,7 @@ async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
     async with database.transaction() as connection:
         await connection.execute("SELECT FROM sources WHERE id = %s FOR UPDATE", (SOURCE,))
         starting = asyncio.create_task(crawls.start())
-        await somebody_waits(database)
+        await lock_waited_for(database)
         assert not starting.done()
     await (await starting).finish()
 

@@ -32,9 +32,7 @@ def test_lengths_of_time(text: str, seconds: int) -> None:
     assert parse_every(text).after(FRIDAY) == FRIDAY + timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1", "d", "59s", "0d", "-1d", "1.5h", "9999999w", "1d 2h", "\u0661d"]
-)
+@pytest.mark.parametrize("text", ["", "1", "d", "59s", "0d", "-1d", "9999999w", "1d 2h", "\u0661d"])
 def test_what_is_no_length_of_time(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_every(text)

@@ -322,3 +322,16 @@ def test_no_body_makes_it_fail(
     for text in (facts.title, facts.canonical, facts.language, *links(facts)):
         assert "\0" not in (text or "")
         (text or "").encode("utf-8")
+
+
+def test_links_for_browsers_without_frames() -> None:
+    page = (
+        b"<html><frameset><frame src=/f><noframes><p><a href=/m>m</a> <a href=/n rel=nofollow>n"
+        b"</a></noframes></frameset></html>"
+    )
+    links = extract_page(page, "https://a.example/", "text/html").outlinks.links
+    assert [(link.url, link.nofollow) for link in links] == [
+        ("https://a.example/f", False),
+        ("https://a.example/m", False),
+        ("https://a.example/n", True),
+    ]

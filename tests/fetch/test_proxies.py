@@ -42,6 +42,7 @@ from servers.base import LoopbackServer
 from servers.certificates import Authority
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
+from support.waiting import lock_waited_for
 
 LOCAL = GuardPolicy(allow_private=True)
 OPTIONS = ClientOptions(user_agent="ForagerTest/1.0", guard=LOCAL)
@@ -226,18 +227,8 @@ async def test_a_proxy_that_is_being_picked_is_left_to_others_or_waited_for(
         assert await picked_id(pool) == b
         assert await picked_id(pool) == b
         waiting = asyncio.create_task(picked_id(pool, b))
-        while not await _somebody_waits(database):
-            await asyncio.sleep(0.01)
+        await lock_waited_for(database)
     assert await waiting == a
-
-
-async def _somebody_waits(database: Database) -> bool:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            "SELECT FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return await cursor.fetchone() is not None
 
 
 async def test_two_processes_share_the_proxies_in_order(

@@ -37,6 +37,7 @@ from forager.products.writer import touch_unchanged
 from forager.settings import Settings
 from products.rows import add_product, insert_domain
 from servers.site import Page, Site, moved, text
+from support.waiting import lock_waited_for
 
 
 def picture(kind: str = "JPEG", size: tuple[int, int] = (64, 48), colour: int = 200) -> bytes:
@@ -615,14 +616,7 @@ async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) ->
         assert row is not None
         assert await store.refer(connection, [row[0]], key) == 1
         cleaning = asyncio.create_task(delete_unused_files(shop.database, shop.settings))
-        async with asyncio.timeout(60), shop.database.connection() as watching:
-            while True:
-                cursor = await watching.execute(
-                    "SELECT count(*) FROM pg_stat_activity"
-                    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-                )
-                if await cursor.fetchone() != (0,):
-                    break
+        await lock_waited_for(shop.database)
     assert await cleaning == 0
 
 

@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 from flaky_line import FlakyLine
-from workshop import LIMIT, Shop, at_work, eventually, gone, open_shop, worker_process
+from workshop import Shop, at_work, open_shop, worker_process
 
 from forager.db import schema
 from forager.db.database import Connection, Database
@@ -31,6 +31,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
+from support.waiting import LIMIT, eventually, gone
 
 
 @pytest.fixture(scope="module")

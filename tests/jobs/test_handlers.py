@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from workshop import at_work, gone, lives, open_shop
+from workshop import at_work, open_shop
 
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault
 from forager.settings import Settings
+from support.waiting import gone, lives
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,7 @@ from uuid import UUID
 
 import psutil
 import pytest
-from workshop import (
-    Shop,
-    at_work,
-    eventually,
-    gone,
-    lives,
-    open_shop,
-    worker_process,
-)
+from workshop import Shop, at_work, open_shop, worker_process
 
 from forager.jobs import workers
 from forager.jobs.job import NewJob, Recovered
@@ -30,6 +22,7 @@ from forager.jobs.services import delete_old_jobs
 from forager.jobs.supervisor import Supervisor
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
+from support.waiting import eventually, gone, lives
 
 
 async def in_transaction(shop: Shop, job_id: UUID) -> bool:
@@ -61,10 +54,10 @@ async def test_two_workers_race_and_every_job_runs_once(
     database_url: str, settings: Settings
 ) -> None:
     async with open_shop(database_url, settings, worker_capacity=4) as shop:
-        jobs = await shop.queue.enqueue_many(
-            [NewJob(kind="count", payload={"steps": 1}) for _ in range(50)]
-        )
         with worker_process(shop) as first, worker_process(shop) as second:
+            jobs = await shop.queue.enqueue_many(
+                [NewJob(kind="count", payload={"steps": 1}) for _ in range(16)]
+            )
 
             async def all_done() -> bool:
                 return (await shop.queue.counts())[Status.COMPLETED] == len(jobs)

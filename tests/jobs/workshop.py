@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -24,20 +24,10 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
+from support.waiting import LIMIT, eventually
 
-LIMIT = 60.0
 FOLDER = Path(__file__).parent
 MODULES = (misbehaving.__name__, "impatient")
-
-Answer = TypeVar("Answer")
-
-
-async def eventually(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Ask until the answer is true; the answer."""
-    async with asyncio.timeout(LIMIT):
-        while not (answer := await ask()):
-            await asyncio.sleep(0.02)
-    return answer
 
 
 @dataclass(frozen=True)
@@ -188,17 +178,3 @@ def worker_process(
             worker.stop()
         assert worker.process.stdout is not None
         worker.process.stdout.close()
-
-
-def lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-async def gone(*pids: int) -> None:
-    async def look() -> bool:
-        return not any(lives(pid) for pid in pids)
-
-    await eventually(look)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from forager.api.server import serve
 from forager.db.database import Database
 from forager.settings import Settings
 from servers.site import Site, html
+from support.api_server import api_server
 
 
 @pytest.fixture
@@ -20,16 +19,8 @@ def api_settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def address(api_settings: Settings, database: Database) -> AsyncIterator[str]:
-    stopping = asyncio.Event()
-    started: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(
-        serve(api_settings, database, stopping, started=started.put_nowait)
-    )
-    async with asyncio.timeout(60):
-        where = await started.get()
-    yield where
-    stopping.set()
-    await serving
+    async with api_server(api_settings, database) as served:
+        yield served
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from forager import tracing
 from forager.settings import Settings
 from metrics.collector import Collector, collector
 from servers.site import Site
+from support.waiting import eventually
 
 FORAGER = Path(sys.executable).parent / "forager"
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -29,12 +29,6 @@ PATIENCE = 300.0
 def traces() -> Iterator[Collector]:
     with collector() as found:
         yield found
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.1)
 
 
 @pytest.mark.timeout(900)
@@ -60,10 +54,10 @@ async def test_a_url_is_followed_from_the_request_to_its_publication(
             stderr=subprocess.DEVNULL,
         ) as worker:
             try:
-                await until(lambda: traces.named("publish") and traces.named("run"))
+                await eventually(lambda: traces.named("publish") and traces.named("run"), PATIENCE)
             finally:
                 worker.terminate()
-    await until(lambda: traces.named("enqueue"))
+    await eventually(lambda: traces.named("enqueue"), PATIENCE)
 
     [request] = traces.named("POST /api/knowledge-items/crawl")
     [enqueue] = traces.named("enqueue")

@@ -18,6 +18,7 @@ from forager.processes import effort, sandbox
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox, SandboxLimits
 from forager.processes.usage import started_at
+from support.waiting import eventually
 
 MODULE = "misbehaving_server"
 PATIENT = SandboxLimits(seconds=60, memory_mb=300)
@@ -51,15 +52,11 @@ class Asked:
 
     async def at_work(self, number: int) -> int:
         """The first process that works on a question."""
-        while not self.pids(number):
-            await asyncio.sleep(0.02)
-        return self.pids(number)[0]
+        return (await eventually(lambda: self.pids(number)))[0]
 
 
 async def ended(pid: int) -> None:
-    async with asyncio.timeout(LIMIT):
-        while started_at(pid) is not None:
-            await asyncio.sleep(0.02)
+    await eventually(lambda: started_at(pid) is None)
 
 
 @pytest.fixture
@@ -194,7 +191,6 @@ asyncio.run(main())
 async def test_a_sandboxed_process_ends_with_the_one_that_asks(folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ASKING, str(folder)]) as asker:
         attempts = folder / "attempts-0"
-        while not attempts.exists() or not attempts.read_text():
-            await asyncio.sleep(0.02)
+        await eventually(lambda: attempts.exists() and attempts.read_text())
         asker.kill()
     await ended(int(attempts.read_text()))

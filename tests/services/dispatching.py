@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import amqp
 from kombu import Connection
@@ -27,21 +27,11 @@ from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import WorkerProcess
 from services.servers.rabbitmq import RabbitMQ
+from support.waiting import LIMIT
 from tasks.working import Tasks
 
-LIMIT = 60.0
 BIN = Path(sys.executable).parent
 REGIONS = (None, "eu")
-
-Answer = TypeVar("Answer")
-
-
-async def until(ask: Callable[[], Awaitable[Answer]], limit: float = LIMIT) -> Answer:
-    """Ask until the answer is true; the answer."""
-    async with asyncio.timeout(limit):
-        while not (answer := await ask()):
-            await asyncio.sleep(0.05)
-    return answer
 
 
 class Wire:

@@ -25,18 +25,9 @@ from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
 from forager.tasks.stages.attempt import Stage
 from servers.shop import Shop
-from services.dispatching import (
-    LIMIT,
-    Wire,
-    beside,
-    by_celery,
-    by_postgres,
-    command,
-    until,
-    wired,
-    worker,
-)
+from services.dispatching import Wire, beside, by_celery, by_postgres, command, wired, worker
 from services.servers.rabbitmq import RabbitMQ
+from support.waiting import LIMIT, eventually
 from tasks.working import Tasks
 
 NORMAL = Route("crawl", Band.NORMAL)
@@ -67,7 +58,7 @@ async def done(tasks: Tasks, number: int) -> None:
         rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")
         return bool(rows[0][0] == number)
 
-    await until(all_are)
+    await eventually(all_are)
 
 
 async def products(tasks: Tasks) -> int:
@@ -118,13 +109,13 @@ async def test_a_warm_stop_gives_back_what_is_not_done(tasks: Tasks, shop: Shop)
     (task_id,) = await tasks.add(url, status="pending")
     async with running(beside(tasks.database, tasks.settings)):
         async with worker(tasks) as first:
-            await until(lambda: _is(tasks, task_id, "crawling"))
+            await eventually(lambda: _is(tasks, task_id, "crawling"))
             assert await first.stop() == 0
         assert (await tasks.get(task_id)).retry_count == 0
         shop.behave_again("slow")
         await tasks.forget_permits()
         async with worker(tasks):
-            await until(lambda: _is(tasks, task_id, "completed"))
+            await eventually(lambda: _is(tasks, task_id, "completed"))
 
 
 async def _is(tasks: Tasks, task_id: int, status: str) -> bool:
@@ -140,7 +131,7 @@ async def test_duplicates_and_stale_hints_are_dropped(tasks: Tasks, shop: Shop, 
         for _ in range(5):
             wire.put(NORMAL, [task_id, 999_999])
             wire.put(Route("parse", Band.LOW), [task_id])
-        await until(lambda: _is(tasks, task_id, "completed"))
+        await eventually(lambda: _is(tasks, task_id, "completed"))
         for _ in range(5):
             wire.put(NORMAL, [task_id])
         await _until_empty(wire)
@@ -153,7 +144,7 @@ async def _until_empty(wire: Wire) -> None:
         routes = [Route(stage, band) for stage in ("crawl", "parse") for band in Band]
         return not any(wire.depth(route.queue) for route in routes)
 
-    await until(empty)
+    await eventually(empty)
 
 
 async def test_another_worker_reads_what_one_has_downloaded(
@@ -162,7 +153,7 @@ async def test_another_worker_reads_what_one_has_downloaded(
     (task_id,) = await tasks.add(shop.add("a"))
     async with worker(tasks) as first:
         wire.put(NORMAL, [task_id])
-        await until(lambda: _is(tasks, task_id, "completed"))
+        await eventually(lambda: _is(tasks, task_id, "completed"))
         await first.stop()
     # as if it had died between its stages
     await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded', next_crawl_at = NULL")
@@ -170,7 +161,7 @@ async def test_another_worker_reads_what_one_has_downloaded(
     rows = await tasks.sql("SELECT stage, task_ids FROM dispatch_outbox")
     assert rows == [("parse", [task_id])], "written in the commit of the download"
     async with running([relay.service()]), worker(tasks):
-        await until(lambda: _is(tasks, task_id, "completed"))
+        await eventually(lambda: _is(tasks, task_id, "completed"))
     assert shop.hits("a") == 1
 
 
@@ -180,9 +171,9 @@ async def test_holds_are_kept(tasks: Tasks, shop: Shop) -> None:
     shop.hang("slow")
     (task_id,) = await tasks.add(url, status="pending")
     async with running(beside(tasks.database, tasks.settings)), worker(tasks):
-        await until(lambda: _is(tasks, task_id, "crawling"))
+        await eventually(lambda: _is(tasks, task_id, "crawling"))
         await holds.stop(Selection(ids=(task_id,)))
-        await until(lambda: _is(tasks, task_id, "pending"))
+        await eventually(lambda: _is(tasks, task_id, "pending"))
         shop.behave_again("slow")
         (paused,) = await tasks.add(shop.add("a"), status="pending")
         await holds.pause(Selection(domain=shop.host))
@@ -190,8 +181,8 @@ async def test_holds_are_kept(tasks: Tasks, shop: Shop) -> None:
         assert (await tasks.get(paused)).lease == 0
         await holds.resume(Selection(ids=(task_id,)))
         await holds.resume(Selection(domain=shop.host))
-        await until(lambda: _is(tasks, paused, "completed"))
-        await until(lambda: _is(tasks, task_id, "completed"))
+        await eventually(lambda: _is(tasks, paused, "completed"))
+        await eventually(lambda: _is(tasks, task_id, "completed"))
 
 
 async def test_only_workers_of_a_region_hear_of_its_tasks(
@@ -205,10 +196,10 @@ async def test_only_workers_of_a_region_hear_of_its_tasks(
         async def told() -> bool:
             return wire.depth(route.queue) > 0
 
-        await until(told)
+        await eventually(told)
         assert (await tasks.get(tied)).lease == 0
         async with worker(tasks, by_celery(settings, rabbitmq, region="eu")):
-            await until(lambda: _is(tasks, tied, "completed"))
+            await eventually(lambda: _is(tasks, tied, "completed"))
 
 
 # --- priorities ----------------------------------------------------------------------------------
@@ -245,7 +236,7 @@ async def test_a_worker_that_is_behind_takes_more_of_the_high_band(
         async def enough() -> bool:
             return len(inbox.after_first_low()) >= 140
 
-        await until(enough)
+        await eventually(enough)
     finally:
         await asyncio.to_thread(thread.stop)
     taken = Counter(inbox.after_first_low()[:140])
@@ -272,12 +263,12 @@ async def test_what_cannot_be_read_is_put_aside_and_seen(
     wire.put_raw(NORMAL, b"cos\nsystem\n(S'false'\ntR.", application_headers=known, **pickled)
     wire.put(NORMAL, [task_id])
     async with worker(tasks):
-        await until(lambda: _is(tasks, task_id, "completed"))
+        await eventually(lambda: _is(tasks, task_id, "completed"))
 
         async def aside() -> bool:
             return wire.depth(DEAD) == 7
 
-        await until(aside)
+        await eventually(aside)
     found = await check_broker(tasks.database, tasks.settings)
     assert found.level is Level.WARN
     assert "7 could not be read" in found.finding
@@ -286,13 +277,13 @@ async def test_what_cannot_be_read_is_put_aside_and_seen(
 async def test_what_is_delivered_too_often_is_put_aside(tasks: Tasks, wire: Wire) -> None:
     wire.put(NORMAL, [1])
     for _ in range(DELIVERY_LIMIT + 1):
-        message = await until(lambda: _get(wire))
+        message = await eventually(lambda: _get(wire))
         wire.channel.basic_reject(message.delivery_tag, requeue=True)
 
     async def aside() -> bool:
         return wire.depth(DEAD) == 1
 
-    await until(aside)
+    await eventually(aside)
     assert wire.depth(NORMAL.queue) == 0
 
 
@@ -329,11 +320,11 @@ async def test_nothing_is_sent_again_while_messages_wait(
         async def waits() -> bool:
             return wire.depth(NORMAL.queue) == 1
 
-        await until(waits)
+        await eventually(waits)
         assert await sweeper.run_once() == 0, "workers are behind; the hint may be among them"
         wire.channel.queue_purge(NORMAL.queue)
         # how many wait is known a moment later
-        assert await until(sweeper.run_once) == 1
+        assert await eventually(sweeper.run_once) == 1
         assert await sweeper.run_once() == 0, "it is in the outbox"
     finally:
         sweeper.close()
@@ -360,7 +351,7 @@ async def test_switching_in_the_middle_loses_nothing(
                 )
                 return bool(rows[0][0] >= 20)
 
-            await until(half)
+            await eventually(half)
         async with running(beside(tasks.database, after)):
             await done(tasks, len(ids))
     assert await completions(tasks) == Counter(ids)

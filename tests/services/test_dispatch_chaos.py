@@ -23,12 +23,13 @@ from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Shop
 from services.buckets import new_bucket
-from services.dispatching import Worker, beside, by_celery, until, wired
+from services.dispatching import Worker, beside, by_celery, wired
 from services.search_index import Searched, searched
 from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
 from services.servers.rabbitmq import RabbitMQ
 from services.servers.server import Server
+from support.waiting import eventually
 from tasks.working import Tasks
 
 TASKS = int(os.environ.get("FORAGER_TEST_CHAOS_TASKS", "500"))
@@ -74,7 +75,7 @@ class World:
         async def enough() -> bool:
             return await self.completed() >= number
 
-        await until(enough, LIMIT)
+        await eventually(enough, LIMIT)
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ async def _live_through(world: World) -> None:
     async def all_told() -> bool:
         return await world.index.untold() == 0
 
-    await until(all_told, LIMIT)
+    await eventually(all_told, LIMIT)
 
 
 async def _all_is_archived(tasks: Tasks) -> None:

@@ -25,8 +25,9 @@ from forager.metrics.recorded import DISPATCHED
 from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Shop
-from services.dispatching import beside, by_celery, until, wired, worker
+from services.dispatching import beside, by_celery, wired, worker
 from services.servers.rabbitmq import RabbitMQ
+from support.waiting import eventually
 from tasks.working import Tasks
 
 NORMAL = Route("crawl", Band.NORMAL)
@@ -79,7 +80,7 @@ async def test_a_broker_that_is_away_costs_nothing(
         try:
             with capture_logs() as logs:
                 async with running(beside(tasks.database, tasks.settings)):
-                    await until(lambda: said_that_it_is_away(logs))
+                    await eventually(lambda: said_that_it_is_away(logs))
                     before = await outbox(tasks)
                     failed = 0.0
 
@@ -88,7 +89,7 @@ async def test_a_broker_that_is_away_costs_nothing(
                         failed += sum(DISPATCHED.take().values())
                         return failed > 3 * before
 
-                    await until(failed_often)
+                    await eventually(failed_often)
                     sweeper = Sweeper(tasks.database, tasks.settings)
                     with pytest.raises(BrokerUnavailable):
                         await sweeper.run_once()
@@ -102,7 +103,7 @@ async def test_a_broker_that_is_away_costs_nothing(
         finally:
             await asyncio.to_thread(rabbitmq.start_app)
         async with running(beside(tasks.database, tasks.settings)):
-            await until(lambda: all_done(tasks))
+            await eventually(lambda: all_done(tasks))
     assert (await check_broker(tasks.database, tasks.settings)).level is Level.OK
 
 
@@ -118,7 +119,7 @@ async def test_a_full_disk_blocks_and_loses_nothing(
             with pytest.raises(BrokerUnavailable):
                 await relay.run_once()
             assert await outbox(tasks) == 1, "not confirmed, not deleted"
-        assert await until(lambda: _sent(relay)) == 1
+        assert await eventually(lambda: _sent(relay)) == 1
         assert await outbox(tasks) == 0
     finally:
         relay.close()
@@ -149,7 +150,7 @@ async def test_what_was_confirmed_outlives_the_broker(
         except BrokerUnavailable:
             return False
 
-    await until(all_there)
+    await eventually(all_there)
 
 
 async def test_a_queue_that_somebody_deleted_is_made_again(
@@ -190,7 +191,7 @@ async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
             )
             assert left == 3 * [("bad",)]
             wire.channel.queue_purge(NORMAL.queue)
-            assert await until(sweeper.run_once) == 1
+            assert await eventually(sweeper.run_once) == 1
             assert await relay.run_once() == 1
         finally:
             relay.close()
@@ -212,7 +213,7 @@ async def test_of_a_queue_that_is_full_only_its_messages_are_refused(
         rabbitmq.control, "set_policy", "few", pattern, policy, "--apply-to", "queues"
     )
     try:
-        assert list(await until(refused)) == [0]
+        assert list(await eventually(refused)) == [0]
         assert broker.publish(messages[1:]) == {}, "the connection is as good as before"
     finally:
         await asyncio.to_thread(rabbitmq.control, "clear_policy", "few")
@@ -244,5 +245,5 @@ async def test_workers_come_back_with_the_broker(
         await asyncio.to_thread(rabbitmq.kill)
         (second,) = await tasks.add(shop.add("b"), status="pending")
         await asyncio.to_thread(rabbitmq.start)
-        await until(lambda: all_done(tasks))
+        await eventually(lambda: all_done(tasks))
     assert await tasks.attempts(second) == [("download", "ok"), ("parse", "ok")]

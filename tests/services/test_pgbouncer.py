@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager
 from pathlib import Path
 from typing import Any, LiteralString
@@ -28,6 +28,7 @@ from forager.jobs.queue import Queue
 from forager.settings import Settings
 from servers.site import Site, html
 from services.servers.pgbouncer import PgBouncer
+from support.waiting import eventually
 
 LIMIT = 120.0
 PAGES = 120
@@ -172,7 +173,7 @@ async def test_a_killed_worker_is_recovered_and_the_crawl_completes(
         with site.served(), ExitStack() as workers:
             job_id = await ask_for_crawl(queue, site)
             first = workers.enter_context(worker_process())
-            await until(lambda: len(site.log) > PAGES // 4)
+            await eventually(lambda: len(site.log) > PAGES // 4)
             names = {client["application_name"] for client in pgbouncer.show("CLIENTS")}
             assert names >= {"forager worker", f"forager runner {job_id}"}
             kill_tree(first)
@@ -203,8 +204,7 @@ async def test_tasks_go_through_the_pool_too(
 
     async with asyncio.timeout(LIMIT):
         with worker_process("--no-jobs"):
-            while not await registered():
-                await asyncio.sleep(0.05)
+            await eventually(registered)
             (worker_id,) = (await sql(pooled, "SELECT id FROM workers WHERE role = 'tasks'"))[0]
             names = {client["application_name"] for client in pgbouncer.show("CLIENTS")}
             assert f"forager tasks {worker_id}" in names
@@ -248,11 +248,6 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
 async def finished(queue: Queue, job_id: UUID) -> None:
     while (await queue.get(job_id)).completed_at is None:
         await asyncio.sleep(0.1)
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    while not happened():
-        await asyncio.sleep(0.02)
 
 
 async def sql(database: Database, statement: LiteralString, *values: object) -> list[Any]:

@@ -12,7 +12,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from forager.tasks import dead_letters
 from forager.webhooks.service import NewWebhook, Webhooks
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
+from support.waiting import eventually
 from tasks.working import Tasks
 from webhooks.receiver import Receiver
 
@@ -63,11 +64,8 @@ async def tasks(own_server: ServerUse, settings: Settings, tmp_path: Path) -> As
         yield Tasks(database, here)
 
 
-async def in_time(ask: Callable[[], Awaitable[bool]]) -> None:
-    """Wait longer than a worker that died for the third time rests before it comes back."""
-    async with asyncio.timeout(100):
-        while not await ask():
-            await asyncio.sleep(0.05)
+# longer than the backoff of a worker that died for the third time
+LIMIT = 100
 
 
 class World:
@@ -135,9 +133,9 @@ class World:
         """Until nothing is due any more, with deaths on the way."""
         for victim in deaths:
             target = len(self.shop.site.log) + self.chance.randint(2, 8)
-            await in_time(lambda target=target: self._asked_or_done(target))  # type: ignore[misc]
+            await eventually(lambda target=target: self._asked_or_done(target), LIMIT)  # type: ignore[misc]
             await self.kill(victim)
-        await in_time(self._done)
+        await eventually(self._done, LIMIT)
 
     async def _asked_or_done(self, target: int) -> bool:
         return len(self.shop.site.log) >= target or await self._done()
@@ -276,7 +274,7 @@ async def test_a_shop_through_simulated_days_of_deaths(
                 for name in visited(ids, day):
                     truth[name].append(offer(shop.products[name]))
                 await check_day(tasks, ids, truth)
-            await in_time(lambda: all_delivered(tasks, receiver))
+            await eventually(lambda: all_delivered(tasks, receiver), LIMIT)
     assert is_within_budget([request.at for request in shop.site.log])
     await check_end(tasks, ids, truth)
 

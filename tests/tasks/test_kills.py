@@ -20,7 +20,8 @@ from forager.settings import Settings
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import TaskSupervisor, WorkerProcess
 from servers.shop import Item, Shop
-from tasks.working import LIMIT, Tasks, eventually, process
+from support.waiting import LIMIT, eventually, lock_waited_for, waits_for_lock
+from tasks.working import Tasks, process
 
 ONCE = [("download", "ok"), ("parse", "ok")]
 
@@ -69,7 +70,7 @@ async def test_killed_while_its_pages_are_being_written(tasks: Tasks, shop: Shop
         await blocking.execute("LOCK TABLE price_history IN EXCLUSIVE MODE")
         async with process(tasks) as first:
             await tasks.all_when(ids, "parsing")
-            await eventually(lambda: waiting_for_a_lock(tasks))
+            await lock_waited_for(tasks.database)
             await first.kill()
     await eventually(lambda: nobody_waits(tasks))
     assert await tasks.recover() == 5
@@ -80,18 +81,8 @@ async def test_killed_while_its_pages_are_being_written(tasks: Tasks, shop: Shop
     await check_written_once(tasks, ids)
 
 
-async def waiting_for_a_lock(tasks: Tasks) -> bool:
-    rows = await tasks.sql(
-        """
-        SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'
-        """
-    )
-    return bool(rows[0][0])
-
-
 async def nobody_waits(tasks: Tasks) -> bool:
-    return not await waiting_for_a_lock(tasks)
+    return not await waits_for_lock(tasks.database)
 
 
 async def test_a_task_that_kills_its_workers_comes_to_an_end(tasks: Tasks, shop: Shop) -> None:

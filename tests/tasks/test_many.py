@@ -1,8 +1,9 @@
-"""Ten thousand tasks of fifty domains through five proxies, two of which die on the way."""
+"""Thousands of tasks of fifty domains through five proxies, two of which die on the way."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections import defaultdict
@@ -22,10 +23,12 @@ from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
 from servers.base import LoopbackServer
 from servers.proxies import Reader, Writer
+from support.waiting import eventually
 from tasks.working import Tasks, process
 
 DOMAINS = 50
-TASKS = 10_000
+# 10,000 in CI; their budgets alone take 40 seconds
+TASKS = int(os.environ.get("FORAGER_TEST_MANY_TASKS", "3000"))
 DELAY = 0.2
 # every so many-th domain counts each of its proxies by itself, and has no limit in total
 PER_PROXY = 5
@@ -144,7 +147,7 @@ def fastest(times: list[float], count: int) -> float:
 
 
 @pytest.mark.timeout(600)
-async def test_ten_thousand_tasks_through_dying_proxies(tasks: Tasks) -> None:
+async def test_thousands_of_tasks_through_dying_proxies(tasks: Tasks) -> None:
     tasks.settings = Settings(**(tasks.settings.model_dump() | {"task_concurrency": 128}))
     await track(tasks)
     with five_proxies() as proxies:
@@ -153,7 +156,7 @@ async def test_ten_thousand_tasks_through_dying_proxies(tasks: Tasks) -> None:
             spec = ProxySpec.parse(f"http://127.0.0.1:{proxy.port}")
             await known.add(spec, allow_private=True)
         async with scheduling(tasks), process(tasks):
-            for dying, after in ((proxies[0], 2_000), (proxies[1], 5_000)):
+            for dying, after in ((proxies[0], TASKS // 5), (proxies[1], TASKS // 2)):
                 await completed(tasks, after)
                 dying.dead = True
             await completed(tasks, TASKS)
@@ -171,12 +174,11 @@ async def test_ten_thousand_tasks_through_dying_proxies(tasks: Tasks) -> None:
 
 
 async def completed(tasks: Tasks, count: int) -> None:
-    async with asyncio.timeout(400):
-        while True:
-            rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")
-            if rows[0][0] >= count:
-                return
-            await asyncio.sleep(0.2)
+    async def look() -> bool:
+        rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")
+        return int(rows[0][0]) >= count
+
+    await eventually(look, 400)
 
 
 def check_budgets(proxies: list[Shops]) -> None:

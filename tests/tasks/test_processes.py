@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from servers.shop import Shop
-from tasks.working import LIMIT, Tasks, eventually
+from support.waiting import LIMIT, eventually
+from tasks.working import Tasks
 
 FORAGER = Path(sys.executable).parent / "forager"
 

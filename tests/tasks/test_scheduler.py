@@ -18,6 +18,7 @@ from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, Pace, allowance
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import CHANNEL
+from support.waiting import eventually
 from tasks.tasks_at_hand import execute, in_state, make_domain, make_task, statuses, value
 
 PACE = Pace(window=3.0, proxies=4, task_proxies=False)
@@ -235,10 +236,13 @@ time.sleep(600)
         child.wait(10)
         assert child.stdout is not None
         child.stdout.close()
-    async with asyncio.timeout(30):
-        while not (tick := await scheduler.run_once()).led:
-            await asyncio.sleep(0.05)  # the server has yet to notice that the line is gone
-    assert tick.queued == 1
+
+    async def leading() -> list[int]:
+        tick = await scheduler.run_once()
+        return [tick.queued] if tick.led else []
+
+    # the server has yet to notice that the line is gone
+    assert await eventually(leading) == [1]
     assert await in_state(database, "queued") == [task]
 
 
@@ -325,8 +329,8 @@ async def test_a_bad_domain_is_skipped_and_reported(
     bad, good = [await make_domain(database, name) for name in ("bad.example", "good.example")]
     await make_task(database, bad)
     task = await make_task(database, good)
-    for name in ("slow_delay", "slow_delay_finite"):
-        await execute(database, f"ALTER TABLE domains DROP CONSTRAINT domains_{name}_check")
+    for check in ("domains_slow_delay_check", "domains_slow_delay_finite_check"):
+        await execute(database, f"ALTER TABLE domains DROP CONSTRAINT {check}")
     await execute(database, "UPDATE domains SET slow_delay = %s WHERE id = %s", slow_delay, bad)
     skipped: list[str] = []
     SKIPPED.set(skipped)

@@ -16,7 +16,8 @@ from forager.secrets import Vault
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
-from tasks.working import Tasks, at_work, eventually
+from support.waiting import eventually
+from tasks.working import Tasks, at_work
 
 
 async def test_a_task_from_pending_to_its_next_visit(tasks: Tasks, shop: Shop) -> None:
@@ -48,6 +49,18 @@ async def test_a_task_from_pending_to_its_next_visit(tasks: Tasks, shop: Shop) -
     assert await tasks.sql("SELECT id FROM workers") == []
     (closed,) = await tasks.sql("SELECT closed_at IS NOT NULL, records FROM archive_segments")
     assert closed == (True, 3)
+
+
+async def test_a_price_that_must_be_confirmed_is_downloaded_again(tasks: Tasks, shop: Shop) -> None:
+    (task_id,) = await tasks.add(shop.add("a", Item("A", "10.00", has_etag=True)))
+    async with at_work(tasks):
+        await tasks.when(task_id, "completed")
+        [(etag,)] = await tasks.sql("SELECT etag FROM crawl_tasks")
+        assert etag is not None
+        shop.change("a", price="4990.00")
+        await again(tasks, task_id)
+    assert await tasks.prices(task_id) == ["10.00"]
+    assert await tasks.sql("SELECT etag, last_modified FROM crawl_tasks") == [(None, None)]
 
 
 async def test_changes_make_history_and_unchanged_pages_none(tasks: Tasks, shop: Shop) -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput
+from forager.fetch.domains.task_store import allow_private
 from forager.settings import Settings
 from forager.tasks.imports import MAX_LINE, read_wishes
 from forager.tasks.service import Tasks
-from forager.tasks.store.tracking import allow_private
 from forager.tasks.tracking import FoundProduct, Tracked, track_found
 from forager.tasks.tracking_request import BadLine, Terms, Wish
+from support.waiting import lock_waited_for
 from tasks.tasks_at_hand import execute, make_domain, value
 
 HOUR = timedelta(hours=1)
@@ -342,13 +343,7 @@ async def test_private_hosts_are_allowed_in_the_order_of_their_rows(database: Da
                 await allow_private(connection, [second, first])
 
         allowing = asyncio.ensure_future(allow())
-        async with asyncio.timeout(60):
-            while not await value(
-                database,
-                "SELECT count(*) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'",
-            ):
-                await asyncio.sleep(0.02)
+        await lock_waited_for(database)
         # whoever waits for the first holds none that comes after it
         await execute(database, "SELECT FROM domains WHERE id = %s FOR UPDATE NOWAIT", second)
     await allowing

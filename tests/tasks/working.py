@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -20,18 +20,7 @@ from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import WorkerProcess
 from forager.tasks.workers.worker import TaskWorker
-
-LIMIT = 30.0
-
-Answer = TypeVar("Answer")
-
-
-async def eventually(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Ask until the answer is true; the answer."""
-    async with asyncio.timeout(LIMIT):
-        while not (answer := await ask()):
-            await asyncio.sleep(0.02)
-    return answer
+from support.waiting import LIMIT, eventually
 
 
 @dataclass(frozen=True)

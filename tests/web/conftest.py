@@ -10,12 +10,12 @@ import pytest
 from built_site import Crawls
 from forager.access.keys import create_key
 from forager.access.scope import Scope
-from forager.api.server import serve
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from forager.web.app import dashboard
+from support.api_server import api_server
 from web.browser import Tab, open_browser, open_tab
 from web.visitor import Visitor
 
@@ -27,16 +27,8 @@ def web_settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def address(web_settings: Settings, database: Database) -> AsyncIterator[str]:
-    stopping = asyncio.Event()
-    started: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(
-        serve(web_settings, database, stopping, started=started.put_nowait, extend=dashboard)
-    )
-    async with asyncio.timeout(60):
-        where = await started.get()
-    yield where
-    stopping.set()
-    await serving
+    async with api_server(web_settings, database, extend=dashboard) as served:
+        yield served
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from forager.access.errors import QuotaExceeded
 from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.jobs import store as jobs_store
 
 # how soon a job may have ended, so that there is room for another
 JOB_PATIENCE = 30.0
@@ -70,7 +71,12 @@ async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> G
 
 
 async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> None:
-    await store.grant_pages(connection, job_id, grant)
+    granted = {
+        "granted_pages": grant.pages,
+        "granted_on": grant.day.isoformat(),
+        "spent_before": grant.spent_before,
+    }
+    await jobs_store.merge_payload(connection, job_id, granted)
 
 
 async def lock_owner(connection: Connection, caller: Caller) -> None:

@@ -110,7 +110,7 @@ LOCAL = frozenset({
     "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
     "parsers new", "parsers test", "config show", "db current", "db upgrade", "db downgrade",
     "db backup", "db restore",
-    "search reindex", "analytics sync", "products archive", "products restore",
+    "search reindex", "sources check", "analytics sync", "products archive", "products restore",
     "archive list", "archive show", "archive verify", "archive prune", "archive read",
     "archive migrate",
 })  # fmt: skip

@@ -10,15 +10,14 @@ from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, show_json, show_table
 from forager.cli.running import run as run_loop
-from forager.cli.sources import with_database
+from forager.cli.running import with_database
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.analytics.answers import Answer
 
 app = typer.Typer(
-    name="analytics",
-    help="Products, prices, pages and parsers as Parquet files, and questions to them.",
+    help="Products, prices, pages and parsers as Parquet files, and queries on them.",
     no_args_is_help=True,
 )
 
@@ -27,7 +26,7 @@ app = typer.Typer(
 def sync(context: typer.Context, as_json: AsJson = False) -> None:
     """Copy what is new to the lake of Parquet files, and to ClickHouse if there is a server.
 
-    Interrupted, the next one goes on.
+    The next run resumes an interrupted one.
     """
     from forager.analytics.sync import sync as sync_lake
 
@@ -43,24 +42,24 @@ def sync(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the questions that are ready to be asked."""
+    """List the available queries."""
     from forager.analytics.answers import list_queries
 
     found = list_queries()
     if as_json:
         return show_json([{"name": each.name, "about": each.about} for each in found])
-    return show_table({"NAME": {}, "WHAT": {}}, [(each.name, each.about) for each in found])
+    return show_table("NAME, WHAT", [(each.name, each.about) for each in found])
 
 
 @app.command()
 def run(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="As `list` shows it.")],
-    days: Annotated[int, typer.Option(min=1, max=3_660, help="Of so many last days.")] = 30,
+    name: Annotated[str, typer.Argument(help="Name, as shown by `list`.")],
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to cover.")] = 30,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Rows to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Ask one of the questions. The answer is as fresh as the last sync."""
+    """Run a query. Results are as fresh as the last sync."""
     from forager.analytics.answers import answer
 
     settings = flags_of(context).load()

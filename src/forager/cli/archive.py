@@ -11,13 +11,12 @@ import typer
 from forager.amounts import parse_duration, parse_size
 from forager.cli import archive_views as views
 from forager.cli.archive_migrate import migrate
-from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
-from forager.cli.running import run
-from forager.cli.steps import Steps
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, run, with_database
 from forager.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def list_segments(
     context: typer.Context,
     job: Annotated[str | None, typer.Option(help="Only segments of this job.")] = None,
     limit: Limit = 50,
-    cursor: Annotated[str, typer.Option(help="Go on after this segment.")] = "",
+    cursor: Annotated[str, typer.Option(help="Return segments after this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """List segments, oldest first: size, records, how many rows refer to them, age, job."""
@@ -98,10 +97,9 @@ def verify(
     segments: Annotated[
         list[str] | None, typer.Argument(metavar="[SEGMENT]...", help="Only these segments.")
     ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
     sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Read only so many of the records that rows refer to."),
+        int | None, typer.Option(min=1, help="Read only this many of the referenced records.")
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -165,20 +163,19 @@ def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
 def prune(
     context: typer.Context,
     older_than: Annotated[
-        str | None, typer.Option(help="Delete what was last written before, as in 30d.")
+        str | None, typer.Option(help="Delete segments last written longer ago than this: 30d.")
     ] = None,
     max_size: Annotated[
-        str | None, typer.Option(help="Delete the oldest until so much is left, as in 10GB.")
+        str | None, typer.Option(help="Delete the oldest segments until this size is left: 10GB.")
     ] = None,
     keep_referenced: Annotated[
-        bool, typer.Option("--keep-referenced", help="Keep what rows refer to, over any limit.")
+        bool, typer.Option("--keep-referenced", help="Keep referenced segments, even over a limit.")
     ] = False,
     orphans: Annotated[
-        bool,
-        typer.Option("--orphans", help="Also delete files that the database knows nothing of."),
+        bool, typer.Option("--orphans", help="Also delete files that are unknown to the database.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be deleted, and why.")
+        bool, typer.Option("--dry-run", help="Only show what would be deleted, and why.")
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -221,7 +218,7 @@ def prune(
 def read(
     context: typer.Context,
     ref: Annotated[str, typer.Argument(metavar="REF", help="SEGMENT:OFFSET:LENGTH")],
-    only_body: Annotated[bool, typer.Option("--body", help="Print the body alone.")] = False,
+    only_body: Annotated[bool, typer.Option("--body", help="Print only the body.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print one archived response: its status, its headers and its body."""
@@ -238,17 +235,11 @@ def read(
 
 
 def with_archive(context: typer.Context, ask: Callable[[Archive], Awaitable[Answer]]) -> Answer:
-    """The archive's answer to one question."""
     from forager.archive.options import archive_options
-    from forager.db.database import open_database
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Archive(settings, database, archive_options(settings).open()))
-
-    return run(answer())
+    return with_database(
+        context, lambda db, settings: ask(Archive(settings, db, archive_options(settings).open()))
+    )
 
 
 def _policy(

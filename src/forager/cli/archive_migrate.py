@@ -12,8 +12,8 @@ from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, plain, say, show_json
+from forager.cli.progress import Steps
 from forager.cli.running import run
-from forager.cli.steps import Steps
 from forager.cli.words import counted
 from forager.errors import InvalidInput, NotAllowed
 

@@ -17,7 +17,7 @@ from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId
 from forager.cli.output import note, say
-from forager.cli.stopping import StoppedAtOnce
+from forager.cli.running import StoppedAtOnce
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin
@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
+from forager.cli.options import AllowPrivate, option, with_signature
 from forager.crawl.options import CrawlChoices
 
 # typer cannot take a mapping: each header is a flag of its own
@@ -23,6 +24,29 @@ TURNED_OFF = {"documents": "Keep only the archive and the ledger: no sections, n
 SHOWN_LIMIT = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """Options of a single request."""
+
+    user_agent: str | None = option("User agent to send.", show_default="setting")
+    header: Annotated[
+        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
+    ] = None
+    proxy: str | None = option("Fetch through http://, https:// or socks5:// proxy.")
+    allow_private: AllowPrivate = False
+
+    def payload(self, url: str) -> dict[str, Any]:
+        """The options of a crawl of this URL alone."""
+        return {
+            "urls": [url],
+            "strategy": "single",
+            "user_agent": self.user_agent,
+            "headers": parse_headers(self.header or []),
+            "proxy": self.proxy,
+            "allow_private": self.allow_private,
+        }
+
+
 def with_crawl_flags(command: Callable[..., None], *, after: str) -> Callable[..., None]:
     """Give a command one flag per crawl option; it receives the payload as `options`."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())
@@ -30,16 +54,11 @@ def with_crawl_flags(command: Callable[..., None], *, after: str) -> Callable[..
     kept = [parameter for parameter in own if parameter.name != "options"]
     flags = list(_flags())
 
-    @functools.wraps(command)
     def run(**given: Any) -> None:
         chosen = {flag.name: given.pop(flag.name) for flag in flags}
         command(**given, options=_payload(chosen))
 
-    parameters = [*kept[:place], *flags, *kept[place:]]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    del run.__wrapped__
-    return run
+    return with_signature(run, command, [*kept[:place], *flags, *kept[place:]])
 
 
 def parse_headers(lines: list[str]) -> dict[str, str]:

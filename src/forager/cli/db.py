@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from forager.cli import output
-from forager.cli.asking import confirm
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Yes
+from forager.cli.running import confirm
 from forager.cli.words import counted
 
 if TYPE_CHECKING:
-    from forager.backup.copying import Copied
-import sys
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
     from rich.status import Status
+
+    from forager.backup.copying import Copied
 
 
 app = typer.Typer(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.asking import confirm
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, say, show_json, show_table
-from forager.cli.sources import with_database
-from forager.cli.unknown import leave_if_unknown
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
+from forager.cli.output import note, note_more, say, show_json, show_table
+from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted, on_one_line, short_time
 from forager.errors import InvalidInput
 
@@ -21,27 +20,33 @@ if TYPE_CHECKING:
     from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
 app = typer.Typer(
-    name="dead-letters",
-    help="Tasks that failed for good: list them by cause, retry them, let them go.",
-    no_args_is_help=True,
+    help="Tasks that failed permanently: list by cause, retry, or dismiss.", no_args_is_help=True
 )
 
-Ids = Annotated[
-    list[int] | None,
-    typer.Argument(metavar="[ID]...", help="Ids of dead letters.", show_default=False),
-]
 Cause = Annotated[
-    str | None,
-    typer.Option(help="Only of this kind: network, timeout, http_client, …", show_default=False),
+    str | None, typer.Option(help="Only with this cause: network, timeout, http_client, …")
 ]
-Domain = Annotated[
-    str | None,
-    typer.Option(
-        help="Only of this host, of hosts below it, or of the domain that covers it.",
-        show_default=False,
-    ),
-]
-Everything = Annotated[bool, typer.Option("--all", help="All there are.")]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterChoice:
+    """Options that select dead letters."""
+
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", help="IDs of dead letters.")
+    ] = None
+    cause: Cause = None
+    domain: Domain = None
+    everything: bool = option("All dead letters.", "--all", default=False)
+
+    def filter(self) -> LetterFilter:
+        from forager.tasks.dead_letters import letter_filter
+
+        if not (self.ids or self.cause or self.domain or self.everything):
+            raise InvalidInput(
+                "no dead letter was selected", hint="Give IDs, --cause, --domain or --all."
+            )
+        return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
 @app.command("list")
@@ -50,9 +55,7 @@ def list_(
     cause: Cause = None,
     domain: Domain = None,
     limit: Limit = 50,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on after this.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List dead letters by cause, and the newest one by one."""
@@ -74,75 +77,53 @@ def list_(
     _show_groups(groups)
     say("")
     _show_letters(page.items)
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
+    note_more(page.next_cursor)
     return note("`forager dead-letters retry ID...` tries them again; `drop` lets them go.")
 
 
 @app.command()
-def retry(
-    context: typer.Context,
-    ids: Ids = None,
-    cause: Cause = None,
-    domain: Domain = None,
-    everything: Everything = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let tasks be tried again now, with all their retries."""
+@grouped
+def retry(context: typer.Context, choice: LetterChoice, as_json: AsJson = False) -> None:
+    """Retry tasks now, with all their retries."""
     from forager.tasks.dead_letters import retry_letters, unknown_letters
 
-    wanted = _chosen(ids, cause, domain, everything)
+    wanted = choice.filter()
 
     async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
         unknown = await unknown_letters(database, wanted)
         return await retry_letters(database, wanted), unknown
 
     done, unknown = with_database(context, ask)
-    if as_json:
-        show_json({"retried": done, "not_found": unknown})
-    else:
-        say(f"{counted(done, 'task')} retried")
-    _leave_if_unknown(unknown)
+    _show_done("task", "retried", done, unknown, as_json)
 
 
 @app.command()
+@grouped
 def drop(
-    context: typer.Context,
-    ids: Ids = None,
-    cause: Cause = None,
-    domain: Domain = None,
-    everything: Everything = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    context: typer.Context, choice: LetterChoice, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Let dead letters go; their tasks stay failed."""
+    """Dismiss dead letters; their tasks stay failed."""
     from forager.tasks.dead_letters import count_letters, drop_letters, unknown_letters
 
-    wanted = _chosen(ids, cause, domain, everything)
+    wanted = choice.filter()
 
     async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
         unknown = await unknown_letters(database, wanted)
-        if not ids:
+        if not choice.ids:
             count = await count_letters(database, wanted)
             confirm(f"Drop {counted(count, 'dead letter')}?", yes=yes)
         return await drop_letters(database, wanted), unknown
 
     done, unknown = with_database(context, ask)
+    _show_done("dead letter", "dropped", done, unknown, as_json)
+
+
+def _show_done(noun: str, done: str, count: int, unknown: list[int], as_json: bool) -> None:
     if as_json:
-        show_json({"dropped": done, "not_found": unknown})
+        show_json({done: count, "not_found": unknown})
     else:
-        say(f"{counted(done, 'dead letter')} dropped")
+        say(f"{counted(count, noun)} {done}")
     _leave_if_unknown(unknown)
-
-
-def _chosen(
-    ids: list[int] | None, cause: str | None, domain: str | None, everything: bool
-) -> LetterFilter:
-    from forager.tasks.dead_letters import letter_filter
-
-    if not (ids or cause or domain or everything):
-        raise InvalidInput("no dead letter was named", hint="Give ids, --cause, --domain or --all.")
-    return letter_filter(ids=ids or None, cause=cause, domain=domain)
 
 
 def _leave_if_unknown(ids: list[int]) -> None:
@@ -151,14 +132,7 @@ def _leave_if_unknown(ids: list[int]) -> None:
 
 def _show_groups(groups: list[LetterGroup]) -> None:
     show_table(
-        {
-            "COUNT": {"justify": "right"},
-            "CAUSE": {},
-            "DOMAIN": {},
-            "LAST": {},
-            "MESSAGE": {"cut": True},
-            "EXAMPLE": {"cut": True},
-        },
+        "COUNT>, CAUSE, DOMAIN, LAST, MESSAGE…, EXAMPLE…",
         [
             (
                 group.count,
@@ -175,15 +149,7 @@ def _show_groups(groups: list[LetterGroup]) -> None:
 
 def _show_letters(letters: list[DeadLetter]) -> None:
     show_table(
-        {
-            "ID": {"justify": "right"},
-            "TASK": {"justify": "right"},
-            "CAUSE": {},
-            "TRIES": {"justify": "right"},
-            "DIED": {},
-            "MESSAGE": {"cut": True},
-            "URL": {"cut": True},
-        },
+        "ID>, TASK>, CAUSE, TRIES>, DIED, MESSAGE…, URL…",
         [
             (
                 letter.id,

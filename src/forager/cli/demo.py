@@ -32,7 +32,7 @@ def demo(
     ] = PORT,
     as_json: AsJson = False,
 ) -> None:
-    """Crawl a small documentation site that comes with Forager, served on loopback."""
+    """Crawl the small documentation site bundled with Forager, served on loopback."""
     from forager.crawl.options import crawl_options
     from forager.demo.server import demo_site
 

@@ -10,13 +10,14 @@ from forager.cli import output
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.progress import JobProgress
+from forager.cli.progress import Steps
 from forager.cli.running import run
 from forager.cli.words import clean
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.doctor import Check
+    from forager.jobs.job import Job
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 COLUMN = 14
@@ -27,9 +28,9 @@ def doctor(
     job: Annotated[bool, typer.Option("--job", help="Also run a real job, a small one.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check everything Forager stands on, and say what to do. Exit code 1 if something fails.
+    """Check everything Forager depends on, and suggest fixes. Exit code 1 if something fails.
 
-    What is not well comes with why it matters and what to do next.
+    Each problem is shown with its impact and the next step.
     """
     checks = _examine(context, job=job, as_json=as_json)
     failed = any(check.level == "fail" for check in checks)
@@ -50,16 +51,19 @@ def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]
         if not as_json:
             _show(wrong)
         return [wrong]
-    with JobProgress() as progress:
+    with Steps("job", 100, shown=not as_json) as steps:
+
+        def watch(job: Job) -> None:
+            steps.show(job.progress_percentage, what=f"job {job.shown_status}")
 
         def tell(check: Check) -> None:
-            progress.stop()
+            steps.stop()
             if not as_json:
                 _show(check)
 
         well = ok("settings", _where_from(context))
         tell(well)
-        return [well, *run(examine(settings, tell, watch=progress.show if job else None))]
+        return [well, *run(examine(settings, tell, watch=watch if job else None))]
 
 
 def _where_from(context: typer.Context) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
-from forager.cli.running import run
+from forager.cli.options import AsJson, Cursor, Limit, grouped, option
+from forager.cli.output import say, show_json, show_list, show_table
+from forager.cli.running import with_database
 from forager.cli.words import duration, long_time, short_time
 from forager.errors import InvalidInput
 
@@ -25,109 +25,72 @@ Answer = TypeVar("Answer")
 DEFAULT = "default"
 
 app = typer.Typer(
-    name="domains",
-    help="Hosts, how fast each may be asked, and which are resting now.",
-    no_args_is_help=True,
+    help="Hosts, their crawl settings, and which are throttled now.", no_args_is_help=True
 )
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]
-Delay = Annotated[
-    str | None,
-    typer.Option(
+
+
+@dataclass(frozen=True, slots=True)
+class DomainOptions:
+    """Options of `set` and `add`: what was not given is None."""
+
+    delay: str | None = option(
+        "Minimum time between two requests; `default` leaves it to each crawl.",
         metavar="SECONDS|default",
-        help="Least time between two requests; `default` leaves it to each crawl.",
-        show_default=False,
-    ),
-]
-Concurrency = Annotated[
-    str | None,
-    typer.Option(
+    )
+    concurrency: str | None = option(
+        "Maximum connections at the same time; `default` leaves it to each crawl.",
         metavar="N|default",
-        help="Most connections at the same time; `default` leaves it to each crawl.",
-        show_default=False,
-    ),
-]
-PerProxy = Annotated[
-    bool | None,
-    typer.Option(
+    )
+    per_proxy_only: bool | None = option(
+        "Apply the delay to each proxy separately, or to all requests together.",
         "--per-proxy-only/--in-total",
-        help="Count the delay for each proxy alone, or for all requests together.",
-        show_default=False,
-    ),
-]
-Every = Annotated[
-    str | None,
-    typer.Option(
+    )
+    every: str | None = option(
+        "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
         metavar="6h|default",
-        help="How often its tasks are crawled: 30m, 6h, 1d, 1w; counts from their next visit.",
-        show_default=False,
-    ),
-]
-Adaptive = Annotated[
-    bool | None,
-    typer.Option(
+    )
+    adaptive: bool | None = option(
+        "Shorten the interval when prices change, and lengthen it when they do not.",
         "--adaptive/--no-adaptive",
-        help="Whether tasks come sooner when prices change, and later when they do not.",
-        show_default=False,
-    ),
-]
-MinEvery = Annotated[
-    str | None,
-    typer.Option(metavar="1h|default", help="Shortest adapted interval.", show_default=False),
-]
-MaxEvery = Annotated[
-    str | None,
-    typer.Option(metavar="30d|default", help="Longest adapted interval.", show_default=False),
-]
-Currency = Annotated[
-    str | None,
-    typer.Option(
-        metavar="EUR|default", help="The currency its prices must have.", show_default=False
-    ),
-]
-Proxies = Annotated[
-    bool | None,
-    typer.Option(
-        "--proxies/--no-proxies",
-        help="Whether its tasks go through the pool of proxies.",
-        show_default=False,
-    ),
-]
-AllowPrivate = Annotated[
-    bool | None,
-    typer.Option(
-        "--allow-private/--no-allow-private",
-        help="Whether its tasks may reach private addresses.",
-        show_default=False,
-    ),
-]
-Region = Annotated[
-    str | None,
-    typer.Option(
+    )
+    min_every: str | None = option("Shortest adapted interval.", metavar="1h|default")
+    max_every: str | None = option("Longest adapted interval.", metavar="30d|default")
+    currency: str | None = option("The currency its prices must have.", metavar="EUR|default")
+    proxies: bool | None = option("Whether its tasks use the proxy pool.", "--proxies/--no-proxies")
+    allow_private: bool | None = option(
+        "Whether its tasks may reach private addresses.", "--allow-private/--no-allow-private"
+    )
+    region: str | None = option(
+        "Only workers of this region crawl it; `default`: workers of all regions.",
         metavar="NAME|default",
-        help="Only workers of this region crawl it; `default` leaves it to all of them.",
-        show_default=False,
-    ),
-]
+    )
+
+    def changes(self) -> DomainChanges:
+        return _changes(
+            delay=_read(self.delay, lambda text: _number(text, "--delay", float)),
+            concurrency=_read(self.concurrency, lambda text: _number(text, "--concurrency", int)),
+            per_proxy_only=self.per_proxy_only,
+            every=_read(self.every, _interval),
+            adaptive=self.adaptive,
+            shortest=_read(self.min_every, _interval),
+            longest=_read(self.max_every, _interval),
+            currency=_read(self.currency, str.upper),
+            proxies=self.proxies,
+            allow_private=self.allow_private,
+            region=_read(self.region, str),
+        )
 
 
 @app.command("list")
 def list_(
     context: typer.Context,
-    active: Annotated[
-        bool | None,
-        typer.Option("--active/--inactive", help="Only these.", show_default=False),
-    ] = None,
-    slowed: Annotated[
-        bool, typer.Option("--slowed", help="Only hosts that asked for fewer requests.")
-    ] = False,
-    region: Annotated[
-        str | None, typer.Option(help="Only those tied to this region.", show_default=False)
-    ] = None,
+    active: Annotated[bool | None, typer.Option("--active/--inactive", help="Only these.")] = None,
+    slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
+    region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
     limit: Limit = 100,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where the last list ended.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List domains by name."""
@@ -137,15 +100,8 @@ def list_(
             active=active, slowed=slowed, region=region, limit=limit, cursor=cursor
         ),
     )
-    if as_json:
-        show_page(page.items, page.next_cursor)
-        return
-    if page.items:
-        _show_list(page.items)
-    else:
-        note("There are no such domains. A crawl makes one for each host it meets.")
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
+    none = "There are no such domains. A crawl makes one for each host it meets."
+    return show_list(page, as_json, _show_list, none=none)
 
 
 @app.command()
@@ -155,36 +111,12 @@ def show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 
 
 @app.command("set")
+@grouped
 def set_(
-    context: typer.Context,
-    host: Host,
-    delay: Delay = None,
-    concurrency: Concurrency = None,
-    per_proxy_only: PerProxy = None,
-    every: Every = None,
-    adaptive: Adaptive = None,
-    min_every: MinEvery = None,
-    max_every: MaxEvery = None,
-    currency: Currency = None,
-    proxies: Proxies = None,
-    allow_private: AllowPrivate = None,
-    region: Region = None,
-    as_json: AsJson = False,
+    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
 ) -> None:
-    """Change how a domain is treated; running crawls heed it within seconds."""
-    changes = _changes(
-        delay=_read(delay, lambda text: _number(text, "--delay", float)),
-        concurrency=_read(concurrency, lambda text: _number(text, "--concurrency", int)),
-        per_proxy_only=per_proxy_only,
-        every=_read(every, _interval),
-        adaptive=adaptive,
-        shortest=_read(min_every, _interval),
-        longest=_read(max_every, _interval),
-        currency=_read(currency, str.upper),
-        proxies=proxies,
-        allow_private=allow_private,
-        region=_read(region, str),
-    )
+    """Change the crawl settings of a domain; running crawls apply them within seconds."""
+    changes = options.changes()
     if not changes.named():
         raise InvalidInput(
             "nothing to set was given",
@@ -194,36 +126,12 @@ def set_(
 
 
 @app.command()
+@grouped
 def add(
-    context: typer.Context,
-    host: Host,
-    delay: Delay = None,
-    concurrency: Concurrency = None,
-    per_proxy_only: PerProxy = None,
-    every: Every = None,
-    adaptive: Adaptive = None,
-    min_every: MinEvery = None,
-    max_every: MaxEvery = None,
-    currency: Currency = None,
-    proxies: Proxies = None,
-    allow_private: AllowPrivate = None,
-    region: Region = None,
-    as_json: AsJson = False,
+    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
 ) -> None:
-    """Give a host settings of its own; they also cover its subdomains that have none."""
-    changes = _changes(
-        delay=_read(delay, lambda text: _number(text, "--delay", float)),
-        concurrency=_read(concurrency, lambda text: _number(text, "--concurrency", int)),
-        per_proxy_only=per_proxy_only,
-        every=_read(every, _interval),
-        adaptive=adaptive,
-        shortest=_read(min_every, _interval),
-        longest=_read(max_every, _interval),
-        currency=_read(currency, str.upper),
-        proxies=proxies,
-        allow_private=allow_private,
-        region=_read(region, str),
-    )
+    """Add crawl settings for a host; they also apply to subdomains that have none."""
+    changes = options.changes()
     _show(with_domains(context, lambda domains: domains.add(host, changes)), as_json)
 
 
@@ -235,28 +143,20 @@ def enable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 
 @app.command()
 def disable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Send nothing to a domain and its subdomains any more, also from running crawls."""
+    """Stop all requests to a domain and its subdomains, including those of running crawls."""
     _switch(context, host, active=False, as_json=as_json)
 
 
 @app.command()
 def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Forget that a host asked for fewer requests."""
+    """Reset the slow-down of a host."""
     _show(with_domains(context, lambda domains: domains.forget_slow_down(host)), as_json)
 
 
 def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answer]]) -> Answer:
-    """The answer to one question about domains."""
-    from forager.db.database import open_database
     from forager.fetch.domains.service import Domains
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Domains(database))
-
-    return run(answer())
+    return with_database(context, lambda database, _: ask(Domains(database)))
 
 
 def _switch(context: typer.Context, host: str, *, active: bool, as_json: bool) -> None:
@@ -306,15 +206,8 @@ def _number(text: str, flag: str, kind: type[Number]) -> Number:
 # --- how it looks --------------------------------------------------------------------------
 
 
-def _show_list(domains: list[Domain]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "DOMAIN": {"no_wrap": False, "overflow": "fold"},
-        "DELAY": {"justify": "right"},
-        "CONNECTIONS": {"justify": "right"},
-        "IN USE": {"justify": "right"},
-        "REGION": {},
-        "NOW": {},
-    }
+def _show_list(domains: Sequence[Domain]) -> None:
+    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
     show_table(columns, [_row(domain) for domain in domains])
 
 

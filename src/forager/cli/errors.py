@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
-from forager.cli.sources import with_database
+from forager.cli.options import AsJson, Cursor, Domain, Limit, grouped, option
+from forager.cli.output import say, show_json, show_list, show_table
+from forager.cli.running import with_database
 from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.tasks.errors import ErrorFilter, ErrorGroup, ErrorRow
 
 app = typer.Typer(
-    name="errors",
     help="Errors of tasks: without a command, in groups by domain, type and message.",
     invoke_without_command=True,
 )
 
-Domain = Annotated[
-    str | None,
-    typer.Option(
-        help="Only of this host, of hosts below it, or of the domain that covers it.",
-        show_default=False,
-    ),
-]
-Type = Annotated[
-    str | None,
-    typer.Option(
-        "--type", help="Only network, http, parse, validation or other.", show_default=False
-    ),
-]
-Since = Annotated[
-    str | None, typer.Option(help="Only of the last 30min, 12h, 7d.", show_default=False)
-]
-Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
+
+@dataclass(frozen=True, slots=True)
+class ErrorOptions:
+    """Options that select errors."""
+
+    domain: Domain = None
+    type_: str | None = option("Only network, http, parse, validation or other.", "--type")
+    since: str | None = option("Only of the last 30min, 12h, 7d.")
+
+    def filter(self, message: str | None = None, task: int | None = None) -> ErrorFilter:
+        from forager.tasks.errors import error_filter
+
+        return error_filter(
+            domain=self.domain,
+            error_type=self.type_,
+            since=None if self.since is None else parse_duration(self.since),
+            message=message,
+            task_id=task,
+        )
 
 
 @app.callback()
+@grouped
 def errors(
     context: typer.Context,
-    domain: Domain = None,
-    type_: Type = None,
-    since: Since = None,
+    options: ErrorOptions,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -55,32 +57,24 @@ def errors(
         return None
     from forager.tasks.errors import group_errors
 
-    wanted = _filter(domain, type_, since)
+    wanted = options.filter()
     page = with_database(
         context, lambda db, _: group_errors(db, wanted, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such errors.")
-    _show_groups(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, _show_groups, none="There are no such errors.")
 
 
 @app.command()
+@grouped
 def show(
     context: typer.Context,
     error_id: Annotated[
-        int | None,
-        typer.Argument(metavar="[ID]", help="One error in full.", show_default=False),
+        int | None, typer.Argument(metavar="[ID]", help="One error in full.")
     ] = None,
-    domain: Domain = None,
-    type_: Type = None,
-    since: Since = None,
-    message: Annotated[
-        str | None, typer.Option(help="Only those of this group's message.", show_default=False)
-    ] = None,
-    task: Annotated[int | None, typer.Option(help="Only of this task.", show_default=False)] = None,
+    *,
+    options: ErrorOptions,
+    message: Annotated[str | None, typer.Option(help="Only those of this group's message.")] = None,
+    task: Annotated[int | None, typer.Option(help="Only of this task.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -91,44 +85,12 @@ def show(
     if error_id is not None:
         found = with_database(context, lambda db, _: get_error(db, error_id))
         return show_json(found) if as_json else _show_one(found)
-    wanted = _filter(domain, type_, since, message, task)
+    wanted = options.filter(message, task)
     page = with_database(context, lambda db, _: list_errors(db, wanted, cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such errors.")
-    _show_list(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, _show_list, none="There are no such errors.")
 
 
-def _filter(
-    domain: str | None,
-    type_: str | None,
-    since: str | None,
-    message: str | None = None,
-    task: int | None = None,
-) -> ErrorFilter:
-    from forager.tasks.errors import error_filter
-
-    return error_filter(
-        domain=domain,
-        error_type=type_,
-        since=None if since is None else parse_duration(since),
-        message=message,
-        task_id=task,
-    )
-
-
-def _show_groups(groups: list[ErrorGroup]) -> None:
-    columns: dict[str, dict[str, object]] = {
-        "COUNT": {"justify": "right"},
-        "TYPE": {},
-        "DOMAIN": {},
-        "FIRST": {},
-        "LAST": {},
-        "MESSAGE": {"cut": True},
-        "EXAMPLE": {"cut": True},
-    }
+def _show_groups(groups: Sequence[ErrorGroup]) -> None:
     rows = [
         (
             group.count,
@@ -141,21 +103,12 @@ def _show_groups(groups: list[ErrorGroup]) -> None:
         )
         for group in groups
     ]
-    show_table(columns, rows)
+    show_table("COUNT>, TYPE, DOMAIN, FIRST, LAST, MESSAGE…, EXAMPLE…", rows)
 
 
-def _show_list(rows: list[ErrorRow]) -> None:
-    columns: dict[str, dict[str, object]] = {
-        "ID": {"justify": "right"},
-        "WHEN": {},
-        "STAGE": {},
-        "KIND": {},
-        "TASK": {"justify": "right"},
-        "MESSAGE": {"cut": True},
-        "URL": {"cut": True},
-    }
+def _show_list(rows: Sequence[ErrorRow]) -> None:
     show_table(
-        columns,
+        "ID>, WHEN, STAGE, KIND, TASK>, MESSAGE…, URL…",
         [
             (
                 row.id,
@@ -183,11 +136,6 @@ def _show_one(row: ErrorRow) -> None:
         "type": f"{row.error_type} ({row.error_kind})",
         "message": on_one_line(row.error_message),
     }
-    show_table({" ": {}, "  ": {}}, [(k, v) for k, v in facts.items() if v is not None])
+    show_table(" ,   ", [(k, v) for k, v in facts.items() if v is not None])
     if row.stack_trace:
         say(row.stack_trace)
-
-
-def _say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, show_page
-from forager.cli.sources import Cursor, with_database
-from forager.cli.webhooks import say_more
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import show_list, show_table
+from forager.cli.running import with_database
+from forager.cli.words import counted, on_one_line, short_time
 
-app = typer.Typer(
-    name="events",
-    help="What happened to products and domains, as webhooks are told it.",
-    no_args_is_help=True,
-)
+if TYPE_CHECKING:
+    from forager.webhooks.store.events import EventRow
+
+Payload = Mapping[str, Any]
+LONGEST = 300
+
+
+app = typer.Typer(help="Events of products and domains, as sent to webhooks.", no_args_is_help=True)
 
 
 @app.callback()
 def events() -> None:
-    """What happened to products and domains, as webhooks are told it."""
+    """Events of products and domains, as sent to webhooks."""
 
 
 @app.command("list")
@@ -40,11 +44,7 @@ def list_(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHEN",
-            help="Only events since: 2d, 12h, or 2026-01-31T12:00Z.",
-            show_default=False,
-        ),
+        typer.Option(metavar="WHEN", help="Only events since: 2d, 12h, or 2026-01-31T12:00Z."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -52,7 +52,6 @@ def list_(
 ) -> None:
     """List events, newest first."""
     from forager.cli.product_filters import moment
-    from forager.cli.webhook_views import show_events
     from forager.webhooks.events import list_events
 
     page = with_database(
@@ -67,9 +66,102 @@ def list_(
             limit=limit,
         ),
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such events.")
-    show_events(page.items)
-    return say_more(page.next_cursor)
+    return show_list(page, as_json, show_events, none="There are no such events.")
+
+
+def show_events(events: Sequence[EventRow]) -> None:
+    rows = [
+        (
+            event.id,
+            short_time(event.occurred_at),
+            event.kind,
+            event.product_id,
+            event.domain,
+            words_of(event),
+        )
+        for event in events
+    ]
+    show_table("ID>, WHEN, KIND, PRODUCT>, DOMAIN, WHAT…", rows)
+
+
+def words_of(event: EventRow) -> str:
+    """One line; what is of a kind that is not known here is told name by name."""
+    tell = _WORDS.get(event.kind, _by_name)
+    return on_one_line(tell(event.payload))[:LONGEST]
+
+
+def _added(told: Payload) -> str:
+    return _named(
+        told, ", ".join(filter(None, (_money(told, "price"), _plain(told, "availability"))))
+    )
+
+
+def _price(told: Payload) -> str:
+    old = _money(told, "old", "old_currency") or "no price"
+    new = _money(told, "new") or "no price"
+    percent = told.get("percent")
+    by = f" ({percent:+g} %)" if isinstance(percent, int | float) else ""
+    return _named(told, f"{old} -> {new}{by}")
+
+
+def _availability(told: Payload) -> str:
+    return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
+
+
+def _degraded(told: Payload) -> str:
+    return (
+        f"{_share(told, 'recent_rate')} of the last {told.get('recent_pages')} pages could be read,"
+        f" {_share(told, 'week_rate')} in the week before"
+    )
+
+
+def _trial_ended(told: Payload) -> str:
+    return (
+        f"parser {told.get('parser')}: version {told.get('version')} is tried no more, version"
+        f" {told.get('active_version')} goes on: {told.get('reason')}"
+    )
+
+
+def _audit(told: Payload) -> str:
+    findings = told.get("findings")
+    if not isinstance(findings, list) or not findings:
+        return f"{told.get('checks')} checks, nothing found"
+    first = ", ".join(
+        f"{each.get('count')} {each.get('check') or each.get('name')}" for each in findings[:3]
+    )
+    return f"{counted(len(findings), 'finding')}: {first}"
+
+
+def _by_name(told: Payload) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in told.items())
+
+
+_WORDS: dict[str, Callable[[Payload], str]] = {
+    "product.added": _added,
+    "product.price_changed": _price,
+    "product.availability_changed": _availability,
+    "parser.degraded": _degraded,
+    "parser.trial_ended": _trial_ended,
+    "catalog.audit": _audit,
+}
+
+
+def _named(told: Payload, words: str) -> str:
+    name = told.get("name")
+    return f"{name}: {words}" if name else words
+
+
+def _money(told: Payload, name: str, currency: str = "currency") -> str:
+    amount = told.get(name)
+    if amount is None:
+        return ""
+    return f"{amount} {told.get(currency) or told.get('currency') or ''}".rstrip()
+
+
+def _plain(told: Payload, name: str) -> str:
+    return str(told.get(name) or "").replace("_", " ")
+
+
+def _share(told: Payload, name: str) -> str:
+    share = told.get(name)
+    return f"{share:.0%}" if isinstance(share, int | float) else "?"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import say, show_json
+from forager.cli.running import with_database
 from forager.cli.words import short_time
 
 if TYPE_CHECKING:
@@ -17,35 +16,29 @@ if TYPE_CHECKING:
     from forager.crawl.explain.history import PastFate
     from forager.crawl.explain.outlook import Outlook
     from forager.crawl.explain.task import TrackedAs
+    from forager.db.database import Database
     from forager.settings import Settings
 
 
 def explain(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="The URL in question, in any spelling.")],
+    url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
     job: Annotated[
         str | None, typer.Option(help="In this crawl.", show_default="the latest that knows it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what became of a URL, why, and what would happen now; nothing is fetched for it."""
-    settings = flags_of(context).load()
-    explanation = asyncio.run(_explain(settings, url, job))
-    if as_json:
-        show_json(explanation)
-    else:
-        _show(explanation)
-
-
-async def _explain(settings: Settings, url: str, job: str | None) -> Explanation:
-    from forager.crawl.explain.explanation import explain
-    from forager.db.database import open_database
+    """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
+    from forager.crawl.explain import explanation
     from forager.jobs.queue import Queue
 
-    async with open_database(settings, name="forager explain") as database:
+    async def ask(database: Database, settings: Settings) -> Explanation:
         queue = Queue(database, settings)
         job_id = await queue.resolve(job) if job else None
-        return await explain(database, queue, url, job_id=job_id)
+        return await explanation.explain(database, queue, url, job_id=job_id)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else _show(found)
 
 
 def _show(explanation: Explanation) -> None:

@@ -2,69 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.cli.crawl import checked_options
-from forager.cli.crawl_flags import parse_headers
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
+from forager.cli.crawl_flags import RequestOptions
+from forager.cli.options import AsJson, grouped
 from forager.cli.output import say, show_json, write
+from forager.cli.running import with_database
 
 if TYPE_CHECKING:
     from forager.crawl.explain.probe import Probe
-    from forager.crawl.options import CrawlOptions
-    from forager.settings import Settings
 
 
+@grouped
 def fetch(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="What to fetch.")],
-    *,
-    user_agent: Annotated[
-        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
-    ] = None,
-    proxy: Annotated[
-        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    request: RequestOptions,
     body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
-    options = checked_options(
-        {
-            "urls": [url],
-            "strategy": "single",
-            "user_agent": user_agent,
-            "headers": parse_headers(header or []),
-            "proxy": proxy,
-            "allow_private": allow_private,
-        }
-    )
-    settings = flags_of(context).load()
-    result = asyncio.run(_fetch(settings, options))
+    from forager.crawl.explain.probe import probe
+
+    options = checked_options(request.payload(url))
+    result = with_database(context, lambda db, settings: probe(db, settings, options))
     if body:
         write(result.response.body)
     elif as_json:
         show_json(_as_json(result))
     else:
         _show(result)
-
-
-async def _fetch(settings: Settings, options: CrawlOptions) -> Probe:
-    from forager.crawl.explain.probe import probe
-    from forager.db.database import open_database
-
-    async with open_database(settings, name="forager fetch") as database:
-        return await probe(database, settings, options)
 
 
 def _as_json(result: Probe) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import typer
 
 from forager.access.scope import Scope
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
-from forager.cli.sources import with_database
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import note, plain, say, show_json, show_page, show_table
+from forager.cli.running import with_database
 from forager.cli.words import long_time, short_time
 
 if TYPE_CHECKING:
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.settings import Settings
 
-app = typer.Typer(
-    name="keys",
-    help="Keys of the API: who may use it, for what, and how much.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="A key's id.")]
 STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
@@ -40,23 +36,22 @@ def create(
     ] = Scope.OPERATE,
     owner: Annotated[
         UUID | None,
-        typer.Option(help="Who owns what is made with it.", show_default="somebody new"),
+        typer.Option(help="Owner of everything created with it.", show_default="a new owner"),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option(help="After how long it ends: 12h, 90d.", show_default="never")
+        str | None, typer.Option(help="Time until it expires: 12h, 90d.", show_default="never")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once. From the first key on, everybody needs one."""
+    """Create a key and print it once. After the first key, every request needs one."""
     from forager.access.keys import create_key
 
     life = None if expires is None else parse_duration(expires).total_seconds()
     made = with_database(
-        context,
-        lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life),
+        context, lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life)
     )
     if as_json:
-        return show_json({"key": made.text, **_plain(made.key)})
+        return show_json({"key": made.text, **plain(made.key)})
     say(made.text)
     return note(
         f"This is its only copy. Scope {made.key.scope}, owner {made.key.user_id}. Use it as:"
@@ -66,12 +61,7 @@ def create(
 
 @app.command("list")
 def list_(
-    context: typer.Context,
-    limit: Limit = 100,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on after this.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
     """List keys, newest first."""
     from forager.access.keys import list_keys
@@ -82,7 +72,7 @@ def list_(
     if not page.items:
         return note("There are no keys: the API is open to this machine alone.")
     show_table(
-        {"ID": {}, "NAME": {"cut": True}, "SCOPE": {}, "STATE": {}, "OWNER": {}, "USED": {}},
+        "ID, NAME…, SCOPE, STATE, OWNER, USED",
         [
             (
                 key.id,
@@ -111,13 +101,13 @@ def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 
     found, quota, usage = with_database(context, ask)
     if as_json:
-        return show_json({**_plain(found), "quota": quota, "usage": usage})
+        return show_json({**plain(found), "quota": quota, "usage": usage})
     return _show(found, quota, usage)
 
 
 @app.command()
 def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
-    """End a key at once and for good."""
+    """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 
     found = with_database(context, lambda db, _: revoke_key(db, key))
@@ -127,7 +117,9 @@ def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 @app.command("set-quota")
 def set_quota(
     context: typer.Context,
-    owner: Annotated[UUID, typer.Argument(metavar="OWNER", help="As `keys list` shows it.")],
+    owner: Annotated[
+        UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
+    ],
     active_jobs: Annotated[
         int | None, typer.Option(min=0, help="Jobs waiting, running or paused at a time.")
     ] = None,
@@ -140,7 +132,7 @@ def set_quota(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what an owner may use; limits that are not given are lifted."""
+    """Set the quota of an owner; limits that are not given are removed."""
     from forager.access import quotas
     from forager.access.quota import Quota
 
@@ -175,7 +167,3 @@ def _limits(quota: Quota) -> list[tuple[str, Any]]:
         for name in quota.__slots__
         for value in [getattr(quota, name)]
     ]
-
-
-def _plain(key: ApiKey) -> dict[str, Any]:
-    return {name: getattr(key, name) for name in key.__slots__}

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.flags import Flags
-from forager.cli.lazy import lazy_group
-from forager.cli.stopping import leave_on_sigterm
-
-
-class Level(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
-
-class Format(StrEnum):
-    AUTO = "auto"
-    CONSOLE = "console"
-    JSON = "json"
-
+from forager.cli.running import leave_on_sigterm
 
 # one line breaks into a paragraph of its own only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-
 # where each command is: a function, or an app with commands of its own
 COMMANDS = {
     "crawl": "crawl:crawl",
@@ -45,12 +31,12 @@ COMMANDS = {
     "parse": "parse:parse",
     "export": "export:export",
     "up": "up:up",
-    "api": "api:api",
+    "api": "up:api",
     "worker": "worker:worker",
-    "scheduler": "scheduler:scheduler",
-    "watchdog": "watchdog:watchdog",
+    "scheduler": "services:scheduler",
+    "watchdog": "services:watchdog",
     "doctor": "doctor:doctor",
-    "read": "read:read",
+    "read": "search:read",
     "search": "search:app",
     "jobs": "job_commands:app",
     "sources": "sources:app",
@@ -69,6 +55,75 @@ COMMANDS = {
     "db": "db:app",
     "config": "config:app",
 }
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """Commands and groups of commands by name, each made at the first look at it.
+
+    A place is `module:name` of a function or of a Typer app, below `forager.cli`.
+    """
+
+    def __init__(self, places: Mapping[str, str], make_app: Callable[[], typer.Typer]) -> None:
+        self._places = dict(places)
+        self._make_app = make_app
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._make(name, self._places[name])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._places[name] = ""
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._places[name]
+        self._made.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def _make(self, name: str, place: str) -> Any:
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(f"forager.cli.{module}"), attribute)
+        app = self._make_app()
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+        return get_group(app).commands[name]
+
+
+def lazy_group(places: Mapping[str, str], make_app: Callable[[], typer.Typer]) -> type[TyperGroup]:
+    """A kind of group, for `typer.Typer(cls=…)`, whose commands are found at these places."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = LazyCommands(places, make_app)
+
+    return LazyGroup
+
+
+class Level(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class Format(StrEnum):
+    AUTO = "auto"
+    CONSOLE = "console"
+    JSON = "json"
 
 
 def _plain_app(**options: Any) -> typer.Typer:

@@ -1,8 +1,12 @@
-"""Options that several commands share, each in the same words."""
+"""Options that several commands share, and groups of options declared once as a dataclass."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -11,6 +15,18 @@ MAX_LIST = 1000
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 Limit = Annotated[int, typer.Option(min=1, max=MAX_LIST, help="How many to show at most.")]
+Cursor = Annotated[str | None, typer.Option(help="Return results after this cursor.")]
+Domain = Annotated[
+    str | None,
+    typer.Option(help="Only of this host, of hosts below it, or of the domain that covers it."),
+]
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+]
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 Capacity = Annotated[
     int | None,
     typer.Option(min=1, max=1000, help="Jobs to run at the same time.", show_default="setting"),
@@ -20,3 +36,57 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="A job's id, or its beg
 JobIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help="Ids of jobs, or their beginnings.")
 ]
+
+
+def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
+    """Declare an option as a field of a dataclass, for `grouped`."""
+    return field(default=default, metadata={"option": typer.Option(*names, help=help, **how)})
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter whose type is a dataclass by one option per field of that class."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type[Any]] = {}
+    for each in inspect.signature(command, eval_str=True).parameters.values():
+        if isinstance(each.annotation, type) and is_dataclass(each.annotation):
+            groups[each.name] = each.annotation
+            parameters += _options(each.annotation)
+        else:
+            parameters.append(each)
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            own = {each.name: given.pop(each.name) for each in fields(group)}
+            given[name] = group(**own)
+        command(**given)
+
+    return with_signature(run, command, parameters)
+
+
+def with_signature(
+    run: Callable[..., None], command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Give `run` the name and help of `command`, and these parameters."""
+    functools.update_wrapper(run, command)
+    del run.__wrapped__  # type: ignore[attr-defined]
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in named}
+    return run
+
+
+def _options(group: type[Any]) -> list[inspect.Parameter]:
+    kinds = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=_annotated(kinds[each.name], each.metadata.get("option")),
+        )
+        for each in fields(group)
+    ]
+
+
+def _annotated(kind: Any, declared: Any) -> Any:
+    return kind if declared is None else Annotated[kind, declared]

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
 from forager.cli.words import clean
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import Console
     from rich.text import Text
 
+STDOUT = "-"
 # off a terminal nobody folds lines: each row stays on one, however long
 ENDLESS_WIDTH = 100_000
+
+Item = TypeVar("Item")
+Item_co = TypeVar("Item_co", covariant=True)
+Columns = str | Mapping[str, Mapping[str, Any]]
+
+
+class Listing(Protocol[Item_co]):
+    """One page of a list."""
+
+    @property
+    def items(self) -> Sequence[Item_co]: ...
+    @property
+    def next_cursor(self) -> object | None: ...
 
 
 def show_json(value: Any) -> None:
@@ -50,11 +69,17 @@ def silence_stdout() -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's own types; times in UTC, dataclasses by their fields."""
+    """A value in JSON's own types: times in UTC, intervals in seconds, amounts as exact text."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(_members(value))
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        from forager.products.export import amount_text
+
+        return amount_text(value)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, UUID | Path):
@@ -79,6 +104,30 @@ def show_page(items: Sequence[Any], next_cursor: object | None) -> None:
     show_json({"items": items, "next_cursor": cursor})
 
 
+def show_list(
+    page: Listing[Item],
+    as_json: bool,
+    show: Callable[[Sequence[Item]], None],
+    *,
+    none: str | None = None,
+    document: Callable[[Item], Any] | None = None,
+) -> None:
+    """Print one page of a list: as JSON, or with `show`; `none` is printed for an empty list."""
+    if as_json:
+        items = page.items if document is None else [document(item) for item in page.items]
+        return show_page(items, page.next_cursor)
+    if page.items or none is None:
+        show(page.items)
+    else:
+        note(none)
+    return note_more(page.next_cursor)
+
+
+def note_more(cursor: object | None) -> None:
+    if cursor is not None:
+        note(f"There are more: --cursor {cursor}")
+
+
 def note(text: str) -> None:
     """Say something about the data; programs that read the data do not see it."""
     console(sys.stderr).print(clean(text), soft_wrap=True)
@@ -89,13 +138,22 @@ def say(text: str, style: str = "") -> None:
     console().print(clean(text), style=style or None, soft_wrap=True)
 
 
-def show_table(columns: Mapping[str, Mapping[str, Any]], rows: Sequence[Sequence[Any]]) -> None:
+def show_facts(facts: Mapping[str, Any], style: str = "bold") -> None:
+    """Print names and values, one per line; empty values are left out."""
+    rows = [(name, value) for name, value in facts.items() if value not in (None, "")]
+    show_table({"": {"style": style}, " ": {}}, rows)
+
+
+def show_table(columns: Columns, rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under headings; a cell is a text, or a text and its style.
 
-    A column's options are rich's, and `cut`: what does not fit on the terminal is cut off there.
+    Columns are written as "ID>, NAME…, URL~, STATE": `>` aligns a column to the right, `…` cuts
+    and `~` folds cells that do not fit on the terminal. A mapping gives rich's own options, and
+    `cut`.
     """
     from rich.table import Table
 
+    columns = _parse_columns(columns) if isinstance(columns, str) else columns
     named = any(heading.strip() for heading in columns)
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named
@@ -108,6 +166,15 @@ def show_table(columns: Mapping[str, Mapping[str, Any]], rows: Sequence[Sequence
     for row in rows:
         table.add_row(*map(_cell, row, cut))
     console().print(table)
+
+
+def _parse_columns(text: str) -> dict[str, dict[str, Any]]:
+    options: dict[str, dict[str, Any]] = {
+        ">": {"justify": "right"},
+        "…": {"cut": True},
+        "~": {"no_wrap": False, "overflow": "fold"},
+    }
+    return {each.rstrip(">…~"): options.get(each[-1:], {}) for each in text.split(", ")}
 
 
 def _cell(value: Any, cut: bool) -> Text:
@@ -139,3 +206,18 @@ def console(stream: TextIO | None = None) -> Console:
         color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
         width=None if on_terminal else ENDLESS_WIDTH,
     )
+
+
+def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
+    """Open a file that appears when it is complete, or standard output."""
+    from forager.archive.wholefile import whole_file
+
+    if path == STDOUT:
+        return nullcontext(sys.stdout.buffer)
+    return whole_file(Path(path), overwrite=force)
+
+
+def refuse_terminal(path: str, what: str) -> None:
+    """Refuse to write binary data to a terminal."""
+    if path == STDOUT and sys.stdout.isatty():
+        raise InvalidInput(f"{what} cannot be shown on a terminal", hint="Give --output FILE.")

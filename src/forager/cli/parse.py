@@ -6,23 +6,30 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from forager.cli.crawl_flags import parse_headers
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
-from forager.cli.output import note, say, show_json, write
-from forager.cli.running import run
-from forager.cli.words import clean
+from forager.cli.crawl_flags import RequestOptions
+from forager.cli.options import AsJson, grouped
+from forager.cli.output import note, say, show_json, show_table, write
+from forager.cli.running import with_database
+from forager.cli.words import clean, counted, on_one_line
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from forager.crawl.options import CrawlOptions
+    from forager.db.database import Database
     from forager.extract.document import Document
+    from forager.extract.product.record import Product, Variant
+    from forager.parsers.registry import ParsedProduct
     from forager.settings import Settings
+
+_SEPARATOR = " > "
+
 
 # what files are by their names, where a server would say so
 _TYPES = {
@@ -48,29 +55,19 @@ class _Page:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+@grouped
 def parse(
     context: typer.Context,
     page: Annotated[
         str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
     ],
-    *,
     url: Annotated[
         str | None,
-        typer.Option(help="The address of a file.", show_default="http://localhost/ and its name"),
+        typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
-    user_agent: Annotated[
-        str | None, typer.Option(help="How to name the crawler.", show_default="setting")
-    ] = None,
-    header: Annotated[
-        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
-    ] = None,
-    proxy: Annotated[
-        str | None, typer.Option(help="Fetch through http://, https:// or socks5:// proxy.")
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    *,
+    request: RequestOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what a crawl makes of one page: its text and sections, or the product it sells."""
@@ -81,17 +78,11 @@ def parse(
         raise InvalidInput("--url is for files: a page that is fetched has its own address")
     from forager.crawl.options import crawl_options
 
-    options = crawl_options(
-        {
-            "urls": [page],
-            "strategy": "single",
-            "user_agent": user_agent,
-            "headers": parse_headers(header or []),
-            "proxy": proxy,
-            "allow_private": allow_private,
-        }
+    options = crawl_options(request.payload(page))
+    return show(
+        with_database(context, lambda db, settings: _fetched(db, settings, options)),
+        as_json=as_json,
     )
-    return show(run(_fetched(flags_of(context).load(), options)), as_json=as_json)
 
 
 # --- where the page comes from -------------------------------------------------------------------
@@ -111,12 +102,10 @@ def _from_file(name: str, url: str | None) -> _Page:
     return _Page(address, body, _TYPES.get(path.suffix.lower()))
 
 
-async def _fetched(settings: Settings, options: CrawlOptions) -> _Page:
+async def _fetched(database: Database, settings: Settings, options: CrawlOptions) -> _Page:
     from forager.crawl.explain.probe import probe
-    from forager.db.database import open_database
 
-    async with open_database(settings, name="forager parse") as database:
-        result = await probe(database, settings, options, body=False)
+    result = await probe(database, settings, options, body=False)
     response = result.response
     if result.problem is not None:
         raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
@@ -136,7 +125,6 @@ def _read(page: _Page) -> Document:
 
 
 def _show_product(page: _Page, *, as_json: bool) -> None:
-    from forager.cli.parsed_product import product_object, show_product
     from forager.extract.product.page import open_page
     from forager.parsers.registry import parse_product
 
@@ -151,8 +139,7 @@ def _refuse_other(page: _Page) -> None:
 
     if kind_of(page.body, page.content_type, page.url) is ContentKind.OTHER:
         raise GiveUp(
-            f"{page.url} is neither HTML nor text: there is nothing to read",
-            kind=ErrorKind.PARSE,
+            f"{page.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
         )
 
 
@@ -173,3 +160,92 @@ def _show(page: _Page, *, as_json: bool) -> None:
         note(f"cut short: {cut}")
     say(document.title, "bold")
     return write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
+
+
+def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
+    """One flat object; what is not known is null."""
+    from forager.extract.product.likeness import is_product
+
+    product = parsed.product
+    return {
+        "url": url,
+        "is_product": is_product(product),
+        "page_confidence": round(product.confidence, 2),
+        "name": product.name,
+        "description": product.description,
+        "price": _money(product.price),
+        "list_price": _money(product.list_price),
+        "currency": product.currency,
+        "availability": product.availability,
+        "rating": None if product.rating is None else float(product.rating),
+        "review_count": product.review_count,
+        "brand": product.brand,
+        "category": _SEPARATOR.join(product.category) or None,
+        "category_path": product.category,
+        "sku": product.sku,
+        "gtin": product.gtin,
+        "images": [image.url for image in product.images],
+        "image_details": product.images,
+        "variants": [_variant(variant) for variant in product.variants],
+        "confidence": {name: round(e.confidence, 2) for name, e in product.evidence.items()},
+        "origins": {name: evidence.origin for name, evidence in product.evidence.items()},
+        "parser": parsed.parser,
+        "parser_version": parsed.version,
+    }
+
+
+def _money(amount: Decimal | None) -> str | None:
+    from forager.extract.product.price import plain
+
+    return None if amount is None else plain(amount)
+
+
+def _variant(variant: Variant) -> dict[str, Any]:
+    return {
+        "sku": variant.sku,
+        "name": variant.name,
+        "price": _money(variant.price),
+        "currency": variant.currency,
+        "availability": variant.availability,
+        "gtin": variant.gtin,
+        "url": variant.url,
+    }
+
+
+def show_product(parsed: ParsedProduct) -> None:
+    from forager.extract.product.likeness import is_product
+
+    product = parsed.product
+    if not is_product(product):
+        note(f"this hardly looks like the page of one product ({product.confidence:.0%})")
+    rows = [
+        (name, text, *_evidence(product, name.replace(" ", "_")))
+        for name, text in _words(product).items()
+        if text
+    ]
+    show_table({"": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": {}, "FROM": {}}, rows)
+    note(f"read by {parsed.parser} {parsed.version}")
+
+
+def _evidence(product: Product, name: str) -> tuple[str, str]:
+    said = product.evidence.get(name)
+    return (f"{said.confidence:.0%}", said.origin) if said else ("", "")
+
+
+def _words(product: Product) -> dict[str, str]:
+    return {
+        "name": product.name or "",
+        "price": _money(product.price) or "",
+        "list price": _money(product.list_price) or "",
+        "currency": product.currency or "",
+        "availability": product.availability or "",
+        "rating": "" if product.rating is None else f"{product.rating.normalize():f} of 5",
+        "review count": "" if product.review_count is None else str(product.review_count),
+        "brand": product.brand or "",
+        "category": _SEPARATOR.join(product.category),
+        "sku": product.sku or "",
+        "gtin": product.gtin or "",
+        "images": "\n".join(image.url for image in product.images[:3]),
+        "variants": counted(len(product.variants), "variant") if product.variants else "",
+        "description": on_one_line((product.description or "")[:300]),
+    }

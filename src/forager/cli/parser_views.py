@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
-from forager.cli import output
 from forager.cli.output import note, say, show_table
 from forager.cli.words import counted, on_one_line
 from forager.parsers.backtest import Backtest, VersionReport
@@ -16,21 +14,11 @@ from forager.parsers.rates import VersionRate, share
 from forager.parsers.rollouts import Rollout
 from forager.parsers.scaffold import Scaffold
 
-RIGHT = {"justify": "right"}
 _STYLES = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
 _SHOWN = 60
 
 
 def show_parsers(parsers: Sequence[ParserLine]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "PARSER": {},
-        "VERSION": {},
-        "STATE": {},
-        "LAST 100": RIGHT,
-        "7 DAYS": RIGHT,
-        "FROM": {},
-        "PATTERNS": {"cut": True},
-    }
     rows = [
         (
             each.name,
@@ -43,7 +31,7 @@ def show_parsers(parsers: Sequence[ParserLine]) -> None:
         )
         for each in parsers
     ]
-    show_table(columns, rows)
+    show_table("PARSER, VERSION, STATE, LAST 100>, 7 DAYS>, FROM, PATTERNS…", rows)
 
 
 def _state_words(each: ParserLine) -> str:
@@ -68,16 +56,6 @@ def rate_fields(rate: VersionRate) -> dict[str, Any]:
 
 
 def show_rates(rates: Sequence[VersionRate]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "DOMAIN": {},
-        "PARSER": {},
-        "VERSION": {},
-        "ROLE": {},
-        "OF LAST 100": RIGHT,
-        "GOOD": RIGHT,
-        "IN 7 DAYS": RIGHT,
-        "GOOD ": RIGHT,
-    }
     rows = [
         (
             rate.domain,
@@ -91,7 +69,7 @@ def show_rates(rates: Sequence[VersionRate]) -> None:
         )
         for rate in rates
     ]
-    show_table(columns, rows)
+    show_table("DOMAIN, PARSER, VERSION, ROLE, OF LAST 100>, GOOD>, IN 7 DAYS>, GOOD >", rows)
 
 
 def show_rollout(rollout: Rollout) -> None:
@@ -134,33 +112,6 @@ def show_scaffold(done: Scaffold) -> None:
 # --- backtests -----------------------------------------------------------------------------------
 
 
-class PageCount:
-    """How many pages were read so far, on a terminal."""
-
-    def __init__(self) -> None:
-        from rich.progress import Progress, SpinnerColumn, TextColumn
-
-        console = output.console(sys.stderr)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.completed} pages"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=None)
-
-    def show(self, pages: int) -> None:
-        self._bar.update(self._task, completed=pages)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-
 def backtest_fields(report: Backtest) -> dict[str, Any]:
     return {
         "parser": report.parser,
@@ -188,12 +139,12 @@ def show_backtest(report: Backtest) -> None:
         note(f"No page of parser {report.parser} is in the archive.")
         return _show_missing(report)
     show_table(
-        {"VERSION": {}, "PAGES": RIGHT, "GOOD": RIGHT, "MS/PAGE": RIGHT, "OUTCOMES": {}},
+        "VERSION, PAGES>, GOOD>, MS/PAGE>, OUTCOMES",
         [_version_row(report.old, "old"), _version_row(report.new, "new")],
     )
     say("")
     show_table(
-        {"FIELD": {}, "EQUAL": RIGHT, "CHANGED": RIGHT, "GAINED": RIGHT, "LOST": RIGHT},
+        "FIELD, EQUAL>, CHANGED>, GAINED>, LOST>",
         [(n, f.equal, f.changed, f.gained, f.lost) for n, f in report.fields.items()],
     )
     _show_examples(report)

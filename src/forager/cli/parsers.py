@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, show_json, show_page
-from forager.cli.running import run
-from forager.cli.sources import with_database
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
+from forager.cli.output import note, show_json, show_list
+from forager.cli.progress import Steps
+from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from forager.db.database import Database
-    from forager.parsers.backtest import Backtest
     from forager.parsers.scaffold import SavedPage
     from forager.settings import Settings
 
 app = typer.Typer(
-    name="parsers",
-    help="Site parsers: write, test, compare, roll out and roll back.",
-    no_args_is_help=True,
+    help="Site parsers: write, test, compare, roll out and roll back.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A parser's name.")]
@@ -40,12 +37,9 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
     """List parsers: versions, patterns, what counts, what is tried, and how well they read."""
     from forager.cli import parser_views as views
-    from forager.parsers.overview import Overview, overview
+    from forager.parsers.overview import overview
 
-    def ask(database: Database, settings: Settings) -> Any:
-        return overview(database, settings)
-
-    found: Overview = with_database(context, ask)
+    found = with_database(context, overview)
     for plugin in found.broken:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
     if as_json:
@@ -58,9 +52,7 @@ def rates(
     context: typer.Context,
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
     limit: Limit = 100,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on after this.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
@@ -70,14 +62,13 @@ def rates(
     page = with_database(
         context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page([views.rate_fields(rate) for rate in page.items], page.next_cursor)
-    if not page.items:
-        return note("No pages were parsed in the last seven days.")
-    views.show_rates(page.items)
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
-    return None
+    return show_list(
+        page,
+        as_json,
+        views.show_rates,
+        none="No pages were parsed in the last seven days.",
+        document=views.rate_fields,
+    )
 
 
 @app.command()
@@ -91,18 +82,13 @@ def rollout(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a version count from now on; with --canary, try it on some tasks first."""
+    """Activate a version; with --canary, try it on some tasks first."""
     from forager.cli import parser_views as views
-    from forager.parsers.registry import load_parsers
     from forager.parsers.rollouts import roll_out
 
     share = None if canary is None else parse_share(canary)
-
-    def ask(database: Database, settings: Settings) -> Any:
-        load_parsers(settings.parser_modules)
-        return roll_out(database, name, version, canary=share)
-
-    done = with_database(context, ask)
+    _load(context)
+    done = with_database(context, lambda db, _: roll_out(db, name, version, canary=share))
     return show_json(done) if as_json else views.show_rollout(done)
 
 
@@ -110,14 +96,10 @@ def rollout(
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Undo the last step: end a trial, or else return to the version before."""
     from forager.cli import parser_views as views
-    from forager.parsers.registry import load_parsers
     from forager.parsers.rollouts import roll_back
 
-    def ask(database: Database, settings: Settings) -> Any:
-        load_parsers(settings.parser_modules)
-        return roll_back(database, name)
-
-    done = with_database(context, ask)
+    _load(context)
+    done = with_database(context, lambda db, _: roll_back(db, name))
     return show_json(done) if as_json else views.show_rollout(done)
 
 
@@ -142,11 +124,11 @@ def backtest(
     from forager.cli import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
-    with views.PageCount() as shown:
-
-        async def ask(database: Database, settings: Settings) -> Backtest:
-            return await run_backtest(
-                database,
+    with Steps("pages", shown=not as_json) as steps:
+        report = with_database(
+            context,
+            lambda db, settings: run_backtest(
+                db,
                 settings,
                 name,
                 version=version,
@@ -154,10 +136,9 @@ def backtest(
                 domain=domain,
                 history=history,
                 limit=limit,
-                progress=shown.show,
-            )
-
-        report = with_database(context, ask)
+                progress=steps.show,
+            ),
+        )
     return show_json(views.backtest_fields(report)) if as_json else views.show_backtest(report)
 
 
@@ -203,11 +184,9 @@ def new(
             "--from", metavar="FILE_OR_URL", help="A page to begin with; a task's is not fetched."
         ),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The address of a file.")] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a new parser to begin with: a module and, from a page, its first fixture."""
@@ -231,7 +210,7 @@ def parse_share(text: str) -> float:
     return share
 
 
-def _load(context: typer.Context, modules: list[str] | None) -> None:
+def _load(context: typer.Context, modules: list[str] | None = None) -> None:
     from forager.parsers.registry import load_parsers
 
     named = (*flags_of(context).load().parser_modules, *(modules or ()))
@@ -248,7 +227,9 @@ def _page(
     if page is None:
         return None
     if "://" in page:
-        return run(_archived_or_fetched(flags_of(context).load(), page, allow_private))
+        return with_database(
+            context, lambda db, settings: _archived_or_fetched(db, settings, page, allow_private)
+        )
     if url is None:
         raise InvalidInput("a file has no address", hint="Say with --url where it is from.")
     return _from_file(Path(page), url)
@@ -263,13 +244,13 @@ def _from_file(path: Path, url: str) -> SavedPage:
     return SavedPage(url, read_page(path))
 
 
-async def _archived_or_fetched(settings: Settings, url: str, allow_private: bool) -> SavedPage:
-    from forager.db.database import open_database
+async def _archived_or_fetched(
+    database: Database, settings: Settings, url: str, allow_private: bool
+) -> SavedPage:
     from forager.tasks.archived_page import archived_page
 
-    async with open_database(settings, name="forager parsers") as database:
-        saved = await archived_page(database, settings, url)
-        return saved or await _fetched(database, settings, url, allow_private)
+    saved = await archived_page(database, settings, url)
+    return saved or await _fetched(database, settings, url, allow_private)
 
 
 async def _fetched(

@@ -1,95 +1,57 @@
-"""The options that say which products are meant, in the same words for every command."""
+"""Options that select products, shared by `list`, `search` and `export`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.amounts import parse_duration
+from forager.cli.options import option
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.products.filters import Filters
 
-MinPrice = Annotated[
-    str | None, typer.Option(metavar="AMOUNT", help="At least this price.", show_default=False)
-]
-MaxPrice = Annotated[
-    str | None, typer.Option(metavar="AMOUNT", help="At most this price.", show_default=False)
-]
-Currency = Annotated[
-    str | None, typer.Option(metavar="CODE", help="Priced in this currency.", show_default=False)
-]
-Availability = Annotated[
-    list[str] | None,
-    typer.Option(help="in_stock, out_of_stock, …; may be repeated.", show_default=False),
-]
-MinRating = Annotated[
-    str | None, typer.Option(metavar="STARS", help="Rated at least so.", show_default=False)
-]
-Brand = Annotated[str | None, typer.Option(help="Of this brand.", show_default=False)]
-Category = Annotated[
-    str | None,
-    typer.Option(help="With this in its path: 'Shoes', 'Men > Shoes'.", show_default=False),
-]
-Domain = Annotated[
-    str | None,
-    typer.Option(
-        help="Of this host, of hosts below it, or of the domain that covers it.",
-        show_default=False,
-    ),
-]
-ChangedSince = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHEN", help="Changed since: 2d, 12h, or 2026-01-31T12:00Z.", show_default=False
-    ),
-]
-Problems = Annotated[
-    bool | None,
-    typer.Option(
-        "--problems/--no-problems", help="With problems, or without any.", show_default=False
-    ),
-]
-Sku = Annotated[str | None, typer.Option(help="With this SKU.", show_default=False)]
-Gtin = Annotated[str | None, typer.Option(help="With this GTIN, EAN or UPC.", show_default=False)]
 
+@dataclass(frozen=True, slots=True)
+class ProductOptions:
+    """Options that select products."""
 
-def filters_of(
-    *,
-    min_price: str | None,
-    max_price: str | None,
-    currency: str | None,
-    availability: list[str] | None,
-    min_rating: str | None,
-    brand: str | None,
-    category: str | None,
-    domain: str | None,
-    changed_since: str | None,
-    problems: bool | None,
-    sku: str | None,
-    gtin: str | None,
-) -> Filters:
-    """The filters that these options ask for."""
-    from forager.products.filters import Filters
-
-    return Filters(
-        min_price=_amount(min_price),
-        max_price=_amount(max_price),
-        currency=currency,
-        availability=tuple(availability or ()),
-        min_rating=_amount(min_rating),
-        brand=brand,
-        category=category,
-        domain=domain,
-        changed_since=moment(changed_since),
-        has_problems=problems,
-        sku=sku,
-        gtin=gtin,
+    min_price: str | None = option("At least this price.", metavar="AMOUNT")
+    max_price: str | None = option("At most this price.", metavar="AMOUNT")
+    currency: str | None = option("Priced in this currency.", metavar="CODE")
+    availability: Annotated[
+        list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
+    ] = None
+    min_rating: str | None = option("At least this rating.", metavar="STARS")
+    brand: str | None = option("Of this brand.")
+    category: str | None = option("With this in its path: 'Shoes', 'Men > Shoes'.")
+    domain: str | None = option("Of this host, of hosts below it, or of the domain that covers it.")
+    changed_since: str | None = option(
+        "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
     )
+    problems: bool | None = option("With problems, or without any.", "--problems/--no-problems")
+
+    def filters(self, **more: Any) -> Filters:
+        from forager.products.filters import Filters
+
+        return Filters(
+            min_price=_amount(self.min_price),
+            max_price=_amount(self.max_price),
+            currency=self.currency,
+            availability=tuple(self.availability or ()),
+            min_rating=_amount(self.min_rating),
+            brand=self.brand,
+            category=self.category,
+            domain=self.domain,
+            changed_since=moment(self.changed_since),
+            has_problems=self.problems,
+            **more,
+        )
 
 
 def moment(text: str | None) -> datetime | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from forager.cli.output import note, say, show_table
+from forager.cli.output import note, say, show_facts, show_table
 from forager.cli.words import duration, long_time, on_one_line, short_time
 from forager.products.export import amount_text
 from forager.products.price_history import PriceEntry
@@ -23,37 +22,11 @@ _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
 _DESCRIPTION = 400
 
 
-def plain(value: Any) -> Any:
-    """A value for JSON: amounts as text, so that no digit is lost, lengths of time in seconds."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Decimal):
-        return amount_text(value)
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
-
-
 def money(amount: Decimal | None, currency: str | None) -> str:
     return "" if amount is None else f"{amount_text(amount)} {currency or ''}".strip()
 
 
 def show_products(products: Sequence[ListedProduct]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": RIGHT,
-        "NAME": {"cut": True},
-        "PRICE": RIGHT,
-        "STOCK": {},
-        "RATING": RIGHT,
-        "BRAND": {"cut": True},
-        "DOMAIN": {},
-        "CHANGED": {},
-        "": {},
-    }
     rows = [
         (
             product.id,
@@ -68,7 +41,7 @@ def show_products(products: Sequence[ListedProduct]) -> None:
         )
         for product in products
     ]
-    show_table(columns, rows)
+    show_table("ID>, NAME…, PRICE>, STOCK, RATING>, BRAND…, DOMAIN, CHANGED, ", rows)
 
 
 def _stock(availability: str | None) -> tuple[str, str]:
@@ -152,7 +125,7 @@ def _show_about(details: ProductDetails) -> None:
         "next visit": long_time(product.next_crawl_at),
     }
     say("")
-    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+    show_facts(facts)
 
 
 def _task(product: ProductRecord) -> str:
@@ -199,7 +172,7 @@ def _show_visits(details: ProductDetails) -> None:
             )
             for found in details.extractions
         ]
-        show_table({"WHEN": {}, "PARSER": {}, "ROLE": {}, "OUTCOME": {}, "WHY": {}}, rows)
+        show_table("WHEN, PARSER, ROLE, OUTCOME, WHY", rows)
     if details.attempts:
         say("\nattempts", "bold")
         attempts = [
@@ -212,7 +185,7 @@ def _show_visits(details: ProductDetails) -> None:
             )
             for attempt in details.attempts
         ]
-        show_table({"WHEN": {}, "STAGE": {}, "OUTCOME": {}, "HTTP": RIGHT, "WHY": {}}, attempts)
+        show_table("WHEN, STAGE, OUTCOME, HTTP>, WHY", attempts)
 
 
 # --- history ---------------------------------------------------------------------------------
@@ -222,13 +195,6 @@ def show_history(entries: Sequence[PriceEntry]) -> None:
     """Newest first; the chart shows the currency of the newest price."""
     for line in chart(list(reversed(entries))):
         say(line, "cyan")
-    columns: dict[str, dict[str, Any]] = {
-        "WHEN": {},
-        "PRICE": RIGHT,
-        "CHANGE": RIGHT,
-        "LIST PRICE": RIGHT,
-        "STOCK": {},
-    }
     rows = [
         (
             short_time(entry.recorded_at),
@@ -239,7 +205,7 @@ def show_history(entries: Sequence[PriceEntry]) -> None:
         )
         for entry in entries
     ]
-    show_table(columns, rows)
+    show_table("WHEN, PRICE>, CHANGE>, LIST PRICE>, STOCK", rows)
 
 
 def _change(percent: float | None) -> tuple[str, str]:

@@ -2,49 +2,87 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli import product_filters as options
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import console, note, show_json, show_page, silence_stdout
-from forager.cli.product_filters import filters_of, moment
-from forager.cli.products_archive import archive, restore
+from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
+from forager.cli.output import (
+    STDOUT,
+    note,
+    note_more,
+    open_output,
+    refuse_terminal,
+    show_json,
+    show_list,
+    show_table,
+    silence_stdout,
+)
+from forager.cli.product_filters import ProductOptions, moment
 from forager.cli.products_track import track
-from forager.cli.sources import Cursor, with_database
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import BinaryIO
-
     from forager.db.database import Database
-    from forager.products.export import Export, Progress
+    from forager.products.audit import Audit
+    from forager.products.export import Export
     from forager.products.search import SearchPage
     from forager.settings import Settings
-from typing import TYPE_CHECKING, Any
 
-from forager.cli.output import show_table
 
-if TYPE_CHECKING:
-    from forager.products.audit import Audit
+def archive(
+    context: typer.Context,
+    days: Annotated[float, typer.Option(min=1, help="Days since the product was last seen.")] = 180,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move products that were not seen for a long time to Parquet files, with their prices."""
+    from forager.products.archiving import archive_products
+
+    confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
+    done = with_database(context, lambda db, settings: archive_products(db, settings, days=days))
+    if as_json:
+        return show_json(done)
+    products, prices = counted(done.products, "product"), counted(done.prices, "price")
+    note(f"{products} and {prices} archived.")
+    for path in done.files:
+        typer.echo(path)
+    return None
+
+
+def restore(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="Files written by `archive`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Restore archived products. Products that exist again are not changed."""
+    from forager.products.archiving import restore_products
+
+    done = [
+        with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]
+        for path in files
+    ]
+    if as_json:
+        return show_json(done)
+    products = counted(sum(each.products for each in done), "product")
+    skipped = sum(each.skipped for each in done)
+    note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
+    return None
 
 
 def audit(
     context: typer.Context,
     last: Annotated[
-        bool, typer.Option("--last", help="Show what the last one found instead.")
+        bool, typer.Option("--last", help="Show the findings of the last audit instead.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look now for what contradicts itself or grows old; workers do so every day."""
+    """Check the catalog for contradictory or stale data; workers do so every day."""
     from forager.products.audit import audit_catalog, last_audit
 
     if last:
@@ -56,12 +94,7 @@ def audit(
 
 def _show(found: Audit) -> None:
     if found.findings:
-        columns: dict[str, dict[str, Any]] = {
-            "CONCERN": {},
-            "COUNT": {"justify": "right"},
-            "WHAT": {},
-            "EXAMPLES": {"cut": True},
-        }
+        columns = "CONCERN, COUNT>, WHAT, EXAMPLES…"
         show_table(
             columns,
             [
@@ -75,13 +108,7 @@ def _show(found: Audit) -> None:
     )
 
 
-STDOUT = "-"
-
-app = typer.Typer(
-    name="products",
-    help="What shops offer: prices, stock, histories, search, files.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
 app.command("audit")(audit)
 
 app.command()(track)
@@ -108,21 +135,13 @@ class Format(StrEnum):
 
 
 @app.command("list")
+@grouped
 def list_(
     context: typer.Context,
-    min_price: options.MinPrice = None,
-    max_price: options.MaxPrice = None,
-    currency: options.Currency = None,
-    availability: options.Availability = None,
-    min_rating: options.MinRating = None,
-    brand: options.Brand = None,
-    category: options.Category = None,
-    domain: options.Domain = None,
-    changed_since: options.ChangedSince = None,
-    problems: options.Problems = None,
-    sku: options.Sku = None,
-    gtin: options.Gtin = None,
-    order: Annotated[Order, typer.Option(help="Which come first.")] = Order.NEWEST,
+    options: ProductOptions,
+    sku: Annotated[str | None, typer.Option(help="With this SKU.")] = None,
+    gtin: Annotated[str | None, typer.Option(help="With this GTIN, EAN or UPC.")] = None,
+    order: Annotated[Order, typer.Option(help="Sort order.")] = Order.NEWEST,
     limit: Limit = 20,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -132,42 +151,25 @@ def list_(
     from forager.products import filters
     from forager.products import service as products
 
-    wanted = filters_of(
-        min_price=min_price,
-        max_price=max_price,
-        currency=currency,
-        availability=availability,
-        min_rating=min_rating,
-        brand=brand,
-        category=category,
-        domain=domain,
-        changed_since=changed_since,
-        problems=problems,
-        sku=sku,
-        gtin=gtin,
-    )
+    wanted = options.filters(sku=sku, gtin=gtin)
     page = with_database(
         context,
         lambda db, _: products.list_products(
             db, wanted, order=filters.Order(order), cursor=cursor, limit=limit
         ),
     )
-    if as_json:
-        return show_page(views.plain(page.items), page.next_cursor)
-    if not page.items:
-        return note("There are no such products. `forager products track URL` adds one.")
-    views.show_products(page.items)
-    return _say_more(page.next_cursor)
+    none = "There are no such products. `forager products track URL` adds one."
+    return show_list(page, as_json, views.show_products, none=none)
 
 
 @app.command()
 def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
-    """Show everything that is known of one product, and how sure it is."""
+    """Show all data of one product, with the confidence of each field."""
     from forager.cli import product_views as views
     from forager.products.service import show_product
 
     found = with_database(context, lambda db, _: show_product(db, product))
-    return show_json(views.plain(found)) if as_json else views.show_details(found)
+    return show_json(found) if as_json else views.show_details(found)
 
 
 @app.command()
@@ -175,14 +177,13 @@ def history(
     context: typer.Context,
     product: Which,
     since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.", show_default=False),
+        str | None, typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.")
     ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the price of a product went, the newest change first, with a small chart."""
+    """Show the price history of a product, newest first, with a small chart."""
     from forager.cli import product_views as views
     from forager.products.price_history import price_history
 
@@ -190,30 +191,18 @@ def history(
         context,
         lambda db, _: price_history(db, product, since=moment(since), cursor=cursor, limit=limit),
     )
-    if as_json:
-        return show_page(views.plain(page.items), page.next_cursor)
-    if not page.items:
-        return note("No change is known of that time.")
-    views.show_history(page.items)
-    return _say_more(page.next_cursor)
+    none = "No change is known of that time."
+    return show_list(page, as_json, views.show_history, none=none)
 
 
 @app.command()
+@grouped
 def search(
     context: typer.Context,
     words: Annotated[
         list[str], typer.Argument(help='Words, "exact phrases", -without, a or b, a SKU, a GTIN.')
     ],
-    min_price: options.MinPrice = None,
-    max_price: options.MaxPrice = None,
-    currency: options.Currency = None,
-    availability: options.Availability = None,
-    min_rating: options.MinRating = None,
-    brand: options.Brand = None,
-    category: options.Category = None,
-    domain: options.Domain = None,
-    changed_since: options.ChangedSince = None,
-    problems: options.Problems = None,
+    options: ProductOptions,
     limit: Limit = 20,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -223,20 +212,7 @@ def search(
     from forager.index.engine import open_engine
     from forager.products.search import search_products
 
-    wanted = filters_of(
-        min_price=min_price,
-        max_price=max_price,
-        currency=currency,
-        availability=availability,
-        min_rating=min_rating,
-        brand=brand,
-        category=category,
-        domain=domain,
-        changed_since=changed_since,
-        problems=problems,
-        sku=None,
-        gtin=None,
-    )
+    wanted = options.filters()
 
     async def found(database: Database, settings: Settings) -> SearchPage:
         async with open_engine(settings) as engine:
@@ -246,7 +222,7 @@ def search(
 
     page = with_database(context, found)
     if as_json:
-        return show_json(views.plain(page))
+        return show_json(page)
     if page.items:
         views.show_products(page.items)
     elif page.note is None:
@@ -255,58 +231,35 @@ def search(
         note(page.note)
     if page.capped:
         note("So many products match that only a part was ranked. More words find better ones.")
-    return _say_more(page.next_cursor)
+    return note_more(page.next_cursor)
 
 
 @app.command()
+@grouped
 def export(
     context: typer.Context,
     format_: Annotated[
         Format, typer.Option("--format", "-f", help="What kind of file.")
     ] = Format.JSONL,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
-    ] = STDOUT,
+    output: Output = STDOUT,
     prices: Annotated[
-        bool, typer.Option("--history", help="One row for each change of a price instead.")
+        bool, typer.Option("--history", help="Write one row per price change instead.")
     ] = False,
     since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="With --history: changes since.", show_default=False),
+        str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
     ] = None,
-    min_price: options.MinPrice = None,
-    max_price: options.MaxPrice = None,
-    currency: options.Currency = None,
-    availability: options.Availability = None,
-    min_rating: options.MinRating = None,
-    brand: options.Brand = None,
-    category: options.Category = None,
-    domain: options.Domain = None,
-    changed_since: options.ChangedSince = None,
-    problems: options.Problems = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    *,
+    options: ProductOptions,
+    force: Force = False,
 ) -> None:
     """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
     from forager.products.export import Export, ExportFormat
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
-    if output == STDOUT and format_ is Format.PARQUET and sys.stdout.isatty():
-        raise InvalidInput("a parquet file is nothing for a terminal", hint="Give --output FILE.")
-    filters = filters_of(
-        min_price=min_price,
-        max_price=max_price,
-        currency=currency,
-        availability=availability,
-        min_rating=min_rating,
-        brand=brand,
-        category=category,
-        domain=domain,
-        changed_since=changed_since,
-        problems=problems,
-        sku=None,
-        gtin=None,
-    )
+    if format_ is Format.PARQUET:
+        refuse_terminal(output, "a parquet file")
+    filters = options.filters()
     wanted = Export(ExportFormat(format_), filters, prices, moment(since))
 
     async def write(database: Database, _: Settings) -> int:
@@ -324,27 +277,26 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
     from forager.products.export import export_products, export_size
 
     total = await export_size(database, wanted)
-    with _output(output, force=force) as file, _progress(total) as progress:
-        return await export_products(database, wanted, file, progress)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        return await export_products(database, wanted, file, steps.advance)
 
 
 @app.command()
 def image(
     context: typer.Context,
     product: Which,
-    position: Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="As `show` lists it.")],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
-    ] = STDOUT,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    position: Annotated[
+        int, typer.Argument(min=0, max=2**31 - 1, help="Position, as listed by `show`.")
+    ],
+    output: Output = STDOUT,
+    force: Force = False,
 ) -> None:
     """Write the stored file of one of a product's images."""
     from forager.products.shown_image import image_of
 
-    if output == STDOUT and sys.stdout.isatty():
-        raise InvalidInput("an image is nothing for a terminal", hint="Give --output FILE.")
+    refuse_terminal(output, "an image")
     data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
-    with _output(output, force=force) as file:
+    with open_output(output, force=force) as file:
         file.write(data)
 
 
@@ -355,31 +307,4 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
     from forager.products.service import product_stats
 
     found = with_database(context, lambda db, _: product_stats(db))
-    return show_json(views.plain(found)) if as_json else views.show_stats(found)
-
-
-def _output(output: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
-    from forager.archive.wholefile import whole_file
-
-    if output == STDOUT:
-        return nullcontext(sys.stdout.buffer)
-    return whole_file(Path(output), overwrite=force)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Progress]:
-    """A bar on standard error, if a person is looking."""
-    stderr = console(sys.stderr)
-    if not stderr.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import Progress as Bars
-
-    with Bars(console=stderr, transient=True) as bars:
-        bar = bars.add_task("exporting", total=total)
-        yield lambda done: bars.advance(bar, done)
-
-
-def _say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")
+    return show_json(found) if as_json else views.show_stats(found)

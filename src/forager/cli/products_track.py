@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, say, show_json
-from forager.cli.running import run
+from forager.cli.running import with_database
 from forager.cli.words import counted, on_one_line
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.settings import Settings
+    from forager.tasks.service import Tasks
     from forager.tasks.tracking import Tracked
     from forager.tasks.tracking_request import BadLine, Terms
 
@@ -29,8 +28,7 @@ STDIN = "-"
 def track(
     context: typer.Context,
     urls: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[URL]...", help="Product pages.", show_default=False),
+        list[str] | None, typer.Argument(metavar="[URL]...", help="Product pages.")
     ] = None,
     every: Annotated[
         str | None,
@@ -41,7 +39,7 @@ def track(
     ] = None,
     popularity: Annotated[
         float | None,
-        typer.Option(help="Decides between tasks that are equal otherwise.", show_default="0"),
+        typer.Option(help="Breaks ties between tasks: higher runs first.", show_default="0"),
     ] = None,
     file: Annotated[
         str | None,
@@ -50,25 +48,20 @@ def track(
             metavar="FILE",
             help="A CSV file (url, priority, every, popularity), JSON lines or a JSON array with"
             " these keys, or a list of URLs; # begins a comment, - reads standard input.",
-            show_default=False,
         ),
     ] = None,
     errors: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write all lines that were refused there.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="FILE", help="Write all rejected lines to this file.")
     ] = None,
     allow_private: Annotated[
         bool,
-        typer.Option(
-            "--allow-private", help="Also hosts at private addresses; kept with their domains."
-        ),
+        typer.Option("--allow-private", help="Allow private addresses; stored with the domains."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep product pages fresh. Those tracked already take over what is given."""
+    """Track product pages. Options also apply to pages that are tracked already."""
     from forager.tasks.intervals import parse_every
+    from forager.tasks.service import Tasks
     from forager.tasks.tracking_request import Terms
 
     if bool(urls) == (file is not None):
@@ -76,22 +69,24 @@ def track(
             "give URLs, or a file with --from" if not urls else "give URLs or --from, not both"
         )
     terms = Terms(priority, None if every is None else parse_every(every), popularity)
-    settings = flags_of(context).load()
-    tracked = run(_track(settings, urls or [], file, errors, terms, allow_private))
+    tracked = with_database(
+        context,
+        lambda db, settings: _track(
+            Tasks(db, settings), urls or [], file, errors, terms, allow_private
+        ),
+    )
     _show(tracked, as_json=as_json, errors=errors, from_file=file is not None)
 
 
 async def _track(
-    settings: Settings,
+    tasks: Tasks,
     urls: list[str],
     file: str | None,
     errors: Path | None,
     terms: Terms,
     allow_private: bool,
 ) -> Tracked:
-    from forager.db.database import open_database
     from forager.tasks.imports import read_wishes
-    from forager.tasks.service import Tasks
     from forager.tasks.tracking_request import Wish
 
     with ExitStack() as files:
@@ -101,14 +96,13 @@ async def _track(
             else read_wishes(files.enter_context(_opened(file)), file)
         )
         refused = files.enter_context(_refused_into(errors))
-        async with open_database(settings, name="forager cli") as database:
-            return await Tasks(database, settings).track_wishes(
-                wishes,
-                terms=terms,
-                allow_private=allow_private,
-                found_by="person" if file is None else "file",
-                on_bad=refused,
-            )
+        return await tasks.track_wishes(
+            wishes,
+            terms=terms,
+            allow_private=allow_private,
+            found_by="person" if file is None else "file",
+            on_bad=refused,
+        )
 
 
 @contextmanager

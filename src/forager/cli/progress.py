@@ -1,41 +1,60 @@
-"""A job's progress on standard error: a bar on a terminal, nothing elsewhere."""
+"""Progress of long commands on standard error: a bar on a terminal, elsewhere a line at times."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Self
 
-from forager.cli import output
+from forager.cli.output import console
 
 if TYPE_CHECKING:
-    from forager.jobs.job import Job
+    from rich.progress import Progress
+
+PLAIN_INTERVAL = 10.0
 
 
-class JobProgress:
-    """Begins when it is first shown a job, and leaves no trace when it stops."""
+class Steps:
+    """Counts steps, of a total if that is known; prints nothing unless `shown`.
 
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    The bar appears with the first step, and leaves no trace when it stops.
+    """
 
-        console = output.console(sys.stderr)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=100)
+    def __init__(self, what: str, total: int | None = None, *, shown: bool = True) -> None:
+        self._what = what
+        self._total = total
+        self._done = 0
+        self._shown = shown
+        self._printed_at = time.monotonic()
+        self._bar: Progress | None = None
 
-    def show(self, job: Job) -> None:
+    def advance(self, count: int) -> None:
+        self.show(self._done + count)
+
+    def show(self, done: int, *, total: int | None = None, what: str | None = None) -> None:
+        self._done, self._total, self._what = done, total or self._total, what or self._what
+        if self._shown and sys.stderr.isatty():
+            self._move_bar()
+        elif self._shown and time.monotonic() - self._printed_at >= PLAIN_INTERVAL:
+            self._printed_at = time.monotonic()
+            of = "" if self._total is None else f" of {self._total}"
+            console(sys.stderr).print(f"{self._what}: {done}{of}")
+
+    def _move_bar(self) -> None:
+        if self._bar is None:
+            from rich.progress import Progress
+
+            self._bar = Progress(console=console(sys.stderr), transient=True)
+            self._task = self._bar.add_task(self._what)
         self._bar.start()
-        description = f"job {job.shown_status:10}"
-        self._bar.update(self._task, description=description, completed=job.progress_percentage)
+        self._bar.update(
+            self._task, description=self._what, completed=self._done, total=self._total
+        )
 
     def stop(self) -> None:
-        """To be called before anything else is printed."""
-        self._bar.stop()
+        """Remove the bar; to be called before anything else is printed."""
+        if self._bar is not None:
+            self._bar.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -10,31 +11,134 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit
-from forager.cli.output import note, say, show_json, show_page, show_table
-from forager.cli.proxy_costs import Cost, Currency, Region, changes_of, costs
-from forager.cli.running import run
+from forager.cli.options import AllowPrivate, AsJson, Limit
+from forager.cli.output import note, say, show_json, show_list, show_table
+from forager.cli.running import with_database
 from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from forager.fetch.client import ClientOptions
+    from forager.fetch.proxies.costs import CostLine, CostReport
     from forager.fetch.proxies.probe import ProbeResult
     from forager.fetch.proxies.proxy import ProxySpec
     from forager.fetch.proxies.record import PickedProxy, ProxyRecord
-    from forager.fetch.proxies.service import Proxies
+    from forager.fetch.proxies.service import Proxies, ProxyChanges
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
+
+
+DEFAULT = "default"
+
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|default",
+        help="Only workers of this region go through it; `default`: all of them.",
+    ),
+]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT/UNIT|default", help="Price: 0.002/request or 3.50/GB; `default`: not known."
+    ),
+]
+Currency = Annotated[
+    str | None, typer.Option(metavar="USD", help="Of the cost.", show_default="USD")
+]
+
+
+def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
+    """What was given; `default` takes a value back."""
+    from forager.fetch.proxies.cost import parse_cost
+    from forager.fetch.proxies.service import ProxyChanges
+
+    if currency is not None and cost in (None, DEFAULT):
+        raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
+    given: dict[str, Any] = {}
+    if region is not None:
+        given["region"] = None if region == DEFAULT else region
+    if cost is not None:
+        given["cost"] = None if cost == DEFAULT else parse_cost(cost, currency)
+    return ProxyChanges(**given)
+
+
+def costs(
+    context: typer.Context,
+    since: Annotated[
+        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
+    ] = "30d",
+    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show the traffic through proxies by domain, and its cost."""
+    from forager.fetch.domains.service import domain_name
+    from forager.fetch.proxies.costs import report_costs
+
+    days = math.ceil(parse_duration(since).total_seconds() / 86400)
+    name = None if domain is None else domain_name(domain)
+    report = with_database(
+        context, lambda db, _: report_costs(db, days=days, domain=name, limit=limit)
+    )
+    return show_json(_document(report)) if as_json else _show(report)
+
+
+def _document(report: CostReport) -> dict[str, Any]:
+    return {
+        "first": report.first.isoformat(),
+        "last": report.last.isoformat(),
+        "lines": [_line(line) for line in report.lines],
+        "count": report.count,
+        "is_cut": report.is_cut,
+        "requests": report.requests,
+        "bytes": report.bytes,
+        "totals": {currency: f"{money:f}" for currency, money in report.totals.items()},
+    }
+
+
+def _line(line: CostLine) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
+
+
+def _show(report: CostReport) -> None:
+    if not report.lines:
+        note(f"No traffic through proxies since {report.first}.")
+        return
+    show_table(
+        "DOMAIN~, PROXY, REQUESTS>, RECEIVED>, PRICE>, COST>",
+        [
+            (
+                line.domain,
+                f"{line.proxy_id} {line.proxy}",
+                line.requests,
+                size_in_words(line.bytes),
+                line.price or ("unknown", "dim"),
+                "" if line.cost is None else f"{line.cost:,.4f}",
+            )
+            for line in report.lines
+        ],
+    )
+    money = ", ".join(f"{total:,.2f} {currency}" for currency, total in report.totals.items())
+    say(
+        f"{report.first} to {report.last}: {report.requests:,} requests,"
+        f" {size_in_words(report.bytes)}, {money or 'no known cost'}",
+        "bold",
+    )
+    if report.is_cut:
+        note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")
+
 
 Answer = TypeVar("Answer")
 
-MAX_FILE_BYTES = 10 * 1024 * 1024
 
-app = typer.Typer(
-    name="proxies",
-    help="Proxies that crawls can go through, and how they do.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
 
@@ -45,18 +149,13 @@ def add(
     addresses: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ADDRESS]...",
-            help="http, https or socks5://user:password@host:port.",
-            show_default=False,
+            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
         ),
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(help="A file with one address per line; - reads standard input."),
+        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
     ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     region: Region = None,
     cost: Cost = None,
     currency: Currency = None,
@@ -89,21 +188,14 @@ def list_(
     context: typer.Context,
     limit: Limit = 100,
     cursor: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Go on after this id.", show_default=False)
+        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List proxies with their health."""
     page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
-    if as_json:
-        show_page([_shown(record) for record in page.items], page.next_cursor)
-        return
-    if page.items:
-        _show_records(page.items)
-    else:
-        note("There are no proxies. `forager proxies add` adds one.")
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
+    none = "There are no proxies. `forager proxies add` adds one."
+    return show_list(page, as_json, _show_records, none=none, document=_shown)
 
 
 @app.command("test")
@@ -139,7 +231,7 @@ def set_(
     currency: Currency = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whose workers go through proxies, and what those cost."""
+    """Set the region and the cost of proxies."""
     changes = changes_of(region, cost, currency)
     if not changes.named():
         raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
@@ -162,7 +254,7 @@ app.command()(costs)
 
 @app.command()
 def enable(context: typer.Context, ids: ProxyIds) -> None:
-    """Use proxies again, with no failure remembered against them."""
+    """Use proxies again, and reset their failure counts."""
     _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
 
 
@@ -178,23 +270,15 @@ def disable(
 
 @app.command()
 def remove(context: typer.Context, ids: ProxyIds) -> None:
-    """Forget proxies, with their passwords, counts and costs."""
+    """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
 
 
 def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
-    """The answer to one question about proxies."""
-    from forager.db.database import open_database
     from forager.fetch.proxies.service import Proxies
     from forager.secrets import Vault
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Proxies(database, Vault(settings)))
-
-    return run(answer())
+    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
 
 
 def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -320,22 +404,7 @@ def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
 
 
-_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
-
-
 def _show_records(records: Sequence[ProxyRecord]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "PROXY": {},
-        "STATE": {},
-        "OK": {"justify": "right"},
-        "FAILED": {"justify": "right"},
-        "AVERAGE": {"justify": "right"},
-        "LAST USED": {},
-        "REGION": {},
-        "COSTS": {"justify": "right"},
-        "WHY OFF": {},
-    }
     rows = [
         (
             record.id,
@@ -351,18 +420,12 @@ def _show_records(records: Sequence[ProxyRecord]) -> None:
         )
         for record in records
     ]
-    show_table(columns, rows)
+    show_table(
+        "ID>, PROXY, STATE, OK>, FAILED>, AVERAGE>, LAST USED, REGION, COSTS>, WHY OFF", rows
+    )
 
 
 def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "PROXY": {},
-        "RESULT": {},
-        "TIME": {"justify": "right"},
-        "STATUS": {},
-        "ERROR": {},
-    }
     rows = [
         (
             result.proxy_id,
@@ -374,4 +437,4 @@ def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
         )
         for proxy, result in tested
     ]
-    show_table(columns, rows)
+    show_table("ID>, PROXY, RESULT, TIME>, STATUS, ERROR", rows)

@@ -2,25 +2,84 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
-from forager.cli.output import console, note, say, show_json
-from forager.cli.running import run
-from forager.cli.search_reindex import reindex
-from forager.cli.words import clean, counted
+from forager.cli.options import AsJson, Cursor
+from forager.cli.output import console, note, say, show_json, write
+from forager.cli.progress import Steps
+from forager.cli.running import run, with_database
+from forager.cli.words import clean, counted, short_time
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.documents.search import Hit, SearchPage, SearchRequest
+    from forager.index.reindex import Reindexed
     from forager.settings import Settings
 
 MAX_HITS = 100
 REINDEX = "reindex"
 WORDS = "words"
+
+
+class What(StrEnum):
+    SECTIONS = "sections"
+    PRODUCTS = "products"
+
+
+def reindex(
+    context: typer.Context,
+    only: Annotated[What | None, typer.Option(help="One of the two indexes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the indexes of the search engine from PostgreSQL.
+
+    Searches keep working, with the old index or with PostgreSQL. The next run resumes an
+    interrupted one.
+    """
+    settings = flags_of(context).load()
+    done = run(_reindex(settings, only, shown=not as_json))
+    if as_json:
+        return show_json(done)
+    for each in done:
+        rows = "document" if each.kind == What.SECTIONS else "product"
+        again = ", resumed from an earlier run" if each.resumed else ""
+        note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
+    return None
+
+
+async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
+    from forager.db.database import open_database
+    from forager.documents.search.indexing import INDEXED_SECTIONS
+    from forager.index.client import EngineClient
+    from forager.index.reindex import Reindexer
+    from forager.products.indexing import INDEXED_PRODUCTS
+    from forager.settings import Search
+
+    if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
+        raise InvalidInput(
+            "there is no search engine: PostgreSQL is searched, and needs no index made",
+            hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
+        )
+    async with (
+        open_database(settings, name="forager reindex") as database,
+        EngineClient(settings.opensearch_url.get_secret_value()) as client,
+    ):
+        steps = Steps("", shown=shown)
+
+        def progress(kind: str, rows: int, total: int) -> None:
+            steps.show(rows, total=total, what=kind)
+
+        with steps:
+            reindexer = Reindexer(database, client, settings.opensearch_prefix, progress=progress)
+            kinds = [
+                kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)
+            ]
+            return [await reindexer.run(kind) for kind in kinds]
 
 
 class SearchGroup(TyperGroup):
@@ -40,9 +99,8 @@ class SearchGroup(TyperGroup):
 
 
 app = typer.Typer(
-    name="search",
     cls=SearchGroup,
-    help="Search what was crawled and published; make the index of a search engine anew.",
+    help="Search what was crawled and published; rebuild the index of a search engine.",
 )
 app.command(REINDEX)(reindex)
 
@@ -55,11 +113,9 @@ def search(
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
     source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
-    path: Annotated[str | None, typer.Option(help="Only pages whose path begins so.")] = None,
+    path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where an earlier answer said it ended.")
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """Search what was crawled and published. Words that begin with - go behind a --.
@@ -72,10 +128,7 @@ def search(
         query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
     )
     page = run(find(flags_of(context).load(), request))
-    if as_json:
-        show_json(page)
-    else:
-        show_hits(page)
+    return show_json(page) if as_json else show_hits(page)
 
 
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
@@ -125,3 +178,42 @@ def _show_hit(hit: Hit) -> None:
 
 def _place(hit: Hit) -> str:
     return hit.title if hit.title and hit.title != hit.heading else hit.source_id
+
+
+def read(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
+    source: Annotated[
+        str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Only this section and those below it: an anchor, heading or name."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the published markdown of a page, or of one of its sections."""
+    from forager.documents.reader import as_markdown, read_page, section_of
+
+    page = with_database(context, lambda db, _: read_page(db, url, source_id=source))
+    if page.duplicate:
+        note(f"{page.duplicate} repeats {page.document.url}: this is that page")
+    if page.document.carried_since:
+        since = short_time(page.document.carried_since)
+        note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
+    sections = page.sections if section is None else section_of(page, section)
+    markdown = as_markdown(sections)
+    if not as_json:
+        return write(clean(markdown).encode("utf-8", "replace"))
+    return show_json(
+        {
+            "url": page.document.url,
+            "duplicate": page.duplicate,
+            "title": page.document.title,
+            "language": page.document.language,
+            "source_id": page.document.source_id,
+            "fetched_at": page.document.fetched_at,
+            "markdown": markdown,
+            "sections": sections,
+        }
+    )

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from forager.cli.output import note, say, show_table
+from forager.cli.output import note, say, show_facts, show_table
 from forager.cli.words import counted, duration, long_time, on_one_line, short_time
-from forager.documents.diff import ChangedPage, Diff
-from forager.documents.generation import Generation, Source
-from forager.documents.reading import DocumentRow
 
 if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck
+    from forager.documents.diff import ChangedPage, Diff
+    from forager.documents.generation import Generation, Source
+    from forager.documents.reading import DocumentRow
     from forager.extract.audit import PageAudit
 
-RIGHT = {"justify": "right"}
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
 
 
 def show_sources(sources: Sequence[Source]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "SOURCE": {},
-        "PAGES": RIGHT,
-        "GENERATION": RIGHT,
-        "PUBLISHED": {},
-        "REFRESH": {},
-        "NEXT": {},
-        "NOW": {},
-    }
     rows = [
         (
             source.id,
@@ -41,7 +31,7 @@ def show_sources(sources: Sequence[Source]) -> None:
         )
         for source in sources
     ]
-    show_table(columns, rows)
+    show_table("SOURCE, PAGES>, GENERATION>, PUBLISHED, REFRESH, NEXT, NOW", rows)
 
 
 def _now(source: Source) -> str:
@@ -63,7 +53,7 @@ def show_source(source: Source) -> None:
         "next": long_time(source.next_refresh_at),
         "job": source.active_job or "",
     }
-    show_table({"": {"style": "bold"}, " ": {}}, [(k, v) for k, v in facts.items() if v != ""])
+    show_facts(facts)
 
 
 def _published_words(source: Source) -> str:
@@ -79,19 +69,6 @@ def schedule_words(source: Source) -> str:
 
 
 def show_generations(generations: Sequence[Generation]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "NUMBER": RIGHT,
-        "STATE": {},
-        "PAGES": RIGHT,
-        "ADDED": RIGHT,
-        "CHANGED": RIGHT,
-        "REMOVED": RIGHT,
-        "SAME": RIGHT,
-        "CARRIED": RIGHT,
-        "CREATED": {},
-        "PUBLISHED": {},
-        "NOTE": {},
-    }
     rows = [
         (
             generation.number,
@@ -108,12 +85,16 @@ def show_generations(generations: Sequence[Generation]) -> None:
         )
         for generation in generations
     ]
-    show_table(columns, rows)
+    show_table(
+        "NUMBER>, STATE, PAGES>, ADDED>, CHANGED>, REMOVED>, SAME>, "
+        "CARRIED>, CREATED, PUBLISHED, NOTE",
+        rows,
+    )
 
 
 def show_pages(documents: Sequence[DocumentRow]) -> None:
     show_table(
-        {"URL": {}, "TITLE": {}, "FETCHED": {}},
+        "URL, TITLE, FETCHED",
         [(row.url, on_one_line(row.title or ""), short_time(row.fetched_at)) for row in documents],
     )
 

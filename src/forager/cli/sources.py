@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.asking import confirm
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, say, show_json, show_page
-from forager.cli.running import run
+from forager.cli import source_views as views
+from forager.cli.options import AsJson, Cursor, Limit, Yes
+from forager.cli.output import say, show_json, show_list
+from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,45 +19,35 @@ if TYPE_CHECKING:
     from forager.documents.schedule import Schedule
     from forager.settings import Settings
 
-Answer = TypeVar("Answer")
-
 app = typer.Typer(
-    name="sources",
-    help="What was crawled: generations, differences, publishing, refreshing.",
-    no_args_is_help=True,
+    help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
 )
 
 SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
 Number = Annotated[
-    int | None,
-    typer.Argument(
-        metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.", show_default=False
-    ),
+    int | None, typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.")
 ]
-Cursor = Annotated[str | None, typer.Option(help="Go on after this.", show_default=False)]
 
 
 @app.command("list")
 def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
-    """List sources with what readers see of them."""
-    from forager.cli import source_views as views
+    """List sources with their published generation."""
     from forager.documents.sources import list_sources
 
     page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no sources. `forager crawl URL` makes one.")
-    views.show_sources(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(
+        page,
+        as_json,
+        views.show_sources,
+        none="There are no sources. `forager crawl URL` makes one.",
+    )
 
 
 @app.command()
 def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Show one source."""
-    from forager.cli import source_views as views
     from forager.documents.sources import get_source
 
     found = with_database(context, lambda db, _: get_source(db, source))
@@ -70,22 +58,18 @@ def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> N
 def pages(
     context: typer.Context,
     source: SourceId,
-    path: Annotated[str, typer.Option(help="Only paths that begin like this.")] = "",
+    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    from forager.cli import source_views as views
     from forager.documents.reader import list_documents
 
     page = with_database(
         context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page([_listed(row) for row in page.items], page.next_cursor)
-    views.show_pages(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, views.show_pages, document=_listed)
 
 
 @app.command()
@@ -97,16 +81,12 @@ def generations(
     as_json: AsJson = False,
 ) -> None:
     """List the generations of a source, newest first."""
-    from forager.cli import source_views as views
     from forager.documents.sources import list_generations
 
     page = with_database(
         context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    views.show_generations(page.items)
-    return _say_more(page.next_cursor)
+    return show_list(page, as_json, views.show_generations)
 
 
 @app.command()
@@ -114,8 +94,7 @@ def diff(
     context: typer.Context,
     source: SourceId,
     old: Annotated[
-        int | None,
-        typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on."),
+        int | None, typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on.")
     ] = None,
     new: Annotated[
         int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
@@ -129,7 +108,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
-    from forager.cli import source_views as views
     from forager.documents.diff import diff_generations
 
     found = with_database(
@@ -143,7 +121,6 @@ def diff(
 def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
     """Check what extraction keeps of the published pages; reads them again from the archive."""
     from forager.archive.options import archive_options
-    from forager.cli import source_views as views
     from forager.documents.check import SourceCheck, check_source
 
     async def ask(database: Database, settings: Settings) -> SourceCheck:
@@ -159,12 +136,11 @@ def publish(
     source: SourceId,
     generation: Number = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also one that the quality gate refused.")
+        bool, typer.Option("--force", help="Even if the quality gate refused it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let readers see a generation (default: the newest)."""
-    from forager.cli import source_views as views
+    """Publish a generation (default: the newest)."""
     from forager.documents import publication
 
     done = with_database(
@@ -177,8 +153,7 @@ def publish(
 def rollback(
     context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
 ) -> None:
-    """Let readers see an older generation again (default: the one published before)."""
-    from forager.cli import source_views as views
+    """Publish an older generation again (default: the one published before)."""
     from forager.documents import publication
 
     done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
@@ -207,7 +182,7 @@ def delete(
 
 @app.command()
 def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
-    """Crawl a source again as it was crawled last; a worker does it."""
+    """Enqueue a crawl of a source with the options of its last crawl."""
     from forager.documents import sources
     from forager.jobs.kinds import load_kinds
     from forager.jobs.queue import Enqueued, Queue
@@ -236,7 +211,6 @@ def schedule(
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""
-    from forager.cli import source_views as views
     from forager.documents import sources
 
     wanted = _schedule(every, cron, off)
@@ -255,19 +229,17 @@ def set_(
     context: typer.Context,
     source: SourceId,
     keep: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Keep so many generations.")
+        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
     ] = None,
     max_shrink: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="By what share pages may fall: 0.2 is a fifth."),
+        float | None, typer.Option(min=0, max=1, help="Max page drop: 0.2 is a fifth.")
     ] = None,
     max_failed: Annotated[
-        float | None, typer.Option(min=0, max=1, help="What share of the tried URLs may fail.")
+        float | None, typer.Option(min=0, max=1, help="Max failure rate of the fetched URLs.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set what is kept of a source, and what its quality gate lets pass."""
-    from forager.cli import source_views as views
+    """Set how many generations are kept, and the limits of the quality gate."""
     from forager.documents.sources import set_limits
 
     found = with_database(
@@ -291,21 +263,6 @@ def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None
     return Schedule() if off else None
 
 
-def with_database(
-    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
-) -> Answer:
-    """The answer to one question to the configured database."""
-    from forager.db.database import open_database
-
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(database, settings)
-
-    return run(answer())
-
-
 def _listed(row: DocumentRow) -> dict[str, Any]:
     return {
         "url": row.url,
@@ -316,8 +273,3 @@ def _listed(row: DocumentRow) -> dict[str, Any]:
         "content_hash": row.content_hash.hex(),
         "fetched_at": row.fetched_at,
     }
-
-
-def _say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")

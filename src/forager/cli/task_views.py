@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from forager.cli.output import note, plain, say, show_table
@@ -29,40 +28,16 @@ STYLES = {
 
 
 def document(task: Task) -> dict[str, Any]:
-    """A task for programs; intervals in seconds."""
-    return {name: _seconds(value) for name, value in _fields(task).items()} | {
-        "shown_status": task.shown_status,
-        "held_by": task.held_by,
-    }
+    return {**plain(task), "held_by": task.held_by}
 
 
 def report_document(report: TaskReport) -> dict[str, Any]:
-    return document(report.task) | {
-        "every": report.every.total_seconds(),
-        "next_at": plain(report.next_at),
-        "why": report.why,
-        "attempts": plain(report.attempts),
-    }
-
-
-def _fields(task: Task) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in task.__slots__}
-
-
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else plain(value)
+    more = {"every": report.every, "next_at": report.next_at, "why": report.why}
+    return document(report.task) | more | {"attempts": report.attempts}
 
 
 def show_tasks(tasks: Sequence[Task]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "ID": {"justify": "right"},
-        "STATUS": {},
-        "PRIORITY": {"justify": "right"},
-        "NEXT": {},
-        "URL": {"cut": True},
-        "NOTE": {"cut": True},
-    }
-    show_table(columns, [_row(task) for task in tasks])
+    show_table("ID>, STATUS, PRIORITY>, NEXT, URL…, NOTE…", [_row(task) for task in tasks])
 
 
 def _row(task: Task) -> tuple[Any, ...]:
@@ -126,16 +101,8 @@ def _is_unsaid(report: TaskReport) -> bool:
 
 
 def _show_attempts(attempts: Sequence[Attempt]) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "FINISHED": {},
-        "STAGE": {},
-        "OUTCOME": {},
-        "HTTP": {"justify": "right"},
-        "TOOK": {"justify": "right"},
-        "NOTE": {"cut": True},
-    }
     show_table(
-        columns,
+        "FINISHED, STAGE, OUTCOME, HTTP>, TOOK>, NOTE…",
         [
             (
                 short_time(attempt.finished_at),
@@ -152,7 +119,7 @@ def _show_attempts(attempts: Sequence[Attempt]) -> None:
 
 def show_stats(stats: TaskStats) -> None:
     show_table(
-        {"STATUS": {}, "TASKS": {"justify": "right"}},
+        "STATUS, TASKS>",
         [((status.value, STYLES.get(status, "")), count) for status, count in stats.counts.items()],
     )
     say(f"\noldest due      {long_time(stats.oldest_due) or 'nothing is due'}")
@@ -161,12 +128,7 @@ def show_stats(stats: TaskStats) -> None:
     if stats.backlog:
         say("\nMost work waiting", style="bold")
         show_table(
-            {
-                "DOMAIN": {},
-                "DUE": {"justify": "right"},
-                "UNDER WAY": {"justify": "right"},
-                "OLDEST": {},
-            },
+            "DOMAIN, DUE>, UNDER WAY>, OLDEST",
             [
                 (one.domain, one.due, one.under_way, short_time(one.oldest_due))
                 for one in stats.backlog

@@ -1,52 +1,63 @@
-"""`forager tasks`: look at tracked pages, hold them, change them, crawl them now."""
+"""`forager tasks`: list tracked pages, hold, change and recrawl them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.asking import confirm
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, plain, say, show_json, show_page
-from forager.cli.running import run
-from forager.cli.unknown import leave_if_unknown
+from forager.cli import task_views as views
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
+from forager.cli.output import note, note_more, plain, say, show_json, show_page
+from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
-    from forager.tasks.holds import Held, Holds
+    from forager.tasks.holds import Held
     from forager.tasks.selection import Selection
     from forager.tasks.service import Recrawled, Tasks
 
 Answer = TypeVar("Answer")
 
 app = typer.Typer(
-    name="tasks",
-    help="Tracked pages: what is due, what happened, holds, recrawls.",
-    no_args_is_help=True,
+    help="Tracked pages: what is due, what happened, holds, recrawls.", no_args_is_help=True
 )
 
-Ids = Annotated[
-    list[int] | None,
-    typer.Argument(metavar="[ID]...", min=1, help="Numbers of tasks.", show_default=False),
-]
 Statuses = Annotated[
-    list[TaskStatus] | None,
-    typer.Option("--status", help="Only in this state; may be repeated.", show_default=False),
+    list[TaskStatus] | None, typer.Option("--status", help="Only tasks in this state; repeatable.")
 ]
-Domain = Annotated[
-    str | None,
-    typer.Option(help="Only of this host, of hosts below it, or of the domain that covers it."),
-]
-Url = Annotated[
-    str | None,
-    typer.Option(help="Only URLs with this in them; * is anything.", show_default=False),
-]
-All = Annotated[bool, typer.Option("--all", help="All tasks.")]
+Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * matches anything.")]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChoice:
+    """Options that select tasks."""
+
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks.")
+    ] = None
+    status: Statuses = None
+    domain: Domain = None
+    url: Url = None
+    everything: bool = option("All tasks.", "--all", default=False)
+
+    def selection(self) -> Selection:
+        """Which tasks are selected; all of them only with --all."""
+        from forager.tasks.selection import Selection
+
+        chosen = Selection(tuple(self.ids or ()), tuple(self.status or ()), self.domain, self.url)
+        if chosen.is_everything != self.everything:
+            raise InvalidInput(
+                "--all cannot be combined with a selection"
+                if self.everything
+                else "no tasks were selected",
+                hint="Give IDs, --domain, --status or --url; or --all.",
+            )
+        return chosen
 
 
 @app.command("list")
@@ -55,23 +66,19 @@ def list_(
     status: Statuses = None,
     domain: Domain = None,
     url: Url = None,
-    due: Annotated[bool, typer.Option("--due", help="Only those whose time has come.")] = False,
+    due: Annotated[bool, typer.Option("--due", help="Only due tasks.")] = False,
     held: Annotated[
         bool | None,
         typer.Option(
             "--held/--not-held",
-            help="Only those that are held, or not: themselves, by their domain, or with all.",
-            show_default=False,
+            help="Only tasks that are held, or not: individually, by domain, or with all others.",
         ),
     ] = None,
     limit: Limit = 50,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where the last list ended.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    from forager.cli import task_views as views
     from forager.tasks.selection import Selection
 
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
@@ -85,9 +92,7 @@ def list_(
         note("There are no tasks. `forager products track URL` makes one.")
     else:
         note("No task fits. `forager tasks stats` counts those there are.")
-    if page.next_cursor is not None:
-        note(f"There are more: --cursor {page.next_cursor}")
-    return None
+    return note_more(page.next_cursor)
 
 
 @app.command()
@@ -97,8 +102,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: when it comes next, why it does not run now, its last attempts."""
-    from forager.cli import task_views as views
-
     report = with_tasks(context, lambda tasks: tasks.report(task))
     if as_json:
         return show_json(views.report_document(report))
@@ -108,24 +111,15 @@ def show(
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Count tasks by state, and show which domains have work waiting."""
-    from forager.cli import task_views as views
-
     found = with_tasks(context, lambda tasks: tasks.stats())
     return show_json(found) if as_json else views.show_stats(found)
 
 
 @app.command()
-def recrawl(
-    context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    as_json: AsJson = False,
-) -> None:
-    """Crawl tasks now, before the others of the same domain and priority."""
-    chosen = _chosen(ids, status, domain, url, everything)
+@grouped
+def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
+    """Crawl tasks now, before others of the same domain and priority."""
+    chosen = choice.selection()
     done, unknown = with_tasks(context, _beside_unknown(chosen, lambda t: t.recrawl(chosen)))
     if as_json:
         show_json({**plain(done), "under_way": done.under_way, "not_found": unknown})
@@ -135,63 +129,33 @@ def recrawl(
 
 
 @app.command()
-def pause(
-    context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    as_json: AsJson = False,
-) -> None:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
-    chosen = _chosen(ids, status, domain, url, everything)
-    _hold(context, chosen, lambda holds: holds.pause(chosen), "paused", as_json)
+@grouped
+def pause(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
+    """Pause all tasks, the tasks of a domain, or these. Work in progress is completed."""
+    _hold(context, choice.selection(), "pause", "paused", as_json)
 
 
 @app.command()
-def stop(
-    context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    as_json: AsJson = False,
-) -> None:
-    """Pause, and take back what is under way as well."""
-    chosen = _chosen(ids, status, domain, url, everything)
-    _hold(context, chosen, lambda holds: holds.stop(chosen), "stopped", as_json)
+@grouped
+def stop(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
+    """Pause tasks, and cancel work in progress."""
+    _hold(context, choice.selection(), "stop", "stopped", as_json)
 
 
 @app.command()
-def resume(
-    context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    as_json: AsJson = False,
-) -> None:
-    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
-    chosen = _chosen(ids, status, domain, url, everything)
-    _hold(context, chosen, lambda holds: holds.resume(chosen), "resumed", as_json)
+@grouped
+def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
+    """End a hold on all tasks, on a domain, or on these tasks; other holds stay."""
+    _hold(context, choice.selection(), "resume", "resumed", as_json)
 
 
 @app.command()
+@grouped
 def remove(
-    context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    context: typer.Context, choice: TaskChoice, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Track no more. Products, their history and the archive stay."""
-    chosen = _chosen(ids, status, domain, url, everything)
+    """Stop tracking. Products, their history and the archive stay."""
+    chosen = choice.selection()
 
     async def ask(tasks: Tasks) -> int:
         if not yes:
@@ -203,22 +167,16 @@ def remove(
 
 
 @app.command("set")
+@grouped
 def set_(
     context: typer.Context,
-    ids: Ids = None,
-    status: Statuses = None,
-    domain: Domain = None,
-    url: Url = None,
-    everything: All = False,
-    priority: Annotated[
-        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default=False)
-    ] = None,
+    choice: TaskChoice,
+    priority: Annotated[int | None, typer.Option(min=1, max=10, help="1 is highest.")] = None,
     every: Annotated[
         str | None,
         typer.Option(
             metavar="6h|default",
             help="Crawl this often: 30m, 6h, 1d, 1w; `default`: as often as the domain says.",
-            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -226,7 +184,7 @@ def set_(
     """Change the priority or the interval of tasks."""
     from forager.tasks.intervals import parse_every
 
-    chosen = _chosen(ids, status, domain, url, everything)
+    chosen = choice.selection()
     if priority is None and every is None:
         raise InvalidInput("nothing to set was given", hint="Give --priority or --every.")
     default = every == "default"
@@ -240,17 +198,9 @@ def set_(
 
 
 def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]) -> Answer:
-    """The answer to one question about tasks."""
-    from forager.db.database import open_database
     from forager.tasks.service import Tasks
 
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(Tasks(database, settings))
-
-    return run(answer())
+    return with_database(context, lambda database, settings: ask(Tasks(database, settings)))
 
 
 def _beside_unknown(
@@ -265,17 +215,13 @@ def _beside_unknown(
     return answer
 
 
-def _hold(
-    context: typer.Context,
-    chosen: Selection,
-    move: Callable[[Holds], Awaitable[Held]],
-    done: str,
-    as_json: bool,
-) -> None:
+def _hold(context: typer.Context, chosen: Selection, move: str, done: str, as_json: bool) -> None:
     from forager.tasks.holds import Holds
 
     def ask(tasks: Tasks) -> Awaitable[Held]:
-        return move(Holds(tasks.database))
+        holds = Holds(tasks.database)
+        moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
+        return moves[move](chosen)
 
     held, unknown = with_tasks(context, _beside_unknown(chosen, ask))
     if as_json:
@@ -304,25 +250,6 @@ def _show_recrawled(done: Recrawled) -> None:
 
 def _leave_if_unknown(ids: list[int]) -> None:
     leave_if_unknown(ids, "task", "`forager tasks list` shows those there are.")
-
-
-def _chosen(
-    ids: list[int] | None,
-    status: list[TaskStatus] | None,
-    domain: str | None,
-    url: str | None,
-    everything: bool,
-) -> Selection:
-    """Which tasks are meant. All of them only if that was said."""
-    from forager.tasks.selection import Selection
-
-    chosen = Selection(tuple(ids or ()), tuple(status or ()), domain, url)
-    if chosen.is_everything != everything:
-        raise InvalidInput(
-            "--all goes with no other choice" if everything else "no tasks were named",
-            hint="Give numbers, --domain, --status or --url; or --all.",
-        )
-    return chosen
 
 
 def _show_held(held: Held, chosen: Selection, done: str) -> None:

@@ -1,18 +1,18 @@
-"""`forager up`: everything there is, in one process tree."""
+"""`forager up` and `forager api`: everything in one process tree, or the server alone."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli import output
-from forager.cli.api import Host, Port
 from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
-from forager.cli.running import run
+from forager.cli.output import note
+from forager.cli.running import run, run_until_stopped
 from forager.cli.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 
 Api = Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the dashboard.")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="setting")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="setting"),
+]
 
 
 def up(
@@ -41,8 +46,36 @@ def up(
     run(run_worker(settings, name="up", more=[ServerPart(settings)] if api else []))
 
 
+def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
+    """Serve the HTTP API and the dashboard.
+
+    Ctrl-C or SIGTERM lets requests in progress finish; a second Ctrl-C stops at once.
+
+    Without any key it listens on loopback only, where everyone is an admin.
+    """
+    import uvloop
+
+    settings = flags_of(context).load(quiet=False, api_host=host, api_port=port)
+    uvloop.run(_serve_until_signal(settings))
+
+
+async def _serve_until_signal(settings: Settings) -> None:
+    from forager.logs import get_logger
+
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        get_logger("api").info("stopping: requests in progress finish; Ctrl-C again stops at once")
+        stopping.set()
+
+    def welcome(address: str) -> None:
+        _note_on_terminal(f"forager api: {address} (API: {address}/api/docs). Ctrl-C stops.")
+
+    await _serve(settings, stopping, welcome, stop)
+
+
 class ServerPart:
-    """Serves until it is told to stop. Where it cannot listen, the work beside it goes on."""
+    """Serves until it is stopped. If it cannot listen, the other parts keep running."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -55,27 +88,36 @@ class ServerPart:
         from forager.logs import get_logger
 
         try:
-            await self._serve()
+            await _serve(self._settings, self._stopping, self._welcome)
         except (InvalidInput, NotAllowed) as refused:
-            # jobs must run all the same, and another process here may have the port for its own
+            # jobs must run all the same, and another process here may use the port
             get_logger("up").warning(
                 "no dashboard here", reason=refused.message, hint=refused.hint or ""
             )
             await self._stopping.wait()
 
-    async def _serve(self) -> None:
-        from forager.api.server import serve
-        from forager.db.database import open_database
-        from forager.web.app import dashboard
-
-        async with open_database(
-            self._settings, name="forager api", max_size=self._settings.api_connections
-        ) as database:
-            await serve(
-                self._settings, database, self._stopping, started=_welcome, extend=dashboard
-            )
+    def _welcome(self, address: str) -> None:
+        _note_on_terminal(f"dashboard: {address}  API: {address}/api/docs")
 
 
-def _welcome(address: str) -> None:
+async def _serve(
+    settings: Settings,
+    stopping: asyncio.Event,
+    welcome: Callable[[str], None],
+    stop: Callable[[], None] | None = None,
+) -> None:
+    """Serve until `stopping` is set; with `stop`, signals call it."""
+    from forager.api.server import serve
+    from forager.db.database import open_database
+    from forager.web.app import dashboard
+
+    async with open_database(
+        settings, name="forager api", max_size=settings.api_connections
+    ) as database:
+        serving = serve(settings, database, stopping, started=welcome, extend=dashboard)
+        await (serving if stop is None else run_until_stopped(serving, stop))
+
+
+def _note_on_terminal(text: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
-        output.note(f"dashboard: {address}  API: {address}/api/docs")
+        note(text)

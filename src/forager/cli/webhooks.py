@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from forager.cli.asking import confirm
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, plain, say, show_json, show_page
-from forager.cli.sources import Cursor, with_database
-from forager.cli.words import counted
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
+from forager.cli.output import note, plain, say, show_facts, show_json, show_list, show_table
+from forager.cli.running import confirm, with_database
+from forager.cli.words import counted, long_time, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.webhooks.service import Changed, Issued, Webhooks
-    from forager.webhooks.store.webhooks import Webhook
+    from forager.webhooks.store.webhooks import Delivery, Webhook
+
 
 Answer = TypeVar("Answer")
 
 app = typer.Typer(
-    name="webhooks",
-    help="Addresses that are told when products change, and what was sent to them.",
-    no_args_is_help=True,
+    help="Webhook URLs that receive events, and their deliveries.", no_args_is_help=True
 )
 
 MAX_SECRET = 1000
@@ -44,8 +42,7 @@ SecretFile = Annotated[
     Path | None,
     typer.Option(
         help="A file with the secret that messages are signed with; - reads standard input."
-        " Without it, a new one is made and shown once.",
-        show_default=False,
+        " Without it, a new one is made and shown once."
     ),
 ]
 
@@ -59,13 +56,11 @@ def add(
         typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell an address of events from now on. Its secret is shown once, and stored encrypted."""
+    """Send events to a webhook URL. Its secret is shown once, and stored encrypted."""
     from forager.webhooks.service import NewWebhook
 
     new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private)
@@ -77,58 +72,47 @@ def add(
 def list_(
     context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
 ) -> None:
-    """List webhooks and how they do."""
-    from forager.cli import webhook_views as views
+    """List webhooks with their state."""
 
     page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no webhooks. `forager webhooks add URL` adds one.")
-    views.show_webhooks(page.items)
-    return say_more(page.next_cursor)
+    return show_list(
+        page,
+        as_json,
+        show_webhooks,
+        none="There are no webhooks. `forager webhooks add URL` adds one.",
+    )
 
 
 @app.command()
 def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
     """Show one webhook."""
-    from forager.cli import webhook_views as views
 
     found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
-    return show_json(found) if as_json else views.show_webhook(found)
+    return show_json(found) if as_json else show_webhook(found)
 
 
 @app.command("set")
 def set_(
     context: typer.Context,
     webhook: WebhookId,
-    url: Annotated[
-        str | None, typer.Option(help="Where events are posted to.", show_default=False)
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Where events are posted to.")] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--events",
-            metavar="KIND|all",
-            help="Only events of this kind; may be repeated.",
-            show_default=False,
+            "--events", metavar="KIND|all", help="Only events of this kind; may be repeated."
         ),
     ] = None,
     domain: Annotated[
-        str | None,
-        typer.Option(metavar="HOST|all", help="Only events of this domain.", show_default=False),
+        str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
     ] = None,
     allow_private: Annotated[
         bool | None,
         typer.Option(
-            "--allow-private/--no-allow-private",
-            help="Whether it may be at a private address.",
-            show_default=False,
+            "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
         ),
     ] = None,
     on: Annotated[
-        bool | None,
-        typer.Option("--on/--off", help="Whether it is told of events.", show_default=False),
+        bool | None, typer.Option("--on/--off", help="Whether it receives events.")
     ] = None,
     rotate: Annotated[
         bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
@@ -136,7 +120,7 @@ def set_(
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a webhook. What is not named stays; messages that wait go to the new address."""
+    """Change a webhook. Other values stay; pending messages go to the new URL."""
     from forager.webhooks.service import WebhookChanges
 
     given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
@@ -157,7 +141,7 @@ def set_(
 def remove(
     context: typer.Context, webhook: WebhookId, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Forget a webhook, and the messages that wait for it."""
+    """Delete a webhook and its pending messages."""
 
     async def ask(webhooks: Webhooks) -> Webhook:
         found = await webhooks.get(webhook)
@@ -170,7 +154,7 @@ def remove(
 
 @app.command()
 def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Tell a webhook of events again, and at once of those that still wait."""
+    """Resume deliveries to a webhook, starting with pending messages."""
     found = with_webhooks(context, lambda webhooks: webhooks.enable(webhook))
     return show_json(found) if as_json else say(f"enabled webhook {found.id}: {found.url}")
 
@@ -182,7 +166,7 @@ def disable(
     reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a webhook of nothing until it is enabled again."""
+    """Stop deliveries to a webhook until it is enabled again."""
     found = with_webhooks(context, lambda webhooks: webhooks.disable(webhook, reason))
     return show_json(found) if as_json else say(f"disabled webhook {found.id}: {found.url}")
 
@@ -202,7 +186,7 @@ def rotate_secret(
 
 @app.command("test")
 def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Send a test message now, and say what was answered."""
+    """Send a test message now, and show the response."""
     from forager.webhooks.delivery import send_test
 
     posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
@@ -219,15 +203,12 @@ def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def deliveries(
     context: typer.Context,
     webhook: WebhookId,
-    state: Annotated[
-        State | None, typer.Option(help="Only messages in this state.", show_default=False)
-    ] = None,
+    state: Annotated[State | None, typer.Option(help="Only messages in this state.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages to a webhook, newest first: sent, waiting or failed."""
-    from forager.cli import webhook_views as views
     from forager.webhooks.service import DeliveryState
 
     wanted = None if state is None else DeliveryState(state.value)
@@ -235,12 +216,7 @@ def deliveries(
         context,
         lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
     )
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no such messages.")
-    views.show_deliveries(page.items)
-    return say_more(page.next_cursor)
+    return show_list(page, as_json, show_deliveries, none="There are no such messages.")
 
 
 @app.command()
@@ -248,12 +224,11 @@ def retry(
     context: typer.Context,
     webhook: WebhookId,
     messages: Annotated[
-        list[int] | None,
-        typer.Argument(metavar="[MESSAGE]...", help="Only these messages.", show_default=False),
+        list[int] | None, typer.Argument(metavar="[MESSAGE]...", help="Only these messages.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send again what failed, and at once what waits."""
+    """Retry failed messages, and send pending ones at once."""
     done = with_webhooks(context, lambda webhooks: webhooks.retry(webhook, messages or None))
     if as_json:
         return show_json({"webhook_id": webhook, "messages": done})
@@ -268,11 +243,6 @@ def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[An
     return with_database(
         context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
     )
-
-
-def say_more(cursor: str | None) -> None:
-    if cursor is not None:
-        note(f"There are more: --cursor {cursor}")
 
 
 def _secret(file: Path | None) -> str | None:
@@ -290,12 +260,11 @@ def _secret(file: Path | None) -> str | None:
 
 
 def _show_changed(changed: Changed, as_json: bool) -> None:
-    from forager.cli import webhook_views as views
     from forager.webhooks.service import Issued
 
     if changed.secret is not None:
         return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
-    return show_json(changed.webhook) if as_json else views.show_webhook(changed.webhook)
+    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
 
 
 def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
@@ -304,3 +273,62 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
     say(f"secret: {issued.secret}")
     return note("It is not shown again. Receivers check signatures with it.")
+
+
+def show_webhooks(webhooks: Sequence[Webhook]) -> None:
+    rows = [
+        (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
+        for webhook in webhooks
+    ]
+    show_table("ID>, URL, STATE, WAITING>, TELLS", rows)
+
+
+def show_webhook(webhook: Webhook) -> None:
+    facts = {
+        "id": webhook.id,
+        "url": webhook.url,
+        "state": _state(webhook)[0],
+        "tells": _wants(webhook),
+        "private": "addresses allowed" if webhook.allow_private else "",
+        "waiting": webhook.waiting,
+        "failures": webhook.failures or "",
+        "added": long_time(webhook.created_at),
+    }
+    show_facts(facts)
+
+
+def _state(webhook: Webhook) -> tuple[str, str]:
+    if not webhook.is_active:
+        return f"disabled: {webhook.disabled_reason}", "yellow"
+    if webhook.rests_until is not None:
+        return f"failing; next try {short_time(webhook.rests_until)}", "red"
+    return "active", "green"
+
+
+def _wants(webhook: Webhook) -> str:
+    kinds = ", ".join(webhook.kinds) or "all events"
+    return f"{kinds} of {webhook.domain}" if webhook.domain else kinds
+
+
+def show_deliveries(deliveries: Sequence[Delivery]) -> None:
+    rows = [
+        (
+            delivery.id,
+            delivery.event_id,
+            delivery.kind,
+            _delivery_state(delivery),
+            delivery.attempts,
+            short_time(delivery.created_at),
+            on_one_line(delivery.last_error or ""),
+        )
+        for delivery in deliveries
+    ]
+    show_table("MESSAGE>, EVENT>, KIND, STATE, ATTEMPTS>, CREATED, LAST ERROR", rows)
+
+
+def _delivery_state(delivery: Delivery) -> tuple[str, str]:
+    if delivery.sent_at is not None:
+        return f"sent {short_time(delivery.sent_at)}", "green"
+    if delivery.given_up_at is not None:
+        return "failed", "red"
+    return f"next try {short_time(delivery.next_attempt_at)}", "yellow"

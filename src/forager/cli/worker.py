@@ -12,8 +12,7 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
-from forager.cli.running import run
-from forager.cli.stopping import run_until_stopped
+from forager.cli.running import run, run_until_stopped
 from forager.cli.words import counted
 from forager.errors import InvalidInput
 
@@ -26,7 +25,7 @@ Region = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Where this worker is: it also does what is tied to this region.",
+        help="Region of this worker: it also runs work of this region.",
         show_default="setting",
     ),
 ]
@@ -37,7 +36,7 @@ ByCelery = Annotated[
     bool | None,
     typer.Option(
         "--celery/--no-celery",
-        help="Hear of tasks through the broker, or look for them in the database.",
+        help="Receive tasks from the broker, or poll the database.",
         show_default="FORAGER_DISPATCH",
     ),
 ]

@@ -22,6 +22,7 @@ from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
+from forager.jobs import store as jobs_store
 from forager.jobs.context import JobContext
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
@@ -186,7 +187,7 @@ class Committer:
         job_id = self._context.lease.job_id
         await store.update_state(connection, job_id, self._state.values())
         percentage = self._state.ledger.percentage(self._options.page_limit)
-        await store.update_progress(connection, job_id, percentage)
+        await jobs_store.update_progress(connection, job_id, percentage)
 
     async def _find_refused(
         self, batch: Batch, refs: Sequence[ArchiveRef | None]

@@ -132,7 +132,7 @@ class CrawlChoices(BaseModel):
         title="User agent",
         description="User-Agent header; the setting of the installation by default.",
     )
-    headers: dict[PlainText, Annotated[PlainText, Field(max_length=8000)]] = Field(
+    headers: dict[str, Annotated[str, Field(max_length=8000)]] = Field(
         default_factory=dict,
         max_length=MAX_HEADERS,
         title="Headers",

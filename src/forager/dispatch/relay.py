@@ -21,6 +21,7 @@ from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
 from forager.services.service import Service
 from forager.settings import Settings
+from forager.tasks.store.hints import delete_told
 from forager.tasks.task import CHANNEL
 
 log = get_logger("dispatch")
@@ -124,7 +125,7 @@ class Relay:
             ]
         )
         left = {named[place].id for place in refused}
-        await store.delete_told(connection, [hint.id for hint in hints if hint.id not in left])
+        await delete_told(connection, [hint.id for hint in hints if hint.id not in left])
         return len(hints)
 
     async def _publish(self, messages: Sequence[TaskMessage]) -> Mapping[int, str]:

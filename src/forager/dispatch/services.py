@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from forager.db.database import Database
-from forager.dispatch import store
 from forager.services.chunks import in_chunks
 from forager.services.service import Service
 from forager.settings import Dispatch, Settings
+from forager.tasks.store.hints import delete_hints
 
 HINT_CLEANUP_INTERVAL = 300.0
 # processes that still use the broker keep their hints while a deployment leaves it
@@ -28,4 +28,4 @@ def dispatch_services(database: Database, settings: Settings) -> list[Service]:
 
 async def delete_unused_hints(database: Database, *, older: float = HINT_AGE) -> int:
     """Delete hints for a broker that is not configured: workers poll the database instead."""
-    return await in_chunks(database, store.delete_hints, older=older, limit=CHUNK)
+    return await in_chunks(database, delete_hints, older=older, limit=CHUNK)

@@ -95,11 +95,6 @@ async def lock_hints(
     return await cursor.fetchall()
 
 
-async def delete_told(connection: Connection, ids: Sequence[int]) -> None:
-    """These rows, which the caller has locked, need not be told any more."""
-    await connection.execute("DELETE FROM dispatch_outbox WHERE id = ANY(%s)", (list(ids),))
-
-
 async def select_regions(connection: Connection) -> list[str]:
     """All that tasks may be told in."""
     cursor = connection.cursor(row_factory=scalar_row)
@@ -113,7 +108,7 @@ async def select_regions(connection: Connection) -> list[str]:
     return await cursor.fetchall()
 
 
-async def touch_forgotten(
+async def lock_forgotten(
     connection: Connection,
     *,
     waited: float,
@@ -122,7 +117,7 @@ async def touch_forgotten(
     limit: int,
     task_proxies: bool,
 ) -> list[int]:
-    """Tasks that wait for a worker too long without a hint on its way; their wait begins anew.
+    """Tasks that wait for a worker too long without a hint on its way; they are locked.
 
     `told`: routes on which messages still wait, that may be of those who wait less than `lost`
     seconds: a queue that is never empty says nothing of one task. Held tasks wait for a person, not
@@ -131,7 +126,6 @@ async def touch_forgotten(
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         f"""
-        WITH forgotten AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t
               JOIN domains d ON d.id = t.domain_id
@@ -153,12 +147,6 @@ async def touch_forgotten(
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
-        )
-        UPDATE crawl_tasks t
-           SET updated_at = now()
-          FROM forgotten
-         WHERE t.id = forgotten.id
-        RETURNING t.id
         """,
         {
             "waited": waited,
@@ -171,23 +159,6 @@ async def touch_forgotten(
         },
     )
     return await cursor.fetchall()
-
-
-async def delete_hints(connection: Connection, *, older: float, limit: int) -> int:
-    """Drop what nobody will tell any more."""
-    cursor = await connection.execute(
-        """
-        DELETE FROM dispatch_outbox
-         WHERE id IN (
-            SELECT id FROM dispatch_outbox
-             WHERE created_at < now() - %s * interval '1 second'
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (older, limit),
-    )
-    return cursor.rowcount
 
 
 @dataclass(frozen=True, slots=True)

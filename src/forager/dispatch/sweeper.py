@@ -14,6 +14,7 @@ from forager.logs import get_logger
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.hints import tell
+from forager.tasks.store.hints import touch
 
 log = get_logger("dispatch")
 
@@ -46,7 +47,7 @@ class Sweeper:
         told = await self._told()
         waited = self._settings.dispatch_resend_after
         async with self._database.transaction() as connection:
-            forgotten = await store.touch_forgotten(
+            forgotten = await store.lock_forgotten(
                 connection,
                 waited=waited,
                 lost=PATIENCE * waited,
@@ -54,6 +55,7 @@ class Sweeper:
                 limit=LIMIT,
                 task_proxies=self._settings.task_proxies,
             )
+            await touch(connection, forgotten)
             await tell(connection, self._settings, forgotten)
         if forgotten:
             log.info("tasks are told to the broker again", tasks=len(forgotten))

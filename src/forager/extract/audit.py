@@ -95,24 +95,20 @@ def _page(body: bytes, content_type: str | None, reading: Reading) -> tuple[int,
 def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
     """The headings that are neither one of a section nor a line of a note or a table."""
     have = Counter(_words(section.heading) for section in sections)
-    text: str | None = None
+    others = []
     for heading in headings:
-        words = _words(heading)
-        if (found := _find(have, words)) is not None:
+        if have[words := _words(heading)] > 0:
+            have[words] -= 1
+        else:
+            others.append((heading, words))
+    text = _words("".join(section.content for section in sections)) if others else ""
+    for heading, words in others:
+        # labels and buttons beside the words do not matter
+        similar = (h for h, n in have.items() if n > 0 and h and (h in words or words in h))
+        if (found := next(similar, None)) is not None:
             have[found] -= 1
-            continue
-        if text is None:
-            text = _words("".join(section.content for section in sections))
-        if words not in text:
+        elif words not in text:
             yield heading
-
-
-def _find(have: Counter[str], words: str) -> str | None:
-    """A heading with these words; labels and buttons beside them do not matter."""
-    if have[words] > 0:
-        return words
-    similar = (h for h, count in have.items() if count > 0 and h and (h in words or words in h))
-    return next(similar, None)
 
 
 def _words(text: str) -> str:

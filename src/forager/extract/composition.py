@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.content.choose import Main, choose_main
 from forager.extract.content.language import detect_language
-from forager.extract.content.streamed import STREAMED, place_streamed_pieces
+from forager.extract.content.scripted import STREAMED, place_streamed_pieces
 from forager.extract.document import EXTRACTOR_VERSION, Document
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part

@@ -10,7 +10,7 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
-from forager.extract.appshell import MAX_TEXT_OF_SHELL, needs_javascript
+from forager.extract.content.scripted import MAX_TEXT_OF_SHELL, needs_javascript
 from forager.extract.decode import Decoded, EncodingSource, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
 from forager.extract.elements import Elements, collect_elements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -118,13 +119,26 @@ async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
 
 
 async def delete_gone(connection: Connection, *, older_than: float) -> int:
-    """Forget workers that died without a word, once nothing is held in their name."""
+    """Delete workers that died silently, except those of tasks: recovery deletes these."""
     cursor = await connection.execute(
         """
-        DELETE FROM workers w
-         WHERE w.last_seen < now() - %s * interval '1 second'
-           AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
+        DELETE FROM workers
+         WHERE last_seen < now() - %s * interval '1 second' AND role <> 'tasks'
         """,
         (older_than,),
     )
     return cursor.rowcount
+
+
+async def delete_unseen(
+    connection: Connection, ids: Sequence[UUID], last_seen: Sequence[datetime | None]
+) -> None:
+    """Delete workers that have not been seen since."""
+    await connection.execute(
+        """
+        DELETE FROM workers w
+         USING unnest(%s::uuid[], %s::timestamptz[]) AS dead (id, last_seen)
+         WHERE w.id = dead.id AND w.last_seen = dead.last_seen
+        """,
+        (list(ids), list(last_seen)),
+    )

@@ -143,6 +143,9 @@ class Sandbox:
         self._writer.transport.abort()
         self._child.kill()
         await _wait(self._child.exited, KILL_LIMIT)
+        # the transport ends in a later turn of the loop, which may be about to close
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     async def _spawn(self) -> None:
         ours, theirs = socket.socketpair()

@@ -26,7 +26,6 @@ from forager.products.visit import (
     ReadPage,
     Visit,
     extraction_of,
-    is_holding,
     past_of,
     row_of,
     visit_of,
@@ -183,10 +182,6 @@ async def _update(connection: Connection, changes: Sequence[_Change]) -> None:
     }
     if marked:
         await store.update_problems(connection, marked)
-    holding = [c.visit.page.task_id for c in changes if is_holding(c.visit.problems)]
-    if holding:
-        # what waits to be seen again must be shown again
-        await store.forget_validators(connection, sorted(holding))
 
 
 def _marks_differ(change: _Change) -> bool:

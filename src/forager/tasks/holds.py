@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from forager.db.database import Connection, Database
 from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.task_store import hold_domain
 from forager.tasks.bulk import in_batches
 from forager.tasks.selection import Selection
 from forager.tasks.store import counts as task_counts
@@ -67,7 +68,7 @@ class Holds:
         changed = withdrawn = 0
         async with self._database.connection() as connection:
             for domain_id in await domains_of(connection, host):
-                changed += await store.hold_domain(connection, domain_id, hold)
+                changed += await hold_domain(connection, domain_id, hold)
                 if hold is not None:
                     withdrawn += await store.withdraw_domain(
                         connection, domain_id, running=hold is Hold.STOPPED

@@ -16,10 +16,12 @@ from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.budget import base_url
+from forager.fetch.domains import task_store as domain_store
+from forager.fetch.domains.task_store import Cover
 from forager.fetch.guard import GuardPolicy
 from forager.settings import Settings
 from forager.tasks.store import tracking as store
-from forager.tasks.store.tracking import Cover, NewTask
+from forager.tasks.store.tracking import NewTask
 from forager.tasks.task import DEFAULT_PRIORITY
 from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, Wish
 
@@ -207,7 +209,7 @@ async def cover_hosts(
         covers = await _make_covers(connection, hosts - refused.keys(), missing)
     kept = {host: cover for host, cover in covers.items() if host not in refused}
     if allow_private and kept:
-        await store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
+        await domain_store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
     return kept, refused
 
 
@@ -216,13 +218,13 @@ async def _make_covers(
 ) -> dict[str, Cover]:
     """Of a shop and its subdomains in one list, the shop's row covers all, as if it came first."""
     tops = {host for host in missing if not missing.intersection(parent_domains(host))}
-    await store.insert_domains(connection, {host: base_url(host) for host in tops})
+    await domain_store.insert_domains(connection, {host: base_url(host) for host in tops})
     return await _find_covers(connection, hosts)
 
 
 async def _find_covers(connection: Connection, hosts: set[str]) -> dict[str, Cover]:
     lines = {host: [host, *parent_domains(host)] for host in hosts}
-    rows = await store.select_covers(
+    rows = await domain_store.select_covers(
         connection, sorted({n for line in lines.values() for n in line})
     )
     nearest = {host: next((n for n in line if n in rows), None) for host, line in lines.items()}

@@ -16,7 +16,6 @@ from forager.access.store.keys import (
 )
 from forager.access.store.permits import select_seconds_taken, take_permits
 from forager.access.store.quotas import (
-    grant_pages,
     lock_owner,
     select_quota,
     select_source_owner,
@@ -29,7 +28,6 @@ __all__ = [
     "any_key",
     "delete_expired_answers",
     "find_key",
-    "grant_pages",
     "insert_answer",
     "insert_key",
     "lock_owner",

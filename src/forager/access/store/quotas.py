@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from forager.access.quota import Grant, Quota, Spending, Usage
+from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
 
 
@@ -125,18 +125,6 @@ async def select_spending(connection: Connection, job_id: UUID) -> Spending:
     spending = await cursor.fetchone()
     assert spending is not None
     return spending
-
-
-async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> None:
-    await connection.execute(
-        """
-        UPDATE crawl_jobs
-           SET payload = payload || jsonb_build_object(
-                   'granted_pages', %s::bigint, 'granted_on', %s::text, 'spent_before', %s::bigint)
-         WHERE id = %s
-        """,
-        (grant.pages, grant.day.isoformat(), grant.spent_before, job_id),
-    )
 
 
 async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:

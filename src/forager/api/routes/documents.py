@@ -55,7 +55,7 @@ async def read(
     source: AnySource = None,
     section: Annotated[
         PlainText | None,
-        Query(max_length=2000, description="Only this section: its anchor or heading."),
+        Query(max_length=2000, description="Only this section: its anchor, heading or name."),
     ] = None,
 ) -> Reading:
     """A published page as markdown and sections; without a source, the copy fetched last."""

@@ -26,7 +26,6 @@ from forager.crawl.store.state import (
     select_orphaned_jobs,
     select_state,
     select_states,
-    update_progress,
     update_state,
 )
 from forager.crawl.store.visited import (
@@ -66,6 +65,5 @@ __all__ = [
     "select_states",
     "select_url_of_content",
     "settled_as_page",
-    "update_progress",
     "update_state",
 ]

@@ -50,18 +50,6 @@ async def update_state(connection: Connection, job_id: UUID, values: dict[str, A
     )
 
 
-async def update_progress(connection: Connection, job_id: UUID, percentage: int) -> None:
-    """Progress never goes back."""
-    await connection.execute(
-        """
-        UPDATE crawl_jobs
-           SET progress_percentage = %(percentage)s
-         WHERE id = %(job_id)s AND progress_percentage < %(percentage)s
-        """,
-        {"job_id": job_id, "percentage": percentage},
-    )
-
-
 async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     return (await select_states(connection, [job_id])).get(job_id)
 

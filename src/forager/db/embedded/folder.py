@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from forager.db.embedded.trouble import explain_os_error
-from forager.permissions import make_private_folder
 
 PRIVATE = 0o700
 
@@ -63,21 +61,15 @@ class ServerFolder:
         """Locked by the server itself: free only once its last process is gone."""
         return self.root / "server.lock"
 
-    def prepare(self) -> None:
+    def prepare(self, home_mode: int = PRIVATE) -> None:
         """Make the folder, and keep everybody else out of it."""
         try:
-            make_private_folder(self.home)
+            self.home.mkdir(mode=home_mode, parents=True, exist_ok=True)
             self.root.mkdir(mode=PRIVATE, exist_ok=True)
             if self.root.stat().st_mode & 0o077:
                 self.root.chmod(PRIVATE)
         except OSError as error:
             raise explain_os_error(error, self.root) from error
-
-    def let_through(self) -> None:
-        """Let the server's user, which is not root, reach its folder; it can list nothing else."""
-        status = self.home.stat()
-        if status.st_uid == 0:
-            self.home.chmod(stat.S_IMODE(status.st_mode) | 0o011)
 
     def hand_over(self, path: Path | int) -> None:
         """Root working in a folder of someone else leaves the files to that one."""

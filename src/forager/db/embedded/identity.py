@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forager.db.embedded.binaries import EXTERNAL_HINT, Binaries
-from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.errors import EmbeddedServerError
 
 # inside a namespace of its own, root is nobody; outside, its files stay root's
 _NAMESPACE = ("--user", "--map-user=65534", "--map-group=65534", "--")
+# others can pass through such a folder, and list nothing of it
+PASSABLE = 0o711
 _UNPRIVILEGED = ("forager", "postgres", "nobody")
 _PROBE = 'test -x "$1" && exec "$2" --version'
 _PROBE_LIMIT = 10.0
@@ -43,8 +45,6 @@ def choose_identity(folder: ServerFolder, binaries: Binaries) -> Identity:
     if os.geteuid() != 0:
         return Identity()
     for identity in _candidates(folder.root):
-        if identity.uid is not None:
-            folder.let_through()
         if _works(identity, folder, binaries):
             return identity
     raise EmbeddedServerError(
@@ -53,6 +53,17 @@ def choose_identity(folder: ServerFolder, binaries: Binaries) -> Identity:
         hint="run Forager as an ordinary user, or set FORAGER_HOME to a folder that the users "
         f"{', '.join(_UNPRIVILEGED)} can reach, or {EXTERNAL_HINT}",
     )
+
+
+def home_mode() -> int:
+    """The mode of a new home. Root without namespaces needs another user, who must pass through."""
+    if os.geteuid() != 0:
+        return PRIVATE
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return PASSABLE
+    probe = subprocess.run([unshare, *_NAMESPACE, "true"], capture_output=True, check=False)
+    return PRIVATE if probe.returncode == 0 else PASSABLE
 
 
 def environment() -> dict[str, str]:

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from forager.db.embedded.contents import ensure_database
-from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.folder import PRIVATE, ServerFolder
+from forager.db.embedded.identity import home_mode
 from forager.db.embedded.locks import (
     EXCLUSIVE,
     SHARED,
@@ -50,7 +51,7 @@ def join_server(home: Path, *, door_limit: float = DOOR_LIMIT) -> ServerUse:
     Child processes do not take part: give them the URL while you stay, or let them join themselves.
     """
     folder = ServerFolder.below(home)
-    folder.prepare()
+    folder.prepare(PRIVATE if folder.home.exists() else home_mode())
     use = ServerUse(folder, door_limit)
     try:
         use.ensure_running()

@@ -7,6 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.index.store.messages import tell_rows
 
 # Whoever may write to a generation of the source: its runner, or one that is about to pause.
 _IS_RUNNING: LiteralString = """
@@ -203,17 +204,13 @@ async def delete_unused_documents(connection: Connection, ids: Sequence[int]) ->
 
 async def delete_sections(connection: Connection, document_ids: Sequence[int]) -> None:
     ids = list(document_ids)
-    await connection.execute(
-        """
-        INSERT INTO index_outbox (kind, ref_id, sections)
-        SELECT 'sections', document_id, max(position) + 1
+    counts: LiteralString = """
+        SELECT document_id, max(position) + 1
           FROM section_search
          WHERE document_id = ANY(%s)
-           AND EXISTS (SELECT FROM search_indexes WHERE kind = 'sections')
          GROUP BY document_id
-        """,
-        (ids,),
-    )
+    """
+    await connection.execute(tell_rows("sections", counts), (ids,))
     await connection.execute("DELETE FROM section_search WHERE document_id = ANY(%s)", (ids,))
     await connection.execute("DELETE FROM sections WHERE document_id = ANY(%s)", (ids,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
@@ -19,17 +20,20 @@ class IndexMessage:
     sections: int | None
 
 
-async def tell(connection: Connection, kind: str, ids: Sequence[int]) -> None:
-    """Let the engine hear of rows that this transaction has changed and holds, if there is one."""
-    await connection.execute(
-        """
-        INSERT INTO index_outbox (kind, ref_id)
-        SELECT %(kind)s, id
-          FROM unnest(%(ids)s::bigint[]) AS u (id)
-         WHERE EXISTS (SELECT FROM search_indexes WHERE kind = %(kind)s)
-        """,
-        {"kind": kind, "ids": list(ids)},
-    )
+def tell_rows(kind: LiteralString, rows: LiteralString) -> LiteralString:
+    """The INSERT for the (id, sections) of a query, as a part of the caller's statement."""
+    return f"""
+        INSERT INTO index_outbox (kind, ref_id, sections)
+        SELECT '{kind}', changed.id, changed.sections
+          FROM ({rows}) AS changed (id, sections)
+         WHERE EXISTS (SELECT FROM search_indexes WHERE kind = '{kind}')
+    """
+
+
+async def tell(connection: Connection, kind: LiteralString, ids: Sequence[int]) -> None:
+    """Enqueue rows that this transaction has changed and holds, if there is an engine."""
+    rows: LiteralString = "SELECT id, NULL::integer FROM unnest(%s::bigint[]) AS u (id)"
+    await connection.execute(tell_rows(kind, rows), (list(ids),))
 
 
 async def has_due(connection: Connection, kind: str) -> bool:

@@ -13,6 +13,7 @@ from forager.jobs.store.leases import (
     select_checkpoint,
     select_held,
     select_held_by,
+    update_progress,
 )
 from forager.jobs.store.moves import (
     apply_move,
@@ -20,6 +21,7 @@ from forager.jobs.store.moves import (
     claim_jobs,
     delete_finished,
     insert_jobs,
+    merge_payload,
 )
 from forager.jobs.store.reads import (
     CHANNEL,
@@ -49,6 +51,7 @@ __all__ = [
     "end_failed_run",
     "hold_lease",
     "insert_jobs",
+    "merge_payload",
     "recover_orphaned",
     "recover_stale",
     "save_progress",
@@ -66,4 +69,5 @@ __all__ = [
     "select_stale",
     "select_trace",
     "sum_pending_work",
+    "update_progress",
 ]

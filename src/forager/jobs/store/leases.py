@@ -92,13 +92,18 @@ async def save_progress(
             "checkpoint": Jsonb(checkpoint),
         },
     )
+    await update_progress(connection, job_id, percentage)
+
+
+async def update_progress(connection: Connection, job_id: UUID, percentage: int) -> None:
+    """Progress never decreases."""
     await connection.execute(
         """
         UPDATE crawl_jobs
-           SET progress_percentage = greatest(progress_percentage, %s)
-         WHERE id = %s
+           SET progress_percentage = %(percentage)s
+         WHERE id = %(job_id)s AND progress_percentage < %(percentage)s
         """,
-        (percentage, job_id),
+        {"job_id": job_id, "percentage": percentage},
     )
 
 

@@ -96,6 +96,12 @@ async def assign_source(
     )
 
 
+async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, Any]) -> None:
+    await connection.execute(
+        "UPDATE crawl_jobs SET payload = payload || %s WHERE id = %s", (Jsonb(values), job_id)
+    )
+
+
 async def claim_jobs(
     connection: Connection,
     *,

@@ -213,17 +213,6 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> lis
     return [row[0] for row in await cursor.fetchall()]
 
 
-async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Let the next visits fetch the whole page, not hear that it has not changed."""
-    await connection.execute(
-        """
-        UPDATE crawl_tasks SET etag = NULL, last_modified = NULL
-         WHERE id = ANY(%s) AND (etag IS NOT NULL OR last_modified IS NOT NULL)
-        """,
-        (list(task_ids),),
-    )
-
-
 def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
     own = (
         "task_id", "domain_id", "url", "url_hash", "content_hash", "evidence", "problems",

@@ -19,6 +19,7 @@ from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.parsers.trials import Trials
+from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
 from forager.tasks.causes import Cause, cause_of, one_line
@@ -201,7 +202,12 @@ class ParseStage(StageLoop[ReadTask]):
             if r.reading is not None and r.reading.canary is not None
         ]
         answers = await write_pages(connection, [*active, *canary], settings=self._settings)
-        return {answer.task_id: answer for answer in answers[: len(active)]}
+        written = {answer.task_id: answer for answer in answers[: len(active)]}
+        # a price that waits for confirmation must be read from a whole page again
+        held = sorted(id_ for id_, answer in written.items() if is_holding(answer.problems))
+        if held:
+            await store.forget_validators(connection, held)
+        return written
 
     def _attempt(self, read: ReadTask, written: Written | None) -> Attempt:
         task = read.task

@@ -56,3 +56,32 @@ async def select_queued(
         {"ids": list(task_ids), "region": region, "task_proxies": task_proxies},
     )
     return set(await cursor.fetchall())
+
+
+async def delete_told(connection: Connection, ids: Sequence[int]) -> None:
+    """These rows, which the caller has locked, need not be told any more."""
+    await connection.execute("DELETE FROM dispatch_outbox WHERE id = ANY(%s)", (list(ids),))
+
+
+async def delete_hints(connection: Connection, *, older: float, limit: int) -> int:
+    """Drop what nobody will tell any more."""
+    cursor = await connection.execute(
+        """
+        DELETE FROM dispatch_outbox
+         WHERE id IN (
+            SELECT id FROM dispatch_outbox
+             WHERE created_at < now() - %s * interval '1 second'
+             LIMIT %s
+               FOR UPDATE SKIP LOCKED
+         )
+        """,
+        (older, limit),
+    )
+    return cursor.rowcount
+
+
+async def touch(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Restart the wait of these tasks, which the caller has locked."""
+    await connection.execute(
+        "UPDATE crawl_tasks SET updated_at = now() WHERE id = ANY(%s)", (list(task_ids),)
+    )

@@ -19,18 +19,6 @@ async def hold_all(connection: Connection, hold: str | None) -> bool:
     return cursor.rowcount > 0
 
 
-async def hold_domain(connection: Connection, domain_id: int, hold: str | None) -> bool:
-    cursor = await connection.execute(
-        """
-        UPDATE domains
-           SET task_hold = %(hold)s, updated_at = now()
-         WHERE id = %(id)s AND task_hold IS DISTINCT FROM %(hold)s
-        """,
-        {"id": domain_id, "hold": hold},
-    )
-    return cursor.rowcount > 0
-
-
 async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | None) -> int:
     cursor = await connection.execute(
         """

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, TaskMove
@@ -168,14 +168,14 @@ async def recover_dead(
     return await cursor.fetchall()
 
 
-async def forget_workers(connection: Connection, workers: Sequence[Holder]) -> None:
-    """Delete the rows of dead workers that hold nothing: what they wrote to is closed by that."""
-    await connection.execute(
+async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of the workers in whose name tasks are held."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
         """
-        DELETE FROM workers w
-         USING unnest(%s::uuid[], %s::timestamptz[]) AS s (id, last_seen)
-         WHERE w.id = s.id AND w.last_seen = s.last_seen AND w.role = 'tasks'
-           AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
+        SELECT id FROM unnest(%s::uuid[]) AS w (id)
+         WHERE EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
         """,
-        ([worker.id for worker in workers], [worker.last_seen for worker in workers]),
+        (list(worker_ids),),
     )
+    return set(await cursor.fetchall())

@@ -84,6 +84,17 @@ async def mark_read(
     )
 
 
+async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Make the next downloads unconditional."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks SET etag = NULL, last_modified = NULL
+         WHERE id = ANY(%s) AND (etag IS NOT NULL OR last_modified IS NOT NULL)
+        """,
+        (list(task_ids),),
+    )
+
+
 async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
     """Back to pending until later; `spend` a retry for each, and say why."""
     move = RETRY_LATER if spend else POSTPONE

@@ -12,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Connection, Database
+from forager.jobs.workers import delete_unseen
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import has_died
@@ -77,8 +78,16 @@ class TaskRecovery:
             given = await stages.give_back(connection, worker_id, reason=reason)
             await tell(connection, self._settings, given)
         holder = await self._holder(worker_id)
-        async with self._database.connection() as connection:
-            await store.forget_workers(connection, holder)
+        await self._forget_workers(holder)
+
+    async def _forget_workers(self, workers: Sequence[Holder]) -> None:
+        """Delete the rows of dead workers that hold nothing: this closes their segments, too."""
+        async with self._database.transaction() as connection:
+            holding = await store.select_holding(connection, [worker.id for worker in workers])
+            free = [worker for worker in workers if worker.id not in holding]
+            await delete_unseen(
+                connection, [worker.id for worker in free], [worker.last_seen for worker in free]
+            )
 
     async def _holder(self, worker_id: UUID) -> list[Holder]:
         async with self._database.connection() as connection:
@@ -124,8 +133,7 @@ class TaskRecovery:
             if len(taken) < CHUNK:
                 break
         if workers:
-            async with self._database.connection() as connection:
-                await store.forget_workers(connection, workers)
+            await self._forget_workers(workers)
         if recovered:
             failed = sum(task.status == "failed" for task in recovered)
             log.warning(

@@ -37,7 +37,8 @@ $$;
 CREATE TYPE job_status AS ENUM
     ('pending', 'processing', 'completed', 'failed', 'cancelled', 'paused');
 
--- A payload is enough for a job: INSERT INTO crawl_jobs (payload) VALUES ('{"url": "..."}').
+-- Jobs of all kinds. A payload is enough for one:
+-- INSERT INTO crawl_jobs (payload) VALUES ('{"url": "https://example.com/"}').
 CREATE TABLE crawl_jobs (
     id                  uuid PRIMARY KEY DEFAULT uuid7(),
     kind                text NOT NULL DEFAULT 'crawl',
@@ -104,6 +105,7 @@ CREATE TABLE job_events (
 );
 CREATE INDEX job_events_job_idx ON job_events (job_id, id);
 
+-- Worker processes that run, or died recently.
 CREATE TABLE workers (
     id         uuid PRIMARY KEY,
     host       text NOT NULL,
@@ -224,6 +226,7 @@ CREATE TABLE robots_files (
     expires_at timestamptz NOT NULL
 );
 
+-- A proxy, its cost and its health.
 CREATE TABLE proxies (
     id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     proxy_url            text NOT NULL,
@@ -420,6 +423,7 @@ CREATE INDEX crawl_visited_segment_idx ON crawl_visited (segment) WHERE segment 
 -- documents ---------------------------------------------------------------------------------------
 -- A process that deletes holds the source's row, and knows that no job of the source is running.
 
+-- What a user wants crawled as one unit.
 CREATE TABLE sources (
     id                   text PRIMARY KEY,
     -- the source as a lexeme in its search rows: § and this number
@@ -572,6 +576,7 @@ CREATE INDEX section_search_head_idx ON section_search USING gin (head_tsv)
 CREATE INDEX section_search_idx ON section_search USING gin (tsv)
     WITH (gin_pending_list_limit = 32768);
 
+-- The documents of the published generations.
 CREATE VIEW documents_active AS
 SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.title, d.language,
        d.content_hash, d.extractor_version, m.etag, m.last_modified, m.link_set, m.segment,
@@ -580,6 +585,7 @@ SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.ti
   JOIN generation_documents m ON m.generation_id = s.published_generation
   JOIN documents d ON d.id = m.document_id;
 
+-- Their sections.
 CREATE VIEW sections_active AS
 SELECT a.source_id, a.generation_id, a.url, a.path, a.title, a.language, c.id, c.document_id,
        c.parent_id, c.heading, c.level, c.anchor, c.content, c.position
@@ -745,6 +751,20 @@ CREATE UNIQUE INDEX dead_letters_open_key ON dead_letters (task_id) WHERE resolv
 CREATE INDEX dead_letters_resolved_idx
     ON dead_letters (resolved_at) WHERE resolved_at IS NOT NULL;
 
+-- Tasks of one domain that wait for a worker and must be sent to a broker; deleted when sent.
+CREATE TABLE dispatch_outbox (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stage      text NOT NULL,
+    -- of priorities: 1 leaves first
+    band       smallint NOT NULL,
+    domain_id  bigint NOT NULL,
+    task_ids   bigint[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT dispatch_outbox_stage_check CHECK (stage IN ('crawl', 'parse')),
+    CONSTRAINT dispatch_outbox_band_check CHECK (band BETWEEN 1 AND 3)
+);
+CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
+
 
 -- products ----------------------------------------------------------------------------------------
 
@@ -818,9 +838,41 @@ CREATE TABLE price_history (
 CREATE INDEX price_history_product_idx ON price_history (product_id, recorded_at, id);
 CREATE INDEX price_history_recorded_idx ON price_history (recorded_at);
 
+-- What one version of one parser extracted from one archived page. Deleted by age.
+CREATE TABLE extractions (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    task_id        bigint NOT NULL,
+    product_id     bigint,
+    domain_id      bigint NOT NULL,
+    url            text NOT NULL,
+    parser         text NOT NULL,
+    parser_version text NOT NULL,
+    role           text NOT NULL DEFAULT 'active',
+    -- suspect: stored but flagged; incomplete: no product; failed: the parser raised
+    outcome        text NOT NULL,
+    confidence     double precision,
+    fields         jsonb NOT NULL DEFAULT '{}',
+    evidence       jsonb NOT NULL DEFAULT '{}',
+    problems       jsonb NOT NULL DEFAULT '[]',
+    error_message  text,
+    segment        text,
+    segment_offset bigint,
+    segment_length integer,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT extractions_role_check CHECK (role IN ('active', 'canary')),
+    CONSTRAINT extractions_outcome_check
+        CHECK (outcome IN ('ok', 'suspect', 'incomplete', 'failed'))
+);
+CREATE INDEX extractions_created_idx ON extractions (created_at);
+CREATE INDEX extractions_domain_idx ON extractions (domain_id, role, id);
+CREATE INDEX extractions_parser_idx ON extractions (parser, parser_version, id);
+CREATE INDEX extractions_segment_idx ON extractions (segment) WHERE segment IS NOT NULL;
+CREATE INDEX extractions_task_idx ON extractions (task_id, id);
+
 
 -- images ------------------------------------------------------------------------------------------
 
+-- One image of one product, and its download.
 CREATE TABLE images (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     product_id      bigint NOT NULL REFERENCES products (id) ON DELETE CASCADE,
@@ -872,37 +924,6 @@ CREATE TABLE image_files (
 
 -- parsers -----------------------------------------------------------------------------------------
 
--- What one version of one parser extracted from one archived page. Deleted by age.
-CREATE TABLE extractions (
-    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    task_id        bigint NOT NULL,
-    product_id     bigint,
-    domain_id      bigint NOT NULL,
-    url            text NOT NULL,
-    parser         text NOT NULL,
-    parser_version text NOT NULL,
-    role           text NOT NULL DEFAULT 'active',
-    -- suspect: stored but flagged; incomplete: no product; failed: the parser raised
-    outcome        text NOT NULL,
-    confidence     double precision,
-    fields         jsonb NOT NULL DEFAULT '{}',
-    evidence       jsonb NOT NULL DEFAULT '{}',
-    problems       jsonb NOT NULL DEFAULT '[]',
-    error_message  text,
-    segment        text,
-    segment_offset bigint,
-    segment_length integer,
-    created_at     timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT extractions_role_check CHECK (role IN ('active', 'canary')),
-    CONSTRAINT extractions_outcome_check
-        CHECK (outcome IN ('ok', 'suspect', 'incomplete', 'failed'))
-);
-CREATE INDEX extractions_created_idx ON extractions (created_at);
-CREATE INDEX extractions_domain_idx ON extractions (domain_id, role, id);
-CREATE INDEX extractions_parser_idx ON extractions (parser, parser_version, id);
-CREATE INDEX extractions_segment_idx ON extractions (segment) WHERE segment IS NOT NULL;
-CREATE INDEX extractions_task_idx ON extractions (task_id, id);
-
 -- How many pages of a domain a parser version could read on one day.
 CREATE TABLE parse_rates (
     domain_id      bigint NOT NULL,
@@ -945,6 +966,7 @@ CREATE INDEX catalog_events_kind_idx ON catalog_events (kind, id);
 CREATE INDEX catalog_events_occurred_idx ON catalog_events (occurred_at);
 CREATE INDEX catalog_events_product_idx ON catalog_events (product_id, id);
 
+-- A URL that receives events.
 CREATE TABLE webhooks (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     url             text NOT NULL,
@@ -990,23 +1012,6 @@ CREATE INDEX outbox_target_idx ON outbox (topic, target_id, id);
 CREATE INDEX outbox_unsent_idx
     ON outbox (topic, target_id, next_attempt_at, id)
     WHERE sent_at IS NULL AND given_up_at IS NULL;
-
-
--- dispatch ----------------------------------------------------------------------------------------
-
--- Tasks of one domain that wait for a worker and must be sent to a broker; deleted when sent.
-CREATE TABLE dispatch_outbox (
-    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    stage      text NOT NULL,
-    -- of priorities: 1 leaves first
-    band       smallint NOT NULL,
-    domain_id  bigint NOT NULL,
-    task_ids   bigint[] NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT dispatch_outbox_stage_check CHECK (stage IN ('crawl', 'parse')),
-    CONSTRAINT dispatch_outbox_band_check CHECK (band BETWEEN 1 AND 3)
-);
-CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
 
 
 -- index -------------------------------------------------------------------------------------------
@@ -1117,6 +1122,9 @@ CREATE TABLE metric_writers (
     addition   bigint NOT NULL,
     written_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
+
+
+-- services ----------------------------------------------------------------------------------------
 
 -- A process that runs background services, and the status of each.
 CREATE TABLE service_processes (

@@ -1,0 +1,103 @@
+"""Groups of options declared once, and the helpers that show answers."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from forager.cli import output
+from forager.cli.options import grouped, option
+from forager.cli.progress import Steps
+from forager.db.cursor import Page
+
+app = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    ids: Annotated[list[int] | None, typer.Argument(metavar="[ID]...")] = None
+    domain: str | None = option("Only this domain.", metavar="HOST")
+    everything: bool = option("All of them.", "--all", default=False)
+
+
+@app.command()
+@grouped
+def pick(chosen: Selection, *, as_json: bool = False) -> None:
+    """Pick some."""
+    typer.echo(f"{chosen} {as_json}")
+
+
+def test_a_group_becomes_options_of_the_command() -> None:
+    result = CliRunner().invoke(app, ["7", "8", "--domain", "shop.example", "--as-json"])
+    chosen = Selection([7, 8], "shop.example", everything=False)
+    assert result.output == f"{chosen} True\n"
+
+
+def test_the_help_of_a_group_is_that_of_its_fields() -> None:
+    text = CliRunner().invoke(app, ["--help"]).output
+    assert "Pick some." in text
+    assert "--domain" in text
+    assert "Only this domain." in text
+    assert "--all" in text
+
+
+def test_options_that_are_not_given_have_their_defaults() -> None:
+    assert CliRunner().invoke(app, []).output == f"{Selection()} False\n"
+
+
+def test_a_table_is_declared_by_its_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_table("ID>, NAME…, URL~", [(7, "lamp", None), (10, ("desk", "bold"), "x")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["ID  NAME  URL", " 7  lamp", "10  desk  x"]
+
+
+def test_facts_without_a_value_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_facts({"id": 7, "note": "", "owner": None, "count": 0})
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["id     7", "count  0"]
+
+
+def test_a_list_names_the_next_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Page([1, 2], "next")
+    output.show_list(page, False, lambda items: print(*items), none="nothing")
+    shown = capsys.readouterr()
+    assert shown.out == "1 2\n"
+    assert "--cursor next" in shown.err
+
+
+def test_an_empty_list_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_list(Page([], None), False, lambda items: print(*items), none="nothing here")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "nothing here\n")
+
+
+def test_a_list_for_programs_has_documents(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    output.show_list(Page([1], None), True, print, document=lambda item: {"id": item})
+    assert json.loads(capfdbinary.readouterr().out) == {"items": [{"id": 1}], "next_cursor": None}
+
+
+def test_amounts_stay_exact_and_intervals_are_seconds() -> None:
+    assert output.plain({"price": Decimal("49.9000"), "every": timedelta(hours=6)}) == {
+        "price": "49.90",
+        "every": 21600.0,
+    }
+
+
+def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setattr("forager.cli.progress.PLAIN_INTERVAL", 0.0)
+    with Steps("pages") as steps, Steps("hidden", 2, shown=False) as hidden:
+        steps.show(3)
+        steps.show(4, total=9)
+        steps.advance(1)
+        hidden.show(1)
+    assert stderr.getvalue() == "pages: 3\npages: 4 of 9\npages: 5 of 9\n"
