@@ -60,7 +60,11 @@ class ReadingPool:
         self._sandboxes = SandboxPool(MODULE, orjson.dumps(argument), limits)
 
     async def __aenter__(self) -> Self:
-        await self._sandboxes.start()
+        try:
+            await self._sandboxes.start()
+        except BaseException:  # also a timeout of the caller: nobody else would end the processes
+            await self._sandboxes.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
