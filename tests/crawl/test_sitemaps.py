@@ -283,7 +283,7 @@ def test_no_bytes_raise(chunks: list[bytes], start: bytes) -> None:
 
 MEASURE = """
 import resource
-from forager.crawl.sitemaps import SitemapParser
+from forager.crawl.sitemaps.reader import SitemapParser
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -9,6 +9,7 @@ from forager.archive.options import archive_options
 from forager.archive.store import register_segment
 from forager.db.ids import new_id
 from forager.jobs import workers
+from forager.tasks.workers.recovery import TaskRecovery
 from servers.shop import Shop
 from tasks.working import Tasks, at_work
 
@@ -68,5 +69,7 @@ async def test_a_silent_worker_is_not_forgotten_while_it_holds_a_task(tasks: Tas
     await tasks.sql("UPDATE crawl_tasks SET status = 'crawling', worker_id = %s", worker_id)
     async with tasks.database.connection() as connection:
         assert await workers.delete_gone(connection, older_than=60) == 0
-        await connection.execute("UPDATE crawl_tasks SET status = 'queued', worker_id = NULL")
-        assert await workers.delete_gone(connection, older_than=60) == 1
+    assert await tasks.sql("SELECT id FROM workers") == [(worker_id,)]
+    await TaskRecovery(tasks.database, tasks.settings).look_twice()
+    assert await tasks.sql("SELECT id FROM workers") == []
+    assert await tasks.sql("SELECT worker_id FROM crawl_tasks") == [(None,)]
