@@ -69,7 +69,8 @@ async def said_that_it_is_away(logs: list[MutableMapping[str, Any]]) -> bool:
 
 
 def relay_failed(line: MutableMapping[str, Any]) -> bool:
-    return line["event"].startswith("service failed") and line["service"] == "dispatch relay"
+    event = str(line["event"])
+    return event.startswith("service failed") and line["service"] == "dispatch relay"
 
 
 async def test_a_broker_that_is_away_costs_nothing(
