@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, Retry
 from forager.processes import effort, sandbox
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox, SandboxLimits
@@ -194,3 +194,17 @@ async def test_a_sandboxed_process_ends_with_the_one_that_asks(folder: Path) -> 
         await eventually(lambda: attempts.exists() and attempts.read_text())
         asker.kill()
     await ended(int(attempts.read_text()))
+
+
+async def test_a_process_that_cannot_start_is_not_blamed_on_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox, "FAILED_STARTS", 3)
+    monkeypatch.setattr(sandbox, "RESTART_DELAY", 0.01)
+    process = await Sandbox.start("no_such_module_anywhere", b"", PATIENT)
+    try:
+        async with asyncio.timeout(LIMIT):
+            with pytest.raises(Retry, match="cannot be read now"):
+                await process.ask(1, {"id": 1}, b"")
+    finally:
+        await process.stop()

@@ -99,6 +99,9 @@ class LimitedConnection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._follow_request()
+        if self.transport.is_closing():  # the rest of the answer may never be read
+            _cancel(self._send_timer)
+            self._send_timer = self._abort_after(self._limits.deadlines.stalled)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._limits.release(self)

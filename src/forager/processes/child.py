@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -50,7 +51,13 @@ class ChildProcess:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        threading.Thread(target=self._await_exit, name=f"exit of {self.pid}", daemon=True).start()
+        try:
+            name = f"exit of {self.pid}"
+            threading.Thread(target=self._await_exit, name=name, daemon=True).start()
+        except RuntimeError as error:  # no thread can be started
+            self._kill_group()
+            self._process.wait()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     def kill(self) -> None:
         """End it and everything it started at once."""

@@ -96,18 +96,24 @@ class Guardian:
             self._control.send(encode(message), socket.MSG_DONTWAIT)
 
     def _watch(self) -> None:
-        connected = True
+        try:
+            self._watch_deadlines()
+        finally:  # without its guardian a process would outlive its lease
+            end_process_group()
+
+    def _watch_deadlines(self) -> None:
+        # poll, not select: a process with many open files may give us a descriptor above 1,023
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
         while True:
             remaining = min(self._deadline, self._orphan_deadline) - local_time()
             if remaining <= 0:
                 # the machine slept or the database was unreachable: not the fault of the work
                 self._send(Unrenewed())
                 end_process_group()
-            readers = [self._control] if connected else []
-            # short naps: the select timer stands still while the machine sleeps
-            ready, _, _ = select.select(readers, [], [], min(remaining, NAP))
-            if ready:
-                connected = self._read()
+            # short naps: the timer of poll stands still while the machine sleeps
+            if poller.poll(1000 * min(remaining, NAP)) and not self._read():
+                poller.unregister(self._control)
 
     def _read(self) -> bool:
         try:

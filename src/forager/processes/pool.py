@@ -33,7 +33,7 @@ class SandboxPool:
         self._sandboxes = []
 
     async def start(self) -> None:
-        if self._starting is None:
+        if self._starting is None or _has_failed(self._starting):
             self._starting = asyncio.create_task(self._start())
         if not self._starting.done():
             # a caller that is canceled must not leave the others without processes
@@ -63,3 +63,8 @@ class SandboxPool:
             self._sandboxes.append(sandbox)
             for message in self._told[known:]:  # that came while it started
                 sandbox.tell(message, self._argument)
+
+
+def _has_failed(task: asyncio.Task[None]) -> bool:
+    """The machine may have had no process to spare: the next question tries again."""
+    return task.done() and (task.cancelled() or task.exception() is not None)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, Retry
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.effort import Effort
@@ -44,6 +44,9 @@ DRAIN_LIMIT = 1.0
 EXIT_LIMIT = 10.0
 KILL_LIMIT = 5.0
 RESTART_DELAY, LONGEST_RESTART_DELAY = 0.5, 10.0
+# after this many processes in a row that did not start, questions are answered with a failure
+# that is temporary: it says nothing about the page
+FAILED_STARTS = 10
 # signals that a process does not cause by a fault in its own code
 _FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 # what decoding raises for something that is no answer
@@ -102,6 +105,8 @@ class Sandbox:
         self._writer: asyncio.StreamWriter
         self._effort = Effort()
         self._ready = False
+        # processes in a row that ended before they were ready
+        self._failed_starts = 0
         # why this side killed the process
         self._broken_limit: str | None = None
         self._was_stopped = False
@@ -210,6 +215,8 @@ class Sandbox:
     async def _respawn(self) -> None:
         """Start the next process; a machine without processes or memory to spare gets time."""
         delay = RESTART_DELAY
+        if self._failed_starts:
+            await asyncio.sleep(min(delay * self._failed_starts, LONGEST_RESTART_DELAY))
         while True:
             try:
                 return await self._spawn()
@@ -227,7 +234,7 @@ class Sandbox:
                     await stream.readexactly(head), await stream.readexactly(body)
                 )
                 if header == READY:
-                    self._ready = True
+                    self._ready, self._failed_starts = True, 0
                     continue
                 question = self._waiting.pop(header.pop("id"))
                 if not question.answer.done():
@@ -265,6 +272,9 @@ class Sandbox:
         One that fails for the first time is asked again, first of all, in a fresh process: what
         earlier ones left behind may be to blame.
         """
+        if not self._ready:
+            self._note_failed_start()
+            return
         if not self._waiting:
             return
         number, question = next(iter(self._waiting.items()))
@@ -282,6 +292,18 @@ class Sandbox:
             if not question.answer.done():
                 message = f"the {self._subject} cannot be read: {self._cause(code)}"
                 question.answer.set_exception(GiveUp(message, kind=ErrorKind.PARSE))
+
+    def _note_failed_start(self) -> None:
+        """A process that did not start says nothing about the questions that wait for it."""
+        self._failed_starts += 1
+        cause = self._cause(self._child.exit_code or 0)
+        log.error("sandboxed process did not start", cause=cause, starts=self._failed_starts)
+        if self._failed_starts >= FAILED_STARTS:
+            for question in self._waiting.values():
+                if not question.answer.done():
+                    message = f"the {self._subject} cannot be read now: {cause}"
+                    question.answer.set_exception(Retry(message, kind=ErrorKind.INTERNAL))
+            self._waiting.clear()
 
     def _cause(self, code: int) -> str:
         if self._broken_limit is not None:

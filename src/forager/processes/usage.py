@@ -44,16 +44,18 @@ def started_at(pid: int) -> str | None:
 def read_stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the state on; None if the process is gone or a zombie."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+    fields = stat.rpartition(")")[2].split()
     # a zombie is dead: only its parent has not noticed
     return None if len(fields) <= _STARTED or fields[_STATE] == "Z" else fields
 
 
 def _own_memory_mb(pid: int) -> float:
     try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0.0
+    lines = status.splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith(_OWN_MEMORY)) / 1024

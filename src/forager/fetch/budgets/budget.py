@@ -18,7 +18,7 @@ from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, ErrorKind, Retry, RotateProxy
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import is_address, parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import DomainAccount, HostState, Waiter
@@ -77,7 +77,7 @@ class Budgets:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stop_keepers()
-        with suppress(TimeoutError, DatabaseUnavailable):
+        with suppress(TimeoutError, DatabaseUnavailable, DiskFull):
             async with asyncio.timeout(LEAVE_WITHIN):
                 await self._leave()
 
@@ -305,7 +305,7 @@ class Budgets:
     async def _close_account(self, account: DomainAccount) -> bool:
         """Give the permits back; False if somebody came meanwhile."""
         account.stop_sending()
-        with suppress(DatabaseUnavailable):
+        with suppress(DatabaseUnavailable, DiskFull):
             async with self._connection() as connection:
                 await self._return_slots(connection, account)
                 await store.delete_permits(connection, self._holder, account.domain_id)

@@ -86,14 +86,28 @@ async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     ends itself.
     """
     said = False
-    while True:
-        try:
-            return await ask()
-        except TROUBLE as error:
-            if not said:
-                log.warning("cannot be written now, will try again", reason=error.message)
-            said = True
-            await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
+    try:
+        while True:
+            try:
+                return await ask()
+            except TROUBLE as error:
+                if not said:
+                    log.warning("cannot be written now, will try again", reason=error.message)
+                    _WAITING.append(error)
+                said = True
+                await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
+    finally:
+        if said:
+            _WAITING.pop()
+
+
+# one entry for each write of this process that waits for the database or the archive
+_WAITING: list[Exception] = []
+
+
+def waits_for_storage() -> bool:
+    """Whether a write waits: tasks that cannot be settled for that reason are not stuck."""
+    return bool(_WAITING)
 
 
 def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:

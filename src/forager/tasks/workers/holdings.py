@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from forager.processes.control import Tick
 from forager.tasks.stages.attempt import HeldTask
+from forager.tasks.stages.settle import waits_for_storage
 
 
 class Holdings:
@@ -38,7 +39,10 @@ class Holdings:
         return dict(self._leases)
 
     def tick(self) -> Tick:
-        """A worker makes progress when it settles tasks, and while it holds none."""
-        progress, self._has_settled = self._has_settled or not self._leases, False
+        """A worker makes progress when it settles tasks, while it holds none, and while it waits
+        for storage that is unavailable: killing it would spend a retry of every task it holds.
+        """
+        progress = self._has_settled or not self._leases or waits_for_storage()
+        self._has_settled = False
         oldest = min(self._since.values(), default=time.monotonic())
         return Tick(progress, busy_for=time.monotonic() - oldest)

@@ -1,0 +1,31 @@
+"""A worker that waits for storage is not stuck, however long that takes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from forager.errors import DiskFull
+from forager.tasks.stages import settle
+from forager.tasks.stages.settle import patiently, waits_for_storage
+
+
+async def test_a_write_that_waits_for_space_counts_as_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settle, "PAUSE_WHEN_FULL", 0.001)
+    has_space = asyncio.Event()
+
+    async def write() -> str:
+        if not has_space.is_set():
+            raise DiskFull("no space left")
+        return "written"
+
+    writing = asyncio.create_task(patiently(write))
+    async with asyncio.timeout(60):
+        while not waits_for_storage():
+            await asyncio.sleep(0)
+        has_space.set()
+        assert await writing == "written"
+    assert not waits_for_storage()
