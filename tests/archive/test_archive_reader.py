@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,13 @@ async def test_rubbish_behind_the_records_is_a_tail(
     assert scan.tail.offset == refs[-1].end
 
 
+def still_unpacks(damaged: bytearray, original: bytes, ref: ArchiveRef) -> bool:
+    with contextlib.suppress(zlib.error):
+        unpacked = zlib.decompress(damaged[ref.offset : ref.end], wbits=31)
+        return unpacked == zlib.decompress(original[ref.offset : ref.end], wbits=31)
+    return False
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 async def test_every_flipped_bit_is_noticed(
     storage: LocalStorage, tmp_path: Path, codec: Codec
@@ -81,8 +90,8 @@ async def test_every_flipped_bit_is_noticed(
         damaged = bytearray(data)
         damaged[position] ^= 0x10
         path.write_bytes(damaged)
-        if codec is Codec.GZIP and position < middle.offset + 10:
-            continue  # time and system in a gzip header mean nothing, and nothing checks them
+        if codec is Codec.GZIP and still_unpacks(damaged, data, middle):
+            continue  # header fields and padding bits of a gzip member carry no content
         with pytest.raises(DamagedRecord):
             await read_response(storage, middle)
         assert (await read_response(storage, refs[2])).body == body_of(2)
