@@ -31,6 +31,11 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def browser_path() -> str:
+    return require_browser()
+
+
+def require_browser() -> str:
+    """The browser of this machine; without one the test says so, and is skipped."""
     choice = find_browser(Settings(browser=os.environ.get("FORAGER_TEST_BROWSER")))
     if choice.path is not None:
         return choice.path

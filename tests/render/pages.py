@@ -109,6 +109,8 @@ SITE: Mapping[str, Answer] = {
     "/broken-data": shown("Broken", "fetch('/status/503')"),
     "/assets": shell(f'const title = "Assets"; {SHOW}', head='<script src="/lib.js"></script>'),
     "/lib.js": text("window.lib = 1", "text/javascript"),
+    "/hangs": shown("Hangs", "fetch('/never')"),
+    "/never": Page(hangs=True),
     "/shadow": shown(
         "Shadow",
         "const host = document.createElement('x-card'); document.body.append(host);"

@@ -130,13 +130,12 @@ async def test_a_page_next_to_one_that_kills_the_browser_is_rendered(rendering: 
 
 @pytest.mark.parametrize("which", ["python", "renderer", "browser"])
 async def test_a_killed_browser_is_replaced(rendering: Rendering, which: str) -> None:
-    await rendering.page("/client")
+    under_way = asyncio.create_task(rendering.page("/hangs"))
+    while not rendering.site.hanging:
+        await asyncio.sleep(0.01)
     current = rendering.renderer._current
     assert current is not None
     below = psutil.Process(current.pid).children(recursive=True)
-    under_way = asyncio.create_task(rendering.page("/selector", wait_for="#late"))
-    while not current.is_busy:
-        await asyncio.sleep(0.01)
     for victim in _victims(which, psutil.Process(current.pid)):
         victim.kill()
     with pytest.raises(Retry) as failure:

@@ -35,6 +35,8 @@ KILL_SECONDS = 5.0
 LOOK_INTERVAL = 0.5
 # beyond its own limits, until the process itself counts as hung
 GRACE_SECONDS = 30.0
+# a browser that uses less than this of a processor is idle
+IDLE_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,19 +286,35 @@ class Browser:
     # --- limits ----------------------------------------------------------------------------
 
     async def _watch(self, path: str) -> None:
+        """Tell the process what its pages have spent, and kill it beyond its limits."""
+        cpu, last = 0.0, time.monotonic()
         while not self._child.exited.is_set():
             await asyncio.sleep(LOOK_INTERVAL)
-            self.memory_mb = _tree_memory_mb(self._child.pid)
-            longest = self._limits.wall_seconds + GRACE_SECONDS
+            used, self.memory_mb = _tree_usage(self._child.pid)
             now = time.monotonic()
-            if self.memory_mb > self._limits.memory_mb:
-                self._cause = f"the browser used more than {self._limits.memory_mb} MB"
-            elif any(now - page.began > longest for page in self._pages.values()):
-                self._cause = f"the browser did not respond for {longest:g} s"
+            self._link.send({"tick": self._spent(max(0.0, used - cpu), now - last)})
+            cpu, last = used, now
+            self._cause = self._cause or self._broken_limit(now)
             if self._cause is not None:
                 log.warning("browser killed", path=path, cause=self._cause)
                 self._child.kill()
                 return
+
+    def _spent(self, cpu: float, passed: float) -> float:
+        """Seconds of one page: its share of the processor time, or all time in which none is used.
+
+        A browser that waits for a processor is not at fault.
+        """
+        share = cpu / max(1, len(self._pages))
+        return passed if cpu < IDLE_SHARE * passed else min(share, passed)
+
+    def _broken_limit(self, now: float) -> str | None:
+        if self.memory_mb > self._limits.memory_mb:
+            return f"the browser used more than {self._limits.memory_mb} MB"
+        longest = self._limits.wall_seconds + GRACE_SECONDS
+        if any(now - page.began > longest for page in self._pages.values()):
+            return f"the browser did not respond for {longest:g} s"
+        return None
 
 
 def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:
@@ -313,11 +331,12 @@ def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:
     )
 
 
-def _tree_memory_mb(pid: int) -> float:
-    """Memory of a process tree, without files that are mapped and shared."""
+def _tree_usage(pid: int) -> tuple[float, float]:
+    """Processor time and memory of a process tree, without files that are mapped and shared."""
     try:
         below = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
-        return 0.0
-    usages = [read_usage(each) for each in (pid, *(process.pid for process in below))]
-    return sum(usage.memory_mb for usage in usages if usage is not None)
+        return 0.0, 0.0
+    found = [read_usage(each) for each in (pid, *(process.pid for process in below))]
+    usages = [usage for usage in found if usage is not None]
+    return sum(u.cpu_seconds for u in usages), sum(u.memory_mb for u in usages)

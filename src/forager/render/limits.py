@@ -8,14 +8,14 @@ from typing import Self
 
 from forager.settings import Settings
 
-# the page's process keeps running this many times longer if its requests are slow
-WALL_CLOCK_FACTOR = 5
+# how much longer a page may take if its responses, or the machine, are slow
+WALL_CLOCK_FACTOR = 10
 SETTLE_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """`seconds`: time of the page itself; time in which it waits for responses is not counted."""
+    """`seconds`: processor time of a page, and time in which it waits for nothing but itself."""
 
     pages: int = 2
     seconds: float = 20.0

@@ -45,7 +45,7 @@ class PageRun:
         self._page: Page | None = None
         self._in_flight = 0
         self._last_request = time.monotonic()
-        # seconds in which the page did not wait for a response
+        # seconds that the page has spent on itself
         self._own = 0.0
         self._own_limit: float = asked["seconds"]
         self._over = asyncio.Event()
@@ -62,33 +62,31 @@ class PageRun:
         page.on("crash", lambda _: self._end("the page crashed its process"))
         page.on("dialog", lambda dialog: asyncio.ensure_future(_quietly(dialog.dismiss())))
         loading = asyncio.create_task(self._load(page))
-        clock = asyncio.create_task(self._watch_clock())
         over = asyncio.create_task(self._over.wait())
         try:
-            await asyncio.wait({loading, over}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {loading, over},
+                timeout=self._asked["wall_seconds"],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if loading.done():
                 loading.result()
             return await self._result(page)
         finally:
-            for task in (loading, clock, over):
+            for task in (loading, over):
                 task.cancel()
-            await asyncio.gather(loading, clock, over, return_exceptions=True)
+            await asyncio.gather(loading, over, return_exceptions=True)
 
     def _end(self, failure: str | None = None) -> None:
         self._failure = self._failure or failure
         self._over.set()
 
-    async def _watch_clock(self) -> None:
-        began = last = time.monotonic()
-        while True:
-            await asyncio.sleep(TICK)
-            now = time.monotonic()
-            if not self._in_flight:
-                # after a stall of this process, the page had no time either
-                self._own += min(now - last, 5 * TICK)
-            last = now
-            if self._own > self._own_limit or now - began > self._asked["wall_seconds"]:
-                self._end()
+    def tick(self, seconds: float) -> None:
+        """Count time against the page, unless it waits for a response."""
+        if not self._in_flight:
+            self._own += seconds
+        if self._own > self._own_limit:
+            self._end()
 
     # --- waiting ---------------------------------------------------------------------------
 
@@ -131,7 +129,7 @@ class PageRun:
             # a redirect by script: the target is a page of its own
             self._moved = request.url
             self._end()
-            await _quietly(route.abort("blockedbyclient"))
+            await _quietly(route.abort("aborted"))
             return
         self._started = self._started or main
         self._in_flight += 1
@@ -174,9 +172,10 @@ class PageRun:
             return {"moved": self._moved}, []
         if self._failure is not None:
             return {"failed": self._failure}, []
+        cut = self._over.is_set()
         try:
-            async with asyncio.timeout(min(SNAPSHOT_SECONDS, self._asked["seconds"])):
-                read = await page.evaluate(_SNAPSHOT, MAX_HTML)
+            async with asyncio.timeout(SNAPSHOT_SECONDS):
+                read = await self._snapshot(page)
                 picture = (
                     await page.screenshot(full_page=True) if self._asked["screenshot"] else b""
                 )
@@ -189,9 +188,17 @@ class PageRun:
         header = {
             "url": str(read.get("url")),
             "routes": [str(each) for each in read.get("routes") or ()],
-            "cut": self._over.is_set(),
+            "cut": cut,
         }
         return header, [read["html"].encode("utf-8", "replace"), picture]
+
+    async def _snapshot(self, page: Page) -> Any:
+        """The document as HTML; again, if it is replaced in that moment."""
+        while True:
+            try:
+                return await page.evaluate(_SNAPSHOT, MAX_HTML)
+            except PlaywrightError:
+                await asyncio.sleep(TICK)
 
 
 def _count(value: Any) -> int:

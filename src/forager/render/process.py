@@ -9,6 +9,7 @@ import asyncio
 import os
 import socket
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class BrowserProcess:
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Message]] = {}
         self._pages: dict[int, asyncio.Task[None]] = {}
+        self._runs: dict[int, PageRun] = {}
 
     async def serve(self) -> None:
         """Render what the runner sends, until it closes the link."""
@@ -41,6 +43,9 @@ class BrowserProcess:
             if "page" in header:
                 run = asyncio.create_task(self._render(header))
                 self._pages[header["page"]] = run
+            elif "tick" in header:
+                for each in list(self._runs.values()):
+                    each.tick(header["tick"])
             elif "drop" in header:
                 if (dropped := self._pages.get(header["drop"])) is not None:
                     dropped.cancel()
@@ -66,10 +71,10 @@ class BrowserProcess:
             reduced_motion="reduce",
         )
         try:
-            return await PageRun(asked, lambda header, body: self._ask(number, header, body)).run(
-                context
-            )
+            run = self._runs[number] = PageRun(asked, partial(self._ask, number))
+            return await run.run(context)
         finally:
+            self._runs.pop(number, None)
             await self._close(context.close())
 
     async def _close(self, closing: Any) -> None:
