@@ -54,6 +54,8 @@ def _show_fate(explanation: Explanation) -> None:
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
     if explanation.job_id:
         say(f"job {explanation.job_id}")
+    if explanation.rendering:
+        say(explanation.rendering)
     if explanation.duplicate_of:
         say(f"same as {explanation.duplicate_of}")
     if carried := explanation.carried_over:

@@ -10,6 +10,7 @@ from forager.doctor import ground, installation, products, work
 from forager.doctor import ground as server
 from forager.doctor.archive import check_archive, check_archive_space
 from forager.doctor.broker import check_broker
+from forager.doctor.browser import check_browser
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.machine import check_machine
 from forager.doctor.search import check_search
@@ -32,6 +33,7 @@ async def examine(
 
     for check in check_machine(settings):
         note(check)
+    note(await check_browser(settings))
     note(await check_storage(settings))
     note(check_archive_space(settings))
     note(installation.check_exposure(settings))
