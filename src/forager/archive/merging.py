@@ -13,11 +13,10 @@ from itertools import accumulate, groupby
 from uuid import UUID, uuid4
 
 from forager.archive import merge_store, store
-from forager.archive.copying import put_checked, read_parts
 from forager.archive.deletion import delete_segment
 from forager.archive.merge_store import SmallSegment
 from forager.archive.segment import SegmentName, codec_of, parse_segment_name
-from forager.archive.storage import Storage
+from forager.archive.storage import Storage, put_checked, read_parts
 from forager.db.database import Database
 from forager.errors import ForagerError, LeaseLost
 from forager.logs import get_logger

@@ -11,9 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from forager.archive import move_store, store
-from forager.archive.copying import fingerprint, put_checked, read_parts
 from forager.archive.move_store import MovableSegment, MovedSegment
-from forager.archive.storage import Storage
+from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
 from forager.db.database import Database
 from forager.errors import NotFound
 

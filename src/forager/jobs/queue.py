@@ -17,9 +17,8 @@ from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
 from forager.jobs import lifecycle, store
-from forager.jobs.job import Job, JobEvent, NewJob, StateCount
+from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
-from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import IllegalMove, Move, Status
 from forager.settings import Settings
 from forager.tracing import span, traceparent
