@@ -264,8 +264,6 @@ def response_as_json(response: ArchivedResponse) -> dict[str, Any]:
         "ip": response.ip,
         "protocol": response.protocol,
         "truncated": response.truncated,
-        "revisits_url": response.revisits_url,
-        "revisits_date": response.revisits_date,
         **body,
     }
 
