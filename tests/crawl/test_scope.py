@@ -105,7 +105,7 @@ def test_out_of_scope_is_not_excluded() -> None:
     verdict = scope().verdict(url("https://other.example/"))
     assert not verdict.in_scope
     assert not verdict.wanted
-    assert verdict.rule is None
+    assert verdict.rule is not None
     assert verdict.rule.words == "other.example is another host"
 
 

@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
-
-import psycopg
-from psycopg import errors, sql
 
 from forager.db.embedded.binaries import MAJOR_VERSION, Binaries
 from forager.db.embedded.configuration import MAIN_CONF
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.identity import Identity, environment
-from forager.db.embedded.server import START_LIMIT
-from forager.db.embedded.server_log import last_words, log_size, moments, open_log
-from forager.db.embedded.sockets import database_url
-from forager.db.embedded.trouble import (
-    DAMAGE_HINT,
-    StillStartingError,
-    explain_exit,
-    explain_os_error,
-)
+from forager.db.embedded.server_log import last_words, log_size, open_log
+from forager.db.embedded.trouble import DAMAGE_HINT, explain_exit, explain_os_error
 from forager.errors import EmbeddedServerError
 from forager.logs import announce, get_logger
 
@@ -147,48 +136,3 @@ def _sync(path: os.PathLike[str]) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-DATABASE = "forager"
-_CONNECT_LIMIT = 30
-_DROPPED_LIMIT = 3.0
-
-
-def ensure_database(folder: ServerFolder, socket_folder: Path) -> str:
-    """The URL of Forager's database, which is created if it is missing."""
-    url = database_url(socket_folder, ROLE, DATABASE)
-    for waited in moments(START_LIMIT, "waiting for the embedded PostgreSQL to recover", folder):
-        try:
-            if not _exists(url):
-                _create_database(socket_folder)
-            return url
-        except psycopg.Error as error:
-            # after the crash of a backend the server drops everybody, then recovers for as long
-            # as that takes, and its pid file says "ready" all the while
-            if waited > _DROPPED_LIMIT and "the database system is" not in str(error):
-                raise EmbeddedServerError(
-                    f"the embedded PostgreSQL runs, but cannot be used: {error}",
-                    hint=f"the server's log is {folder.log}",
-                ) from error
-    raise StillStartingError(hint=f"try again later, and see {folder.log}")
-
-
-def _exists(url: str) -> bool:
-    try:
-        psycopg.connect(url, connect_timeout=_CONNECT_LIMIT).close()
-    except errors.OperationalError as error:
-        if "does not exist" not in str(error):
-            raise
-        return False
-    return True
-
-
-def _create_database(socket_folder: Path) -> None:
-    maintenance = database_url(socket_folder, ROLE, "postgres")
-    with psycopg.connect(
-        maintenance, autocommit=True, connect_timeout=_CONNECT_LIMIT
-    ) as connection:
-        try:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-        except (errors.DuplicateDatabase, errors.UniqueViolation):
-            return  # another process was quicker
