@@ -116,7 +116,7 @@ async def test_waiting_reports_progress_and_can_be_canceled(
     job = (await queue.enqueue(NewJob(kind="selftest", payload={}, source_id="s"))).job
     reported: asyncio.Queue[str | None] = asyncio.Queue()
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         reported.put_nowait(message)
 
     async with connect() as client:

@@ -65,7 +65,7 @@ async def test_a_change_is_found_and_cited(
     page.write_text(page.read_text().replace("</main>", _SECTION + "</main>"))
     messages: list[str] = []
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         messages.append(message or "")
 
     async with Client(server(database_url, home)) as client:
