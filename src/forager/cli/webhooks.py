@@ -307,6 +307,8 @@ def _state(webhook: Webhook) -> tuple[str, str]:
         return f"disabled: {webhook.disabled_reason}", "yellow"
     if webhook.rests_until is not None:
         return f"failing; next try {short_time(webhook.rests_until)}", "red"
+    if webhook.failures:
+        return f"failing: {webhook.failures} in a row", "yellow"
     return "active", "green"
 
 
