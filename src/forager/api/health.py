@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from forager import __version__
 from forager.api.services import Here
-from forager.db.readiness import readiness
+from forager.db.schema import readiness
 from forager.services.supervisor import statuses_of_this_process
 
 router = APIRouter(tags=["health"])

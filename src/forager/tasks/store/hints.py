@@ -8,7 +8,7 @@ from typing import LiteralString
 from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
-from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.outbox.store import enqueue
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one
