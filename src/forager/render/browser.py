@@ -21,7 +21,7 @@ from forager.errors import ErrorKind, ForagerError, Retry
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import clean_environment
-from forager.processes.tree import mark_below
+from forager.processes.tree import BROWSER_MODULE, mark_below
 from forager.processes.usage import read_usage
 from forager.render.limits import RenderLimits
 from forager.render.link import Link, Message
@@ -29,7 +29,6 @@ from forager.render.sandbox import NO_MAPPING
 
 log = get_logger("render")
 
-MODULE = "forager.render.process"
 START_SECONDS = 90.0
 KILL_SECONDS = 5.0
 LOOK_INTERVAL = 0.5
@@ -218,7 +217,7 @@ class Browser:
         with theirs:
             self._link = await Link.open(ours)
             self._child = ChildProcess(
-                [MODULE, orjson.dumps(setup)],
+                [BROWSER_MODULE, orjson.dumps(setup)],
                 mark=mark_below(f"browser-{secrets.token_hex(8)}"),
                 environment={**clean_environment(), "TMPDIR": self._folder},
                 stdin=theirs.fileno(),
