@@ -7,13 +7,15 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from multidict import CIMultiDict, CIMultiDictProxy
+
 from forager.archive.record import ConversionRecord, MetadataRecord, pack
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.scope import Pattern
 from forager.crawl.options import CrawlOptions, RenderMode
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.extract.kinds import ContentKind
-from forager.fetch.response import Response, headers_from
+from forager.fetch.response import Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.sender import Paced, Sender
 from forager.jobs.context import JobContext
@@ -187,7 +189,11 @@ def _as_response(response: Response, page: RenderedPage) -> Response:
         for name, value in response.headers.items()
         if name.lower() in ("x-robots-tag", "link", "content-language")
     }
-    return replace(response, headers=headers_from({**kept, "Content-Type": HTML}), body=page.html)
+    return replace(
+        response,
+        headers=CIMultiDictProxy(CIMultiDict({**kept, "Content-Type": HTML})),
+        body=page.html,
+    )
 
 
 def _words(page: RenderedPage, reason: str, *, gained: bool) -> str:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Self
 
-from forager.processes.frames import PREFIX, decode_frame, encode_frame, frame_lengths
+from forager.processes.serving import PREFIX, decode_frame, encode_frame, frame_lengths
 
 Message = tuple[dict[str, Any], list[bytes]]
 
