@@ -22,7 +22,7 @@ from forager.jobs.context import JobContext
 from forager.render.finding import INSTALL, find_browser
 from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
-from forager.render.renderer import RenderedPage, Renderer
+from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
 from forager.render.resources import robots_check
 from forager.render.store import Lesson
 from forager.tracing import span
@@ -32,7 +32,6 @@ LITTLE_TEXT = 600
 # characters by which a page must grow for its rendering to count as a gain
 GAIN = 100
 MAX_LISTED = 200
-HTML = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class Rendering:
             page=page,
             response=rendered,
             facts=facts,
-            frame=pack(ConversionRecord(response.url, now, page.html, HTML)),
+            frame=pack(ConversionRecord(response.url, now, page.html, RENDERED_TYPE)),
             resources_frame=pack(MetadataRecord(response.url, now, _listed(page))),
             words=_words(page, reason, gained=gained),
             lesson=self._lessons.learn(response.url, gained=gained),
@@ -191,7 +190,7 @@ def _as_response(response: Response, page: RenderedPage) -> Response:
     }
     return replace(
         response,
-        headers=CIMultiDictProxy(CIMultiDict({**kept, "Content-Type": HTML})),
+        headers=CIMultiDictProxy(CIMultiDict({**kept, "Content-Type": RENDERED_TYPE})),
         body=page.html,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from forager.errors import ForagerError
 from forager.settings import Settings
 
 SYSTEM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
@@ -22,6 +23,10 @@ INSTALL = (
     "Install the extra `browser` (pip install 'forager-crawler[browser]') and a browser:"
     " `playwright install chromium`, or Debian's package `chromium`."
 )
+
+
+class BrowserMissing(ForagerError):
+    """There is no browser that could render a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,14 @@ def find_browser(settings: Settings) -> BrowserChoice:
         return BrowserChoice(found, "" if found else f"{settings.browser} cannot be run")
     path = _system_browser() or _playwright_browser()
     return BrowserChoice(path, "" if path else "no browser is installed")
+
+
+def browser_path(settings: Settings) -> str:
+    """The path of the browser; an error that says how to get one if there is none."""
+    choice = find_browser(settings)
+    if choice.path is None:
+        raise BrowserMissing(f"the page cannot be rendered: {choice.reason}", hint=INSTALL)
+    return choice.path
 
 
 def _system_browser() -> str | None:

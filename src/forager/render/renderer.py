@@ -17,6 +17,8 @@ from forager.render.resources import AssetCache, PageAccount, Resource, Resource
 
 # of the memory limit: a browser that holds more than this between pages is replaced
 LEAKED_SHARE = 0.6
+# of what a rendered page is stored as
+RENDERED_TYPE = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
