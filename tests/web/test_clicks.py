@@ -26,7 +26,7 @@ from web.visitor import Visitor
         ("`forager tasks resume 7`", "“Resume” (under “Tasks”)"),
         ("`forager tasks resume --domain a.example`", "“Resume tasks” (under “Domains”)"),
         ("`forager crawl URL` begins one.", "“New crawl” (under “Jobs”) begins one."),
-        ("`forager keys create NAME --scope admin`", "“Make the key” (under “Keys”)"),
+        ("`forager keys create NAME --scope admin`", "“Create key” (under “Keys”)"),
         ("Give --allow-private (`allow_private`) then.", "Give “Allow private” then."),
         ("Run `forager doctor`.", "Run `forager doctor` on the server."),
         ("Wait a while.", "Wait a while."),
