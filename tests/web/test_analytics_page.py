@@ -59,7 +59,7 @@ async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.Monkey
     assert "1,234,567" in page
     assert "-2.5" in page
     assert "4.3 MB" in page
-    assert "There are more rows" in page
+    assert "More rows are available" in page
 
 
 @pytest.mark.timeout(600)

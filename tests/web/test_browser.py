@@ -115,13 +115,13 @@ async def test_a_generation_is_rolled_back_after_a_question(tab: Tab, crawls: Cr
     second, first = tab.page.locator("tr#g-2 .badge"), tab.page.locator("tr#g-1 .badge")
     await expect(second).to_have_text("published")
     await tab.page.get_by_role("button", name="Publish generation 1").click()
-    await tab.page.get_by_role("button", name="Cancel").click()
+    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
     await expect(second).to_have_text("published")
     await tab.page.get_by_role("button", name="Publish generation 1").click()
     await tab.page.locator("#confirm-yes").click()
     await expect(first).to_have_text("published")
     await expect(second).to_have_text("retired")
-    await expect(tab.page.locator("#notices")).to_contain_text("generation 1 again")
+    await expect(tab.page.locator("#notices")).to_contain_text("Generation 1 is published again")
 
 
 async def test_what_others_do_arrives_without_a_reload(tab: Tab, queue: Queue) -> None:
@@ -208,7 +208,7 @@ async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None
     badge = tab.page.locator("h1 .badge")
     await tab.page.add_init_script(HEARS_CANCELLED)
     await tab.go(f"/jobs/{job.id}")
-    await tab.page.get_by_role("button", name="Cancel").click()
+    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await queue.cancel(job.id)
     await tab.page.locator("body[data-told-of]").wait_for()

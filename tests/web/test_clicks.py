@@ -21,7 +21,7 @@ from web.visitor import Visitor
     ("hint", "told"),
     [
         ("`forager jobs list` shows ids.", "“Jobs” shows ids."),
-        ("First: forager jobs cancel 12", "First: “Cancel” (under “Jobs”)"),
+        ("First: forager jobs cancel 12", "First: “Cancel job” (under “Jobs”)"),
         ("`forager tasks resume --all`", "“Resume all” (under “Tasks”)"),
         ("`forager tasks resume 7`", "“Resume” (under “Tasks”)"),
         ("`forager tasks resume --domain a.example`", "“Resume tasks” (under “Domains”)"),

@@ -187,7 +187,7 @@ async def look(database: Database, url: str = URL, **options: Any) -> tuple[Answ
 async def test_what_would_happen_depends_on_robots(database: Database) -> None:
     answer, words = await look(database)
     assert answer is Answer.UNKNOWN
-    assert "unknown" in words
+    assert "not known yet" in words
     await put_robots(database, b"User-agent: *\nDisallow: /guide\nCrawl-delay: 7\n")
     assert await look(database) == (
         Answer.NO,

@@ -65,7 +65,7 @@ async def test_a_product_is_tracked_arrives_and_its_price_is_drawn(
     url = shop.add("lamp", Item(NAME, price="49.00", sku="ADA-1"))
     await tab.go("/products")
     await tab.page.get_by_role("link", name="Track a product").first.click()
-    await tab.page.get_by_label("Addresses of product pages").fill(url)
+    await tab.page.get_by_label("Product page URLs").fill(url)
     await tab.page.get_by_label("Recrawl interval").fill("1d")
     await tab.page.get_by_label("Allow private").check()
     await tab.page.get_by_role("button", name="Track").click()
@@ -301,7 +301,7 @@ async def test_regions_and_costs_are_set_and_shown(
 ) -> None:
     await visitor.act("/domains/shop.example/set", {"active": "yes", "region": "eu"})
     assert (await Domains(database).get("shop.example")).region == "eu"
-    assert "region eu alone" in (await visitor.get("/domains/shop.example")).text
+    assert "only workers in region eu" in (await visitor.get("/domains/shop.example")).text
     assert "shop.example" in (await visitor.get("/domains?region=eu")).text
     assert "No matching domains" in (await visitor.get("/domains?region=us")).text
     assert "Costs" not in (await visitor.get("/proxies")).text
