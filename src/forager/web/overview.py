@@ -9,13 +9,12 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.access.scope import Scope
-from forager.crawl.pace import Pace, failures_of, pace_of
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.report import list_workers
+from forager.jobs.workers import list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
@@ -247,12 +246,17 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
 async def _failing_services(visit: Visit) -> list[Attention]:
     found = await list_service_processes(visit.here.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing})
+    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
+    stuck = sorted({each.name for each in running if each.is_stuck})
     skipping = sorted({each.name for each in running if each.skipped})
-    return [
-        Attention(f"Background service {name} is failing and being restarted", "/workers", True)
-        for name in failing
-    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    return (
+        [
+            Attention(f"Background service {name} is failing and being restarted", "/workers", True)
+            for name in failing
+        ]
+        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
+        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    )
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:

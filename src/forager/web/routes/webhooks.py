@@ -45,6 +45,7 @@ async def add(visit: Administers, form: Submitted) -> Page:
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     return _made(await visit.here.webhooks.add(new))
 
@@ -77,6 +78,7 @@ async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> 
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     changed = (await visit.here.webhooks.change(webhook_id, changes)).webhook
     return Done(f"Webhook saved. Events are sent to {changed.url}.", to=f"/webhooks/{webhook_id}")
