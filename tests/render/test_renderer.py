@@ -130,8 +130,9 @@ async def test_a_page_next_to_one_that_kills_the_browser_is_rendered(rendering: 
 
 @pytest.mark.parametrize("which", ["python", "renderer", "browser"])
 async def test_a_killed_browser_is_replaced(rendering: Rendering, which: str) -> None:
+    before = rendering.site.hanging
     under_way = asyncio.create_task(rendering.page("/hangs"))
-    while not rendering.site.hanging:
+    while rendering.site.hanging == before:
         await asyncio.sleep(0.01)
     current = rendering.renderer._current
     assert current is not None

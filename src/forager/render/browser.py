@@ -254,6 +254,8 @@ class Browser:
                 task.add_done_callback(page.tasks.discard)
             return
         page = self._pages.get(header["done"])
+        if "failed" in header and self._cause is not None:
+            return  # it was this side that ended the browser
         if page is not None and not page.done.done():
             page.done.set_result(message)
 

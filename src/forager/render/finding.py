@@ -43,7 +43,7 @@ def find_browser(settings: Settings) -> BrowserChoice:
     if find_spec("playwright") is None:
         return BrowserChoice(None, "Playwright is not installed")
     if settings.browser is not None:
-        found = shutil.which(Path(settings.browser).expanduser())
+        found = shutil.which(str(Path(settings.browser).expanduser()))
         return BrowserChoice(found, "" if found else f"{settings.browser} cannot be run")
     path = _system_browser() or _playwright_browser()
     return BrowserChoice(path, "" if path else "no browser is installed")

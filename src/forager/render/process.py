@@ -25,6 +25,8 @@ from forager.render.sandbox import FLAGS, leave_network
 
 # a context that does not close within this time belongs to a browser that hangs
 CLOSE_SECONDS = 10.0
+# a browser that ended is noticed within this time
+END_SECONDS = 0.5
 
 
 class BrowserProcess:
@@ -57,10 +59,17 @@ class BrowserProcess:
         try:
             header, blobs = await self._run(number, asked)
         except PlaywrightError as error:
+            await self._wait_for_end()
             header, blobs = {"failed": error.message.splitlines()[0][:300]}, []
         finally:
             self._pages.pop(number, None)
         self._link.send({"done": number, **header}, blobs)
+
+    async def _wait_for_end(self) -> None:
+        """A page that failed because the browser ended is not reported: its process ends, too."""
+        await asyncio.sleep(END_SECONDS)
+        while not self._browser.is_connected():
+            await asyncio.sleep(END_SECONDS)
 
     async def _run(self, number: int, asked: dict[str, Any]) -> Message:
         context = await self._browser.new_context(
