@@ -66,10 +66,10 @@ class BrowserProcess:
         self._link.send({"done": number, **header}, blobs)
 
     async def _wait_for_end(self) -> None:
-        """A page that failed because the browser ended is not reported: its process ends, too."""
+        """End this process if the browser has ended: then the page did not fail by itself."""
         await asyncio.sleep(END_SECONDS)
-        while not self._browser.is_connected():
-            await asyncio.sleep(END_SECONDS)
+        if not self._browser.is_connected():
+            os._exit(GONE)
 
     async def _run(self, number: int, asked: dict[str, Any]) -> Message:
         context = await self._browser.new_context(
