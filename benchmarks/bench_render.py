@@ -59,7 +59,7 @@ def _compare(site: DocsSite, folder: Path, report: Report) -> None:
     report.heading(site.name)
     home = folder / f"home-{site.folder.name}"
     with served(site) as url:
-        forager = crawl_with_forager(url, home, ("--source", SOURCE), PARTS)
+        forager = crawl_with_forager(url, home, ("--source", SOURCE, "--exclude", "*?id=*"), PARTS)
         browser = [browser_path(Settings())]
         crawlee = crawl_with_peer("crawlee_playwright.py", browser, url, folder, PEER_PARTS)
     rows = [

@@ -85,9 +85,9 @@ class Renderer:
         """Render a page whose document was fetched; Retry of the kind `render` if that fails."""
         order = PageOrder(document.url, self._agent, wait_for, scroll, screenshot)
         account = PageAccount(document, pictures=screenshot)
-        began = time.perf_counter()
         try:
             async with self._slots:
+                began = time.perf_counter()
                 raw, account = await self._render(order, account)
         except BrowserUnusable as error:
             raise Retry(error.message, kind=ErrorKind.RENDER) from error
