@@ -54,11 +54,11 @@ async def test_auto_renders_what_needs_it(crawls: Crawls, site: Site, settings: 
         "/moves": "duplicate:redirect",
         "/empty/1": "fetched",
     }
-    assert crawled.ledger["rendered_by_reason"] == {"app_shell": 6}
+    assert crawled.ledger["rendered_by_reason"] == {"no_content": 6}
     assert site.hits["/app/2"] == site.hits["/data/2"] == 1
     words = await _renderings(crawls, crawled.job.id, site)
     assert words["/doc"] is None
-    assert (words["/app/2"] or "").startswith("rendered (app_shell): 1 requests, ")
+    assert (words["/app/2"] or "").startswith("rendered (no_content): 1 requests, ")
     assert (words["/empty/1"] or "").endswith("shows no more than the static response")
     lessons = await crawls.sql("SELECT shape, streak FROM render_lessons WHERE source_id = 'app'")
     host = site.url.removeprefix("http://")
