@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from crawl.crawling import Crawls
-from forager.backup.copying import copy_tree, restore, save
+from forager.backup import copy_tree, restore, save
 from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION

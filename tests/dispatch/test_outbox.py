@@ -10,10 +10,9 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.dispatch import relay, store
-from forager.dispatch.message import TaskMessage
+from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import LANES, task_messages
 from forager.dispatch.services import delete_unused_hints
-from forager.dispatch.topology import Band, Route
 from forager.outbox import store as outbox
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell

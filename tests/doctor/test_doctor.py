@@ -9,7 +9,7 @@ import pytest
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
-from forager.doctor.storage import check_storage
+from forager.doctor.archive import check_storage
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.registration import Registration
 from forager.secrets import Vault

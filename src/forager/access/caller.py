@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from forager.access.errors import Forbidden
 from forager.access.quota import NO_QUOTA, Quota
-from forager.access.scope import Scope
+
+
+class Scope(StrEnum):
+    READ = "read"  # look at what its owner has
+    OPERATE = "operate"  # and start, steer and delete it
+    ADMIN = "admin"  # everything of everybody, and the installation itself
+
+    def includes(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
+
 
 # stands for the owner of what was made without a key, where a column needs one
 NOBODY = UUID(int=0)

@@ -16,8 +16,8 @@ from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
+from forager.access.caller import Scope
 from forager.access.quota import NO_QUOTA, Quota
-from forager.access.scope import Scope
 
 ID_BYTES = 6
 SECRET_BYTES = 32

@@ -15,11 +15,9 @@ import orjson
 
 from forager.analytics.clickhouse import connected
 from forager.analytics.dataset import DATASETS, Dataset, column_types
-from forager.analytics.lake import lake_folder
-from forager.analytics.loading import complete_until
-from forager.analytics.manifest import Manifest, read_manifest
+from forager.analytics.lake import Manifest, lake_folder, read_manifest
+from forager.analytics.loading import complete_until, tables
 from forager.analytics.queries import QUERIES, Query, query_named
-from forager.analytics.tables import tables
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.settings import Settings
 

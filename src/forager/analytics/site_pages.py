@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from forager.analytics import site_store as store
+from forager.analytics import store
 from forager.analytics.dataset import PAGES
 from forager.analytics.files import by_month, read_rows, write_file
-from forager.analytics.manifest import Manifest, Pass, write_manifest
+from forager.analytics.lake import Manifest, Pass, write_manifest
 from forager.db.database import Database
 
 # CSV of a step that is larger goes to the disk

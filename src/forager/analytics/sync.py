@@ -14,9 +14,16 @@ from typing import Any
 from forager.analytics import store
 from forager.analytics.dataset import DATASETS, Dataset
 from forager.analytics.files import by_month, last_position, read_file, read_rows, write_file
-from forager.analytics.lake import lake_folder, remove_strays, sole_writer
+from forager.analytics.lake import (
+    LakeFile,
+    Manifest,
+    lake_folder,
+    read_manifest,
+    remove_strays,
+    sole_writer,
+    write_manifest,
+)
 from forager.analytics.loading import load
-from forager.analytics.manifest import LakeFile, Manifest, read_manifest, write_manifest
 from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
@@ -90,13 +97,13 @@ async def _opened(database: Database, folder: Path) -> Manifest:
 async def _horizon(database: Database) -> datetime:
     """Asked before the rows are: whoever has committed by now is seen by every later question."""
     async with database.connection() as connection:
-        horizon = await store.select_horizon(connection)
-    if horizon.hidden:
+        horizon, hidden = await store.select_horizon(connection)
+    if hidden:
         raise NotAllowed(
             "sessions of other users are open in the database, and what they write is hidden",
             hint="Let an administrator run: GRANT pg_read_all_stats TO the user of Forager.",
         )
-    return horizon.at
+    return horizon
 
 
 async def _sync(

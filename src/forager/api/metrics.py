@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from forager.api.services import Here
-from forager.metrics.exposition import CONTENT_TYPE
-from forager.metrics.scrape import Scrape, open_scrape
+from forager.metrics.scrape import CONTENT_TYPE, Scrape, open_scrape
 
 router = APIRouter(tags=["health"])
 

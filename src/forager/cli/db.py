@@ -19,7 +19,7 @@ from forager.cli.words import counted
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from forager.backup.copying import Copied
+    from forager.backup import Copied
 
 
 app = typer.Typer(
@@ -88,7 +88,7 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
 
     Into the same folder again, only what is new is copied. The folder holds secrets.
     """
-    from forager.backup.copying import save
+    from forager.backup import save
 
     with BackupProgress() as progress:
         copied = save(flags_of(context).load(), folder, told=progress.show)
@@ -101,7 +101,7 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
 
     What is there already is not overwritten.
     """
-    from forager.backup.copying import restore
+    from forager.backup import restore
 
     with BackupProgress() as progress:
         copied = restore(flags_of(context).load(), folder, told=progress.show)

@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 from celery import Celery
 from celery.worker import WorkController, state
 
-from forager.dispatch.application import make_app
-from forager.dispatch.inbox import Inbox
-from forager.dispatch.words import listen_to_celery
+from forager.dispatch.application import Inbox, listen_to_celery, make_app
 from forager.logs import get_logger
 from forager.settings import Settings
 from forager.tasks.hints import Hints

@@ -8,7 +8,7 @@ from typing import LiteralString
 from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
-from forager.dispatch.topology import Place, Route
+from forager.dispatch.message import Place, Route
 from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import HIGH, NORMAL
 

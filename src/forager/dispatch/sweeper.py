@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from forager.db.database import Database
 from forager.dispatch import store
+from forager.dispatch.message import Route, routes_of
 from forager.dispatch.relay import BrokerThread
-from forager.dispatch.topology import Route, routes_of
 from forager.logs import get_logger
 from forager.services.service import Service
 from forager.settings import Settings

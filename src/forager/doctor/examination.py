@@ -8,12 +8,15 @@ from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, work
 from forager.doctor import ground as server
-from forager.doctor.archive import check_archive, check_archive_space
-from forager.doctor.broker import check_broker
+from forager.doctor.archive import (
+    check_archive,
+    check_archive_space,
+    check_clickhouse,
+    check_storage,
+)
 from forager.doctor.check import Check, Level, failed_with
+from forager.doctor.external import check_broker, check_search
 from forager.doctor.machine import check_machine
-from forager.doctor.search import check_search
-from forager.doctor.storage import check_clickhouse, check_storage
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
 from forager.settings import Dispatch, Search, Settings

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from forager import __version__, tracing
+from forager.access.caller import Scope
 from forager.access.key import ApiKey, KeyState
 from forager.access.keys import list_keys
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
 from forager.fetch.budgets.budget import is_loopback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from forager.access import key as keys
 from forager.access import quota as quotas
+from forager.access.caller import Scope
 from forager.access.key import KeyState
 from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
-from forager.access.scope import Scope
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
 from forager.api.models.values import example as example_of
 

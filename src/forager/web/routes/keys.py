@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from forager.access import keys
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.errors import InvalidInput
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
