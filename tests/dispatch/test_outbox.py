@@ -58,7 +58,7 @@ async def told(database: Database, settings: Settings, *task_ids: int) -> None:
 async def forgotten(database: Database, *routes: Route) -> list[int]:
     async with database.transaction() as connection:
         found = await store.lock_forgotten(
-            connection, waited=30.0, lost=300.0, told=routes, limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, busy=routes, limit=100, task_proxies=False
         )
         await touch(connection, found)
     return found
@@ -331,7 +331,7 @@ async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database
     scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
     async with database.transaction() as connection:
         found = await store.lock_forgotten(
-            connection, waited=30.0, lost=300.0, told=[], limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, busy=[], limit=100, task_proxies=False
         )
         assert found == [task_id]
         assert await (await connection.execute(scans)).fetchone() == (0,)

@@ -759,7 +759,7 @@ async def test_the_doctor_says_what_the_index_needs(
         await empty.reindex(kind)
     await corpus.publish("a.example", pages(0, 3))
     found = await check_search(empty.database, settings)
-    assert found.finding == "the indexes are complete; 1 changes wait to be told"
+    assert found.finding == "the indexes are complete; 1 changes wait to be indexed"
     assert found.level is Level.OK
     async with empty.database.connection() as connection:
         await connection.execute("UPDATE outbox SET created_at = now() - interval '1 day'")

@@ -1,4 +1,4 @@
-"""Who is asking: an owner with a scope, or a person at this machine."""
+"""The caller of a request: an owner with a scope, or a person at this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forager.access.quota import NO_QUOTA, Quota
 class Scope(StrEnum):
     READ = "read"  # look at what its owner has
     OPERATE = "operate"  # and start, steer and delete it
-    ADMIN = "admin"  # everything of everybody, and the installation itself
+    ADMIN = "admin"  # everything of all owners, and the installation itself
 
     def includes(self, other: Scope) -> bool:
         order = list(Scope)
@@ -26,7 +26,7 @@ NOBODY = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`user_id` is None for somebody at this machine, where no key exists yet."""
+    """`user_id` is None for a local caller while no key exists."""
 
     user_id: UUID | None
     scope: Scope
@@ -39,7 +39,7 @@ class Caller:
 
     @property
     def sees_only(self) -> UUID | None:
-        """The owner whose things this caller sees; None: everybody's."""
+        """The owner to which this caller is restricted; None: all owners."""
         if self.is_admin:
             return None
         assert self.user_id is not None  # only admins come without a key
@@ -47,7 +47,7 @@ class Caller:
 
     @property
     def actor(self) -> str:
-        """As histories name whoever did something."""
+        """The actor in audit logs."""
         return f"key {self.key_id}" if self.key_id else "user"
 
     def sees(self, owner: UUID | None) -> bool:

@@ -1,7 +1,7 @@
 """API keys: `fgr_<id>_<secret>`. The id finds the key, the secret proves it.
 
 Only a hash of the secret is stored. SHA-256 is right here, and a slow password hash would be
-wrong: the secret is 256 random bits, so nobody can guess it however fast a guess is checked, and
+wrong: the secret is 256 random bits, which cannot be guessed however fast a guess is checked, and
 a check is made with every request.
 """
 

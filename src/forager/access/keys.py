@@ -74,7 +74,7 @@ async def get_key(database: Database, key_id: str) -> ApiKey:
 
 
 async def revoke_key(database: Database, key_id: str) -> ApiKey:
-    """End a key at once and for good; revoking it again changes nothing."""
+    """Revoke a key at once and permanently; revoking it again changes nothing."""
     async with database.connection() as connection:
         found = await store.revoke_key(connection, public_id(key_id))
     if found is None:
@@ -143,4 +143,4 @@ def _checked_life(seconds: float | None) -> float | None:
 def _no_such_key(key_id: str) -> NotFound:
     # a mistyped key may be nearly the right one: its secret is not repeated
     shown = key_id if len(key_id) <= 12 else f"{key_id[:12]}…"
-    return NotFound(f"there is no key {shown}", hint="`forager keys list` shows those there are.")
+    return NotFound(f"there is no key {shown}", hint="`forager keys list` shows all keys.")

@@ -171,7 +171,7 @@ async def select_usage(
 ) -> Usage:
     """Active jobs, and the pages of jobs that were begun, retried or resumed today.
 
-    A job that goes on counts with all it may still fetch, one that has ended with what it did.
+    A running job counts with all pages it may still fetch, a finished one with those it fetched.
     """
     cursor = connection.cursor(row_factory=class_row(Usage))
     await cursor.execute(

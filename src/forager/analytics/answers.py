@@ -22,7 +22,7 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.settings import Settings
 
 DEFAULT_DAYS = 30
-# ClickHouse's time begins in 1970, and nobody looks at more than the costs of proxies can tell
+# ten years: times in ClickHouse begin in 1970
 MOST_DAYS = 3_660
 MOST_ROWS = 1_000
 
@@ -57,7 +57,7 @@ async def answer(
     query = query_named(name)
     _check("days", days, MOST_DAYS)
     _check("limit", limit, MOST_ROWS)
-    # one row more than wanted tells whether there are more
+    # one row more than wanted shows whether there are more
     ask = _ask_files if settings.clickhouse_url is None else _ask_server
     until, found = await ask(settings, query, {"days": days, "rows": limit + 1})
     return Answer(

@@ -119,15 +119,15 @@ class Manifest:
     """Replacing it is the commit: a file it does not name is no part of the lake."""
 
     database: str
-    # every file gets a number of its own, and none is used twice
+    # every file gets a new number
     next_file: int = 1
     positions: dict[str, Position] = field(default_factory=dict)
     files: tuple[LakeFile, ...] = ()
-    # merged into others, and kept for a while: somebody may be reading them
+    # merged into others, and kept for a while for running queries
     superseded: dict[str, datetime] = field(default_factory=dict)
     complete_until: datetime | None = None
     site: Pass = Pass()
-    # tells this lake from another one of the same database
+    # distinguishes this lake from another one of the same database
     lake: str = field(default_factory=lambda: uuid4().hex)
 
     def of(self, dataset: str) -> tuple[LakeFile, ...]:

@@ -1,8 +1,8 @@
 """Load the lake into a ClickHouse server, file by file.
 
 A file is recorded on the server after its rows are there. Killed between the two, it is loaded
-again, and its rows replace themselves. A server that was emptied has no records either, and gets
-everything anew.
+again, and its rows replace themselves. A server that was emptied has no records either, and
+gets everything again.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ FILES = f"{PREFIX}lake_files"
 STATE = f"{PREFIX}lake"
 
 # Rows with the same key replace each other, so that nothing is there twice, however often a file
-# is loaded. Whoever asks says FINAL, because the server replaces them in its own time.
+# is loaded. Queries say FINAL, because the server replaces rows later.
 _FILES = f"""
 CREATE TABLE IF NOT EXISTS {FILES}
 (lake String, path String, rows Int64, loaded_at DateTime64(6, 'UTC') DEFAULT now64(6))

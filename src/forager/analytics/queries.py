@@ -149,6 +149,6 @@ def query_named(name: str) -> Query:
     found = QUERIES.get(name)
     if found is None:
         raise NotFound(
-            f"there is no question {name!r}", hint="`forager analytics list` shows those there are."
+            f"there is no query {name!r}", hint="`forager analytics list` shows all queries."
         )
     return found

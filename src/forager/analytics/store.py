@@ -95,7 +95,7 @@ async def select_horizon(connection: Connection) -> tuple[datetime, int]:
     """When the oldest transaction that may still write began; how many sessions are hidden.
 
     Rows are dated by the database, at or after the start of the transaction that writes them. So
-    nobody can add a row dated before the oldest start any more. Vacuum writes no rows, and
+    no row dated before the oldest start can be added any more. Vacuum writes no rows, and
     Forager prepares no transactions.
     """
     cursor = await connection.execute(
@@ -116,7 +116,7 @@ async def select_horizon(connection: Connection) -> tuple[datetime, int]:
 
 
 async def select_identity(connection: Connection) -> str:
-    """What tells this database from all others, also from a restored copy of it."""
+    """The identity of this database; a restored copy has another one."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(
             """
@@ -146,7 +146,7 @@ async def copy_rows(
 
 
 # What was excluded before anybody asked for it is no page. The id is part of the URL's hash:
-# these rows have no number. A host is told by the row of `domains` that covers it, as tasks are.
+# these rows have no number. A host is named by the row of `domains` that covers it, as for tasks.
 _SITE_PAGES: LiteralString = """
     WITH page AS MATERIALIZED (
         SELECT v.url_hash, v.settled_at, v.outcome, v.reason, v.http_status, v.attempts,

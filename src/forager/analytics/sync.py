@@ -59,7 +59,7 @@ async def sync(
     *,
     chunk: int = CHUNK,
 ) -> Synced:
-    """Copy what is new to the lake. Killed anywhere, the next one goes on from the last chunk."""
+    """Copy new rows to the lake. If it is killed, the next run resumes after the last chunk."""
     load_pyarrow("pyarrow")  # before anything is made
     folder = lake_folder(settings)
     with sole_writer(folder):
@@ -95,7 +95,7 @@ async def _opened(database: Database, folder: Path) -> Manifest:
 
 
 async def _horizon(database: Database) -> datetime:
-    """Asked before the rows are: whoever has committed by now is seen by every later question."""
+    """Read before the rows: every transaction committed by now is visible to later queries."""
     async with database.connection() as connection:
         horizon, hidden = await store.select_horizon(connection)
     if hidden:
@@ -205,7 +205,7 @@ def _runs(small: list[LakeFile]) -> Iterator[tuple[LakeFile, ...]]:
 def merged(
     folder: Path, manifest: Manifest, files: tuple[LakeFile, ...], now: datetime
 ) -> Manifest:
-    """The manifest with one file in place of several; those stay until nobody reads them."""
+    """The manifest with one file instead of several, which stay until no query reads them."""
     dataset = next(each for each in DATASETS if each.name == files[0].dataset)
     tables = (table for file in files for table in read_file(dataset, folder / file.path))
     whole = write_file(folder, dataset, files[0].month, manifest.next_file, tables)

@@ -91,7 +91,7 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
     from forager.backup import save
 
     with BackupProgress() as progress:
-        copied = save(flags_of(context).load(), folder, told=progress.show)
+        copied = save(flags_of(context).load(), folder, progress=progress.show)
     _show(copied, folder, "saved to", as_json)
 
 
@@ -104,7 +104,7 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
     from forager.backup import restore
 
     with BackupProgress() as progress:
-        copied = restore(flags_of(context).load(), folder, told=progress.show)
+        copied = restore(flags_of(context).load(), folder, progress=progress.show)
     _show(copied, folder, "restored from", as_json)
     output.note("`forager doctor` looks whether all is well, `forager archive verify` reads it.")
 

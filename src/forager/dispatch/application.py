@@ -130,7 +130,7 @@ def listen_to_celery() -> None:
         logger.propagate = False
 
 
-# workers tell each other nothing: who is there, and who does what, is in the database
+# workers need no gossip: the database knows which workers run and what they do
 ALONE = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
 
 

@@ -176,13 +176,13 @@ class Broker:
         return {tag} & self._unconfirmed
 
     def _on_return(self, error: Exception, _: str, routing_key: str, __: object) -> None:
-        # somebody has deleted the queue; it will be declared anew
+        # the queue was deleted; it is declared again with the next message
         self._returned[routing_key] = str(error)
         self._declared.discard(routing_key)
 
 
 def declare_ground(channel: Any) -> None:
-    """The exchanges, and the queue of what nobody can read."""
+    """Declare the exchanges, and the queue of unreadable messages."""
     channel.exchange_declare(EXCHANGE, "direct", durable=True, auto_delete=False)
     channel.exchange_declare(DEAD, "fanout", durable=True, auto_delete=False)
     channel.queue_declare(DEAD, durable=True, auto_delete=False, arguments=DEAD_ARGUMENTS)

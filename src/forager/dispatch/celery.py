@@ -1,6 +1,6 @@
 """For Celery's own command: `celery -A forager.dispatch.celery worker`, in any of its pools.
 
-Each process of the pool has stages of its own, which begin with it and end with it.
+Each process of the pool runs its own stages, from its start to its end.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class StageThread:
             log.error("the stages of this worker have failed", error=repr(error))
         self._deadline = float("inf")
         if not self._stopping:
-            os._exit(1)  # whoever started this process starts another
+            os._exit(1)  # the parent process starts another
 
     async def _work(self) -> None:
         settings, worker_id = self._settings, new_id()
@@ -113,7 +113,7 @@ class StageThread:
         self._deadline = at + self._settings.lease_limit
 
     def _watch(self) -> None:
-        """A worker whose row nobody renews is gone before its tasks are given to others."""
+        """End a worker whose row is not renewed, before its tasks are given to others."""
         while local_time() < self._deadline:
             time.sleep(NAP)
         log.error("the row of this worker was not renewed in time, and it ends")

@@ -61,6 +61,6 @@ class CeleryThread:
         except Exception as error:
             log.error("the consumer of the broker has failed", error=repr(error))
         if not self._stopping:
-            # without it there is nothing to do: let somebody start us anew
+            # without it there is nothing to do: the supervisor starts another process
             with contextlib.suppress(ProcessLookupError):
                 os.kill(os.getpid(), signal.SIGTERM)

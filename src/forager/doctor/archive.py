@@ -104,7 +104,7 @@ def _check_folders(archive: Path) -> Check:
     """Folders that are not there yet are not made by looking."""
     for folder in (archive, archive / FOLDER):
         try:
-            # a try, because permissions alone do not tell of read-only file systems
+            # written for a test: permissions alone do not show read-only file systems
             with tempfile.TemporaryFile(dir=nearest_folder(folder)):
                 pass
         except OSError as error:

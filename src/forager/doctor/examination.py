@@ -23,14 +23,14 @@ from forager.settings import Dispatch, Search, Settings
 
 
 async def examine(
-    settings: Settings, tell: Callable[[Check], None], *, watch: Watch | None = None
+    settings: Settings, report: Callable[[Check], None], *, watch: Watch | None = None
 ) -> list[Check]:
-    """Look at everything; `tell` hears each finding at once. With `watch` a real job is run too."""
+    """Run all checks; `report` gets each finding at once. With `watch`, a real job runs as well."""
     checks: list[Check] = []
 
     def note(check: Check) -> Level:
         checks.append(check)
-        tell(check)
+        report(check)
         return check.level
 
     for check in check_machine(settings):

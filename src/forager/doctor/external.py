@@ -18,10 +18,10 @@ from forager.outbox.message import Backlog
 from forager.outbox.store import select_backlog
 from forager.settings import Settings
 
-# the feeder tells of a change within seconds
+# changes and tasks are sent within seconds
 LONG = 60.0
 ANSWER_LIMIT = 10.0
-REINDEX = "Run forager search reindex; searches go on meanwhile."
+REINDEX = "Run forager search reindex; searches work meanwhile."
 
 
 async def check_search(database: Database, settings: Settings) -> Check:
@@ -38,7 +38,7 @@ async def check_search(database: Database, settings: Settings) -> Check:
         return fail(
             "search",
             f"{error.message}; PostgreSQL answers searches, and no change is lost",
-            "Start it, or mend FORAGER_OPENSEARCH_URL; with FORAGER_SEARCH=postgres it is not"
+            "Start it, or correct FORAGER_OPENSEARCH_URL; with FORAGER_SEARCH=postgres it is not"
             " needed.",
         )
     if missing:
@@ -59,7 +59,7 @@ def _fed(backlogs: list[Backlog]) -> Check:
     waiting = sum(backlog.waiting for backlog in backlogs)
     refused = sum(backlog.refused for backlog in backlogs)
     seconds = max(backlog.oldest_seconds for backlog in backlogs)
-    finding = f"the indexes are complete; {waiting} changes wait to be told"
+    finding = f"the indexes are complete; {waiting} changes wait to be indexed"
     if refused:
         return warn(
             "search",
@@ -88,8 +88,7 @@ async def check_broker(database: Database, settings: Settings) -> Check:
         return fail(
             "broker",
             f"{error.message}; {backlog.waiting} messages wait for it, and none is lost",
-            "Start RabbitMQ, or mend FORAGER_BROKER_URL; with FORAGER_DISPATCH=postgres it is not"
-            " needed.",
+            "Start RabbitMQ, or correct FORAGER_BROKER_URL; FORAGER_DISPATCH=postgres works without.",
         )
     dead = depths.pop(DEAD)
     finding = f"{sum(depths.values())} messages wait for workers, {backlog.waiting} to be sent"

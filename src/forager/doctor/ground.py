@@ -62,7 +62,7 @@ async def check_connection(database: Database) -> Check:
 
 
 async def check_pool(database: Database) -> Check:
-    """Through a pool nobody limits statements outside transactions, except the pool itself."""
+    """Only the pool itself can limit statements outside of transactions."""
     async with database.connection() as connection:
         cursor = await connection.execute(
             "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
@@ -116,17 +116,17 @@ async def check_notifications(database: Database) -> Check:
     try:
         async with (
             asyncio.timeout(NOTIFY_LIMIT),
-            aclosing(database.notifications(channel)) as heard,
+            aclosing(database.notifications(channel)) as arriving,
         ):
-            await anext(heard)  # it listens
+            await anext(arriving)  # it listens
             async with database.connection() as connection:
                 await connection.execute("SELECT pg_notify(%s, '')", (channel,))
-            await anext(heard)
+            await anext(arriving)
     except TimeoutError:
         return warn(
             "wake-ups",
             f"no notification arrived within {NOTIFY_LIMIT:g} s",
-            "Work goes on by polling, but starts later: connect without a transaction pooler.",
+            "Work is found by polling, but starts later: connect without a transaction pooler.",
         )
     except ForagerError as error:
         return failed_with("wake-ups", error)

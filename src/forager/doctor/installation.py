@@ -46,7 +46,7 @@ async def check_keys(database: Database) -> Check:
         advice = "Make new ones before: forager keys create NAME."
         return warn("keys", f"{finding}; end within a week: {_names(ending)}", advice)
     if keys and not active:
-        advice = "Nobody can use the API: forager keys create NAME --scope admin"
+        advice = "No key can use the API: forager keys create NAME --scope admin"
         return warn("keys", "all have expired or were revoked", advice)
     return ok("keys", finding)
 

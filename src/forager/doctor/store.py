@@ -55,7 +55,7 @@ async def select_open_transaction(connection: Connection) -> tuple[str, float] |
     """The session with the oldest other transaction in this database, and its seconds."""
     cursor = await connection.execute(
         """
-        SELECT coalesce(nullif(application_name, ''), 'somebody') || ', pid ' || pid AS who,
+        SELECT coalesce(nullif(application_name, ''), 'unknown') || ', pid ' || pid AS who,
                extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
           FROM pg_stat_activity
          WHERE datname = current_database() AND xact_start IS NOT NULL

@@ -35,7 +35,7 @@ async def check_workers(database: Database, settings: Settings) -> Check:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
     if silent:
         names = ", ".join(f"{w.host} (pid {w.pid})" for w in silent[:3])
-        return warn("workers", f"{finding}; not heard of: {names}", "Start that worker again.")
+        return warn("workers", f"{finding}; unreachable: {names}", "Start that worker again.")
     if waiting and not living[JOBS]:
         return warn("workers", finding, START_ONE)
     return ok("workers", finding)
@@ -73,7 +73,7 @@ async def check_services(database: Database, settings: Settings) -> Check:
 
 
 async def check_tasks(database: Database, settings: Settings) -> Check:
-    """Whether tasks that are due have somebody to hand them out, and somebody to do them."""
+    """Whether a scheduler and workers process the tasks that are due."""
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
         overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count

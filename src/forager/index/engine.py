@@ -1,4 +1,4 @@
-"""The engine as searches see it: asked for candidates, left alone for a while after it failed."""
+"""The engine as searches use it: queried for candidates, and not for a while after a failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AWAY = "The search engine does not answer: PostgreSQL has answered instead."
 REFUSED = "The search engine does not take this search: PostgreSQL has answered instead."
 GONE = (
     "The search engine has lost the index: PostgreSQL has answered instead."
-    " `forager search reindex` makes it anew."
+    " `forager search reindex` rebuilds it."
 )
 
 
@@ -100,7 +100,7 @@ class Inquiry:
 
 
 def note_of(error: EngineUnavailable) -> str:
-    """What to say to whoever gets PostgreSQL's answer because of it."""
+    """The note for a caller that gets the answer of PostgreSQL because of this error."""
     if isinstance(error, IndexMissing):
         return GONE
     return REFUSED if isinstance(error, EngineRefused) else AWAY
@@ -161,7 +161,7 @@ NOT_COMPLETE = (
 )
 OTHER_LAYOUT = (
     "The search index was made by another version: PostgreSQL has answered instead."
-    " `forager search reindex` makes it anew."
+    " `forager search reindex` rebuilds it."
 )
 BEHIND = "The search index has much to catch up with: PostgreSQL has answered instead."
 
@@ -184,7 +184,7 @@ class Choice:
 
 
 async def choose(connection: Connection, engine: Engine | None, kind: str) -> Choice:
-    """Decide before the engine is asked: what is told from now on, it will know."""
+    """Decide before the query, so that the engine knows all later changes."""
     if engine is None:
         return Choice()
     if engine.trouble is not None:

@@ -77,10 +77,10 @@ class IndexWriter:
     ) -> Outcome:
         outcome = Outcome()
         for target in targets if actions else ():
-            told = await self._sent(target, actions, payload)
-            for what, amount in told.counts.items():
+            answered = await self._sent(target, actions, payload)
+            for what, amount in answered.counts.items():
                 INDEX_ENTRIES.add(self._kind.name, what, amount=amount)
-            outcome.add(told)
+            outcome.add(answered)
         return outcome
 
     async def _sent(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:

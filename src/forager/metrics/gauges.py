@@ -24,7 +24,7 @@ log = get_logger("metrics")
 LIMITS = SessionLimits(statement_ms=10_000, lock_ms=1_000, answer_ms=12_000)
 TOO_LONG = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable)
 KEPT_FOR = 5.0
-# for so many times as long as it took to read
+# a value is cached for this many times the seconds that it took to read
 REST = 50
 KEPT_LONGEST = 300.0
 
@@ -137,7 +137,7 @@ GAUGES = (
     ),
     _gauge(
         "forager_dead_letters",
-        "Tasks that failed for good and wait for a person.",
+        "Tasks that failed permanently and wait for a person.",
         store.DEAD_LETTERS,
         ("kind",),
     ),

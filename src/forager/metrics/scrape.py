@@ -22,7 +22,7 @@ INFO = Family(
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """One for each process that shows metrics: it remembers what was dear to read."""
+    """One for each process that shows metrics: it caches expensive gauges."""
 
     database: Database
     gauges: Gauges
@@ -47,7 +47,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(families: Iterable[Family], values: Mapping[Key, float]) -> str:
-    """All families with their values; one that nobody has recorded yet is named all the same."""
+    """All families with their values, also those without any."""
     by_name: dict[str, dict[Labels, dict[str, float]]] = {}
     for (name, labels, part), value in values.items():
         by_name.setdefault(name, {}).setdefault(labels, {})[part] = value
