@@ -88,7 +88,7 @@ async def check_broker(database: Database, settings: Settings) -> Check:
         return fail(
             "broker",
             f"{error.message}; {backlog.waiting} messages wait for it, and none is lost",
-            "Start RabbitMQ, or correct FORAGER_BROKER_URL; FORAGER_DISPATCH=postgres works without.",
+            "Start RabbitMQ, correct FORAGER_BROKER_URL, or set FORAGER_DISPATCH=postgres.",
         )
     dead = depths.pop(DEAD)
     finding = f"{sum(depths.values())} messages wait for workers, {backlog.waiting} to be sent"
