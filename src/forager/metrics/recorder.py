@@ -1,8 +1,8 @@
 """The recorder: adds what this process has recorded to the database, at every heartbeat.
 
 It opens a separate connection for each addition, so that its errors affect nothing else. A killed
-process loses its values since the last addition. An addition that was written, but not confirmed, is
-repeated under the same number, and counts once.
+process loses its values since the last addition. An addition that was written, but not confirmed,
+is repeated under the same number, and counts once.
 """
 
 from __future__ import annotations
