@@ -39,7 +39,7 @@ class Posted:
 
 
 class Poster:
-    """Posts messages. Follows no redirects, keeps no cookies, and raises no errors of the receiver."""
+    """Posts messages without redirects and cookies; an error of a receiver is an outcome."""
 
     def __init__(self, user_agent: str, limits: Limits = LIMITS) -> None:
         self._user_agent = user_agent
