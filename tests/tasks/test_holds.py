@@ -174,7 +174,7 @@ async def test_a_cursor_that_no_list_gave(tasks: Tasks, cursor: str) -> None:
 
 
 async def why(tasks: Tasks, task: int) -> str:
-    return (await tasks.report(str(task))).why
+    return str((await tasks.report(str(task))).why)
 
 
 async def test_why_a_task_does_not_run(database: Database, tasks: Tasks, holds: Holds) -> None:

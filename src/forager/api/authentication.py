@@ -11,6 +11,7 @@ from forager.access.keys import any_key, authenticate
 from forager.access.permits import Permits
 from forager.api.origins import is_loopback, name_of
 from forager.db.database import Database
+from forager.hints import Hint, action
 
 PROTECTED = "/api/"
 # how to call the API is no secret
@@ -66,7 +67,10 @@ class Authentication:
         if self._keys_exist or not is_local(scope):
             raise Unauthorised(
                 "an API key is needed",
-                hint="Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key.",
+                hint=Hint(
+                    "Send `Authorization: Bearer fgr_…`. {} creates a key.",
+                    action("keys create", "NAME"),
+                ),
             )
         return LOCAL
 

@@ -19,6 +19,7 @@ from forager.api.origins import is_loopback
 from forager.api.server_log import server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, action
 from forager.index.engine import open_engine
 from forager.listening import noted_address
 from forager.logs import get_logger
@@ -113,7 +114,7 @@ def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:
         return
     raise NotAllowed(
         f"without an API key the API listens on loopback only, not on {settings.api_host}",
-        hint="Make a key first: forager keys create NAME --scope admin",
+        hint=Hint("Create a key first: {}", action("keys create", "NAME", scope="admin")),
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forager.crawl.export.store import SettledUrl
     from forager.db.cursor import Page
     from forager.db.database import Database
+    from forager.hints import Hint
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
     from forager.settings import Settings
@@ -38,7 +39,7 @@ class Moved:
     asked: str
     job: Job | None
     error: str | None
-    hint: str | None
+    hint: str | Hint | None
     exit_code: int
 
 

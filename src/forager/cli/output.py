@@ -16,6 +16,7 @@ from uuid import UUID
 
 from forager.cli.words import clean
 from forager.errors import InvalidInput
+from forager.hints import Hint
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -70,6 +71,8 @@ def silence_stdout() -> None:
 
 def plain(value: Any) -> Any:
     """A value in JSON's own types: times in UTC, intervals in seconds, amounts as exact text."""
+    if isinstance(value, UUID | Path | Hint):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return plain(_members(value))
     if isinstance(value, datetime):
@@ -82,8 +85,6 @@ def plain(value: Any) -> Any:
         return amount_text(value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, UUID | Path):
-        return str(value)
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

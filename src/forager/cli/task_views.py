@@ -97,7 +97,7 @@ def show_report(report: TaskReport) -> None:
 def _is_unsaid(report: TaskReport) -> bool:
     """Whether something holds the task that the reason why it does not run leaves out."""
     held_by = report.task.held_by
-    return held_by is not None and not report.why.startswith(held_by)
+    return held_by is not None and not str(report.why).startswith(held_by)
 
 
 def _show_attempts(attempts: Sequence[Attempt]) -> None:

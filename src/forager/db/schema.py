@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from forager.errors import NotFound, SchemaMismatch
+from forager.hints import Hint, action
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def _migrate(url: str, revision: str, *, forward: bool) -> None:
         if f"'{revision}'" in str(error):
             raise NotFound(
                 f"there is no schema {revision}",
-                hint="`forager db current` shows the versions of the database and of Forager.",
+                hint=Hint(
+                    "{} shows the versions of the database and of Forager.", action("db current")
+                ),
             ) from None
         raise SchemaMismatch(
             f"the database cannot be moved to schema {revision}: {error}",

@@ -20,6 +20,7 @@ from forager.analytics.sync import sync
 from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
+from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store.messages import tell
 from forager.parquet import CountingFile, load_pyarrow
@@ -188,5 +189,5 @@ def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
     except (OSError, arrow.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"{path} is no file of archived products: {error}",
-            hint="`forager products archive` names the files it writes.",
+            hint=Hint("{} lists the files that it writes.", action("products archive")),
         ) from None

@@ -6,6 +6,7 @@ from forager.db.database import Connection
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint, action
 from forager.products.store import records as store
 
 _LARGEST_ID = 2**63 - 1
@@ -32,12 +33,14 @@ async def _not_yet(connection: Connection, which: str, address: str) -> int:
         raise unknown_product(which)
     raise NotFound(
         f"{address} is tracked, but no product was read from it yet; its task is {status}",
-        hint=f"`forager tasks show {address}` says what was tried.",
+        hint=Hint("{} shows its attempts.", action("tasks show", address)),
     )
 
 
 def unknown_product(which: str) -> NotFound:
     return NotFound(
         f"there is no product {which[:200]}",
-        hint="`forager products list` shows those there are, `forager products track` adds more.",
+        hint=Hint(
+            "{} lists products, {} adds more.", action("products list"), action("products track")
+        ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forager.db.database import Database
 from forager.errors import NotFound
+from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.images.store import images as store
 from forager.images.store.images import StoredImage
@@ -18,7 +19,7 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
     if found is None:
         raise NotFound(
             f"there is no stored image {position} of product {product_id}",
-            hint=f"`forager products show {product_id}` says what became of its images.",
+            hint=Hint("{} lists its images.", action("products show", product_id)),
         )
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.matching import domains_below, domains_of
+from forager.hints import Hint, action
 from forager.tasks.selection import Selection
 from forager.tasks.store import reads as store
 
@@ -56,5 +57,5 @@ def no_such_task(*named: object) -> NotFound:
     shown = ", ".join(str(each) for each in named[:SHOWN])
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return NotFound(
-        f"there is no task {shown}{more}", hint="`forager tasks list` shows those there are."
+        f"there is no task {shown}{more}", hint=Hint("{} lists tasks.", action("tasks list"))
     )

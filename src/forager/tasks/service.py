@@ -11,6 +11,7 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.bulk import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
@@ -37,7 +38,7 @@ class TaskReport:
     task: Task
     every: timedelta
     next_at: datetime | None
-    why: str
+    why: str | Hint
     attempts: list[Attempt]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forager.errors import InvalidInput
+from forager.hints import Hint
 from forager.tasks.intervals import checked
 from forager.tasks.task import PRIORITIES
 
@@ -55,5 +56,5 @@ class BadLine:
     """What cannot be tracked, and why."""
 
     line: int
-    reason: str
+    reason: str | Hint
     text: str

@@ -17,6 +17,7 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFo
 from forager.fetch.domains.matching import domain_of
 from forager.fetch.domains.service import UNCHANGED, Unchanged
 from forager.fetch.guard import GuardPolicy
+from forager.hints import Hint, Option, action
 from forager.secrets import Vault
 from forager.webhooks import signing
 from forager.webhooks.events import checked_kind, row_id
@@ -190,7 +191,7 @@ class Webhooks:
             if not webhook.is_active:
                 raise NotAllowed(
                     f"webhook {webhook_id} is disabled: {webhook.disabled_reason}",
-                    hint=f"Enable it first: forager webhooks enable {webhook_id}",
+                    hint=Hint("Enable it first: {}", action("webhooks enable", webhook_id)),
                 )
             await store.forget_failures(connection, webhook_id)
             return await outbox.renew(connection, WEBHOOKS, webhook_id, ids=message_ids)
@@ -224,7 +225,8 @@ def checked_url(text: str, *, allow_private: bool) -> str:
 
 def no_such_webhook(webhook_id: int) -> NotFound:
     return NotFound(
-        f"there is no webhook {webhook_id}", hint="`forager webhooks list` shows those there are."
+        f"there is no webhook {webhook_id}",
+        hint=Hint("{} lists webhooks.", action("webhooks list")),
     )
 
 
@@ -240,7 +242,7 @@ def _private(host: str, *, allow_private: bool) -> NotPermitted:
         return NotPermitted(f"nothing is sent to {host}: it tells of the machine itself")
     return NotPermitted(
         f"{host} is a private address",
-        hint="Give --allow-private (`allow_private`) if events may be sent there.",
+        hint=Hint("Set {} if events may be sent there.", Option("allow_private")),
     )
 
 
@@ -256,7 +258,7 @@ def _only_one(url: str | None) -> Iterator[None]:
 def _taken(url: str) -> AlreadyThere:
     return AlreadyThere(
         f"there is a webhook for {url} already",
-        hint="`forager webhooks list` shows it, `forager webhooks set` changes it.",
+        hint=Hint("{} shows it, {} changes it.", action("webhooks list"), action("webhooks set")),
     )
 
 

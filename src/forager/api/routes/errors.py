@@ -20,6 +20,7 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, NotFound
+from forager.hints import Hint, action
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
 from forager.tasks.causes import ErrorType
@@ -162,7 +163,7 @@ def _one(letter_id: int, done: int) -> int:
     if not done:
         raise NotFound(
             f"there is no open dead letter {letter_id}",
-            hint="GET /api/dead-letters lists those there are.",
+            hint=Hint("{} lists dead letters.", action("dead-letters list")),
         )
     return done
 

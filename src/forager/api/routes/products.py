@@ -24,6 +24,7 @@ from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
+from forager.hints import Hint, action
 from forager.products import service as products
 from forager.products.audit import last_audit
 from forager.products.export import Export, ExportFormat, export_stream
@@ -138,7 +139,7 @@ async def stats(here: Here, caller: Reader) -> ProductStats:
 async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
     """One product, by the URL of its page."""
     if url.strip().isdigit():
-        raise InvalidInput("this is not a URL", hint="By its id: GET /api/products/{product_id}")
+        raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("products show")))
     return ProductDetail.of(await products.show_product(here.database, url))
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.urls import NormalisedUrl
+from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.service import Tasks
 from forager.tasks.store.reads import Attempt
@@ -19,7 +20,7 @@ class TrackedAs:
 
     task_id: int
     status: str
-    why: str
+    why: str | Hint
     next_at: datetime | None
     last_attempt: str | None
     last_at: datetime | None

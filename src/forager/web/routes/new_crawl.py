@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from forager.api.problems import problem_of
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.errors import ForagerError, InvalidInput
 from forager.jobs.queue import Enqueued
 from forager.web.crawl_fields import crawl_fields
 from forager.web.demo import SOURCE, DemoSite
-from forager.web.errors import told_to_people, wants_fragment, words_of
+from forager.web.errors import wants_fragment, words_of
 from forager.web.forms import Form, Submitted
+from forager.web.navigation import as_place
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates, Visit
 
@@ -38,7 +40,7 @@ async def start(visit: Operates, form: Submitted) -> Done | Page:
         if wants_fragment(visit.request):
             raise
         # without scripts the page itself is the answer: what was typed must be in it
-        problem = told_to_people(error)
+        problem = problem_of(error, as_place)
         values = {"fields": FIELDS, "given": form, "problem": words_of(problem)}
         return Page("new_crawl.html", values, status=problem.status)
 
