@@ -26,7 +26,7 @@ from forager.settings import Settings
 from forager.web.formats import actor, event_kind, sentence
 from forager.web.routes.events import told_by
 from forager.webhooks.events import EventKind, NewEvent, record_events
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 from products.rows import add_product, insert_domain
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor

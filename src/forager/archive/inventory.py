@@ -11,7 +11,10 @@ from forager.archive import store
 from forager.archive.retention import SegmentState
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, StoredSegment
+from forager.db.cursor import Page
 from forager.db.database import Database
+from forager.errors import NotFound
+from forager.hints import Hint, action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,26 @@ def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
         before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
         growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
     return [growths[name] for name in sorted(growths)]
+
+
+async def list_segments(
+    database: Database, *, job_id: UUID | None = None, cursor: str = "", limit: int = 50
+) -> Page[SegmentRow]:
+    """Segments, oldest first; the cursor is the name of the last one."""
+    async with database.connection() as connection:
+        found = await store.select_segments(
+            connection, after=cursor, job_id=job_id, limit=limit + 1
+        )
+    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+async def get_segment(database: Database, name: str) -> SegmentRow:
+    async with database.connection() as connection:
+        found = await store.select_segment(connection, name)
+    if found is None:
+        hint = Hint("{} lists segments.", action("archive list"))
+        raise NotFound(f"there is no archive segment {name}", hint=hint)
+    return found
 
 
 # an upload that its writer has given up may still arrive

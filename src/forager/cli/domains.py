@@ -17,8 +17,8 @@ from forager.errors import InvalidInput
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from forager.fetch.domains.domain import Domain
     from forager.fetch.domains.service import DomainChanges, Domains
-    from forager.fetch.domains.store import Domain
 
 Answer = TypeVar("Answer")
 

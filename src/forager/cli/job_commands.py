@@ -20,7 +20,7 @@ from forager.crawl.settlement import Outcome
 from forager.errors import ForagerError
 
 if TYPE_CHECKING:
-    from forager.crawl.export.store import SettledUrl
+    from forager.crawl.settlement import SettledUrl
     from forager.db.cursor import Page
     from forager.db.database import Database
     from forager.hints import Hint

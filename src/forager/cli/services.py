@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forager.jobs.job import Recovered
     from forager.services.service import Service
     from forager.settings import Settings
-    from forager.tasks.store.recovery import RecoveredTask
+    from forager.tasks.task import RecoveredTask
 
 Once = Annotated[bool, typer.Option("--once", help="Run once and exit.")]
 

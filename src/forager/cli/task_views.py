@@ -10,8 +10,7 @@ from forager.cli.words import counted, duration, long_time, on_one_line, short_t
 
 if TYPE_CHECKING:
     from forager.tasks.service import TaskReport, TaskStats
-    from forager.tasks.store.reads import Attempt
-    from forager.tasks.task import Task
+    from forager.tasks.task import Attempt, Task
 
 DOMAINS_NAMED = 5
 

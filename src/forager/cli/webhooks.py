@@ -19,7 +19,7 @@ from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.webhooks.service import Changed, Issued, Webhooks
-    from forager.webhooks.store.webhooks import Delivery, Webhook
+    from forager.webhooks.webhook import Delivery, Webhook
 
 
 Answer = TypeVar("Answer")

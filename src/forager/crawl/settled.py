@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from forager.crawl.export import store
-from forager.crawl.export.store import SettledUrl
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.errors import InvalidInput

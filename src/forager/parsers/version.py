@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from forager.errors import InvalidInput
 
@@ -21,3 +22,17 @@ def version_key(version: object) -> tuple[int, ...]:
 
 def newest(versions: Iterable[str]) -> str:
     return max(versions, key=version_key)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRate:
+    """How a version does at a domain: among its newest pages, and in the last seven days."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_good: int
+    week_pages: int
+    week_good: int

@@ -21,10 +21,11 @@ from forager.index.mapping import WINDOW
 from forager.metrics.recorded import SEARCHES
 from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
 from forager.products.indexing import Candidates
+from forager.products.record import ListedProduct
 from forager.products.search_terms import config_mark, gtin_mark, quoted, sku_mark
 from forager.products.service import resolved
 from forager.products.store import lists as store
-from forager.products.store.lists import ListedProduct, Question, Ranked
+from forager.products.store.lists import Question, Ranked
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalogue: no more than so many are compared

@@ -11,9 +11,8 @@ from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains.matching import domains_of
 from forager.fetch.domains.service import domain_name
 from forager.hints import Hint, action
-from forager.tasks.causes import ErrorType
+from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.store import errors as store
-from forager.tasks.store.errors import ErrorFilter, ErrorGroup, ErrorRow
 
 __all__ = [
     "ErrorFilter",

@@ -20,8 +20,7 @@ from forager.tasks.store import changes as task_changes
 from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
 from forager.tasks.store.counts import DomainBacklog
-from forager.tasks.store.reads import Attempt
-from forager.tasks.task import Task
+from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from forager.tasks.waiting import MOST_AHEAD, why_not_now

@@ -6,11 +6,10 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.export.store import SettledUrl
 from forager.crawl.pace import Pace, pace_of
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.settled import list_settled
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs.bulk import Move
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.lifecycle import moves_by_hand

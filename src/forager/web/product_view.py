@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from forager.extract.product.fact import FieldName
 from forager.products.price_history import PriceEntry, price_history
+from forager.products.record import ProductRecord
 from forager.products.service import ProductDetails, show_product
-from forager.products.store.records import ProductRecord
 from forager.web.formats import money, number, words
 from forager.web.price_chart import price_chart
 from forager.web.visit import Visit

@@ -18,7 +18,7 @@ from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 from forager.fetch.domains.matching import domains_of
 from forager.webhooks.store import events as store
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 
 MAX_LIST = 1000
 

@@ -24,7 +24,7 @@ from forager.webhooks.events import checked_kind, row_id
 from forager.webhooks.store import outbox
 from forager.webhooks.store import webhooks as store
 from forager.webhooks.store.events import WEBHOOKS
-from forager.webhooks.store.webhooks import Delivery, Webhook
+from forager.webhooks.webhook import Delivery, Webhook
 
 MAX_LIST = 1000
 MAX_URL = 2000

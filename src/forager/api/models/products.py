@@ -12,8 +12,7 @@ from forager.products import audit as audits
 from forager.products import service as values
 from forager.products.audit import Concern
 from forager.products.price_history import PriceEntry
-from forager.products.store.lists import ListedProduct
-from forager.products.store.records import ImageRecord
+from forager.products.record import ImageRecord, ListedProduct
 from forager.products.validation import Severity
 
 STORED = "stored"

@@ -18,6 +18,7 @@ from forager.api.models.values import (
 )
 from forager.errors import InvalidInput
 from forager.webhooks import service as values
+from forager.webhooks import webhook as rows
 from forager.webhooks.events import EventKind
 from forager.webhooks.posting import Posted
 from forager.webhooks.service import (
@@ -27,8 +28,7 @@ from forager.webhooks.service import (
     NewWebhook,
     WebhookChanges,
 )
-from forager.webhooks.store import webhooks as rows
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 
 Secret = Annotated[
     PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")

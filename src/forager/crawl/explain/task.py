@@ -11,7 +11,7 @@ from forager.extract.urls import NormalisedUrl
 from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.service import Tasks
-from forager.tasks.store.reads import Attempt
+from forager.tasks.task import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from publicsuffixlist import PublicSuffixList
 from forager.db.database import Connection
 from forager.errors import NotFound
 from forager.extract.hosts import host_name, parent_domains
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import domain_name
-from forager.fetch.domains.store import Domain, select_first, select_meant
+from forager.fetch.domains.store import select_first, select_meant
 from forager.hints import Hint, action
 
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from fastapi import Path
 
 from forager.errors import InvalidInput
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.domains.store import Domain
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.report import robots_report
 from forager.fetch.user_agent import agent_header

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.webhooks.webhook import EventRow
 
 # the outbox topic of messages to webhooks
 WEBHOOKS = "webhook"
-
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    id: int
-    kind: str
-    product_id: int | None
-    domain_id: int | None
-    domain: str | None
-    payload: dict[str, Any]
-    occurred_at: datetime
 
 
 async def insert_events(

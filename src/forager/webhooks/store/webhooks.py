@@ -11,24 +11,7 @@ from psycopg.rows import class_row
 
 from forager.db.database import Connection
 from forager.webhooks.store.events import WEBHOOKS
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """What may be shown of a webhook; its secret is not part of it."""
-
-    id: int
-    url: str
-    kinds: list[str]
-    domain: str | None
-    allow_private: bool
-    is_active: bool
-    disabled_reason: str | None
-    failures: int
-    rests_until: datetime | None
-    waiting: int
-    created_at: datetime
-    updated_at: datetime
+from forager.webhooks.webhook import Delivery, Webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +23,6 @@ class Receiver:
     secret: bytes
     allow_private: bool
     failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One message to one webhook, and what became of it."""
-
-    id: int
-    event_id: int
-    kind: str | None
-    attempts: int
-    last_error: str | None
-    created_at: datetime
-    next_attempt_at: datetime
-    sent_at: datetime | None
-    given_up_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
