@@ -11,8 +11,8 @@ from forager.api.problems import Problem, problem_of
 from forager.errors import ForagerError
 from forager.logs import get_logger
 from forager.web.navigation import as_place, linked
-from forager.web.notices import Notice
 from forager.web.rendering import bare_page
+from forager.web.sessions import Notice
 from forager.web.visit import SignInNeeded
 
 log = get_logger("web")

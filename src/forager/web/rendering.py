@@ -15,9 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from forager import __version__
 from forager.web import charts, formats
 from forager.web.navigation import NAVIGATION
-from forager.web.notices import COOKIE as NOTICE_COOKIE
-from forager.web.notices import forget_notice, read_notice
-from forager.web.sessions import write_session
+from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
 
 STATIC = Path(__file__).parent / "static"
@@ -58,7 +56,7 @@ def full_page(
     if visit.is_new:
         write_session(response, visit.session, visit.here.vault)
     if NOTICE_COOKIE in visit.request.cookies:
-        forget_notice(response)
+        delete_cookie(response, NOTICE_COOKIE)
     return response
 
 

@@ -16,9 +16,8 @@ from forager.fetch.robots.report import robots_report
 from forager.fetch.user_agent import agent_header
 from forager.tasks.intervals import parse_every
 from forager.tasks.selection import Selection
-from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates
 
 router = new_router()

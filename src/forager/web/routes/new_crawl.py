@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from typing import Any
 
 from forager.api.problems import problem_of
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions, crawl_options
+from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.jobs.queue import Enqueued
 from forager.web.crawl_fields import crawl_fields
-from forager.web.demo import SOURCE, DemoSite
 from forager.web.errors import wants_fragment, words_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place
@@ -83,3 +84,30 @@ def _as_title(option: re.Match[str]) -> str:
     """The name of an option as the form shows it."""
     titles = {field.option: field.title for field in FIELDS}
     return f"{titles.get(option['name'], 'URLs')}:"
+
+
+SOURCE = "demo"
+# slow enough to be watched
+DELAY = 0.4
+
+
+class DemoSite:
+    """Begins to serve when it is first asked for, and serves as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._serving = ExitStack()
+        self._url: str | None = None
+
+    def url(self) -> str:
+        if self._url is None:
+            self._url = self._serving.enter_context(demo_site())
+        return self._url
+
+    def options(self) -> CrawlOptions:
+        return crawl_options(
+            {"urls": [self.url()], "allow_private": True, "delay": DELAY, "concurrency": 1}
+        )
+
+    def close(self) -> None:
+        self._serving.close()
+        self._url = None

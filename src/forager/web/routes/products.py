@@ -19,9 +19,8 @@ from forager.products.filters import Filters, Order
 from forager.products.price_history import price_history
 from forager.products.search import SearchPage, search_products
 from forager.tasks.selection import Selection
-from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.product_view import (
     CHANGES_SHOWN,
     IMAGES_SHOWN,

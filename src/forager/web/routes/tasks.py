@@ -17,10 +17,9 @@ from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
 from forager.tasks.task import PRIORITIES, Task
 from forager.tasks.waiting import SILENT_AFTER
-from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
