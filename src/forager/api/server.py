@@ -14,9 +14,8 @@ from fastapi import FastAPI
 from forager.access import answers
 from forager.access.keys import any_key
 from forager.api.app import create_app
-from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of
-from forager.api.origins import is_loopback
-from forager.api.server_log import server_log
+from forager.api.authentication import is_loopback
+from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of, server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, action

@@ -10,8 +10,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_in_words
-from forager.cli.output import note, plain, say, show_table, write
-from forager.cli.words import clean, counted, duration, long_time
+from forager.cli.output import (
+    clean,
+    counted,
+    duration,
+    long_time,
+    note,
+    plain,
+    say,
+    show_table,
+    write,
+)
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

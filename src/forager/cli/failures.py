@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from forager.cli.flags import Flags
-from forager.cli.words import clean
+from forager.cli.output import clean
 from forager.errors import ErrorKind, ForagerError, WorkFailed
 from forager.hints import Hint
 

@@ -13,9 +13,16 @@ from forager.cli import output
 from forager.cli.failures import OK, complain
 from forager.cli.jobs import app
 from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
-from forager.cli.output import note, show_json, show_list, show_table
+from forager.cli.output import (
+    counted,
+    note,
+    on_one_line,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import confirm, with_database, with_queue
-from forager.cli.words import counted, on_one_line, short_time
 from forager.crawl.settlement import Outcome
 from forager.errors import ForagerError
 

@@ -8,8 +8,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from forager.cli.output import note, say, show_facts, show_table
-from forager.cli.words import duration, long_time, on_one_line, short_time
+from forager.cli.output import (
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    say,
+    short_time,
+    show_facts,
+    show_table,
+)
 from forager.products.export import amount_text
 from forager.products.price_history import PriceEntry
 from forager.products.record import ListedProduct, ProductRecord

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from forager.cli.output import note, plain, say, show_table
-from forager.cli.words import counted, duration, long_time, on_one_line, short_time
+from forager.cli.output import (
+    counted,
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    plain,
+    say,
+    short_time,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from forager.tasks.service import TaskReport, TaskStats

@@ -2,7 +2,7 @@
 
 The session holds the id of a key and never its secret. The key is checked with every request, so a
 revoked key ends its sessions at once. On this machine, where no key exists, a session has no key
-and only protects forms. `api/origins.py` checks where a request comes from.
+and only protects forms. `api/authentication.py` checks where a request comes from.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from forager.api.models.measures import Amount, Seconds
-from forager.api.models.values import Time, View
+from forager.api.models.values import Amount, Seconds, Time, View
 from forager.products import audit as audits
 from forager.products import service as values
 from forager.products.audit import Concern

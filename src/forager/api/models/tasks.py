@@ -10,8 +10,17 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
-from forager.api.models.measures import Every, Seconds, interval_of
-from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
+from forager.api.models.values import (
+    LARGEST_BIGINT,
+    Every,
+    Order,
+    PlainText,
+    Seconds,
+    Time,
+    View,
+    example,
+    interval_of,
+)
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render

@@ -8,9 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.api.downloads import MEDIA_TYPES, download
-from forager.api.images import IMAGE_TYPES, image_answer
-from forager.api.models.measures import Moment
+from forager.api.downloads import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.api.models.products import (
     Audit,
     PriceChange,
@@ -19,7 +17,7 @@ from forager.api.models.products import (
     ProductList,
     ProductStats,
 )
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
 from forager.errors import InvalidInput

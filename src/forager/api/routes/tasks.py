@@ -10,7 +10,6 @@ from starlette.responses import Response
 from forager.access.scope import Scope
 from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.measures import interval_of
 from forager.api.models.tasks import (
     ChangedTasks,
     ChosenTerms,
@@ -28,7 +27,7 @@ from forager.api.models.tasks import (
     TrackOrder,
     TrackResult,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services

@@ -19,7 +19,9 @@ from forager.web.page import Done, Page, action, new_router, page
 from forager.web.rendering import bare_page
 from forager.web.sessions import (
     LIFETIME,
+    SESSION_COOKIE,
     check_token,
+    delete_cookie,
     new_session,
     read_session,
     write_session,
