@@ -18,7 +18,7 @@ from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
 from forager.extract.product.record import Availability, Evidence, Product
 from forager.fetch.domains.service import DomainChanges, Domains
-from forager.fetch.proxies.cost import parse_cost
+from forager.fetch.proxies.record import parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, parse_address
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots

@@ -16,8 +16,8 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.fetch.client import ClientOptions
+from forager.fetch.headers import agent_header
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.user_agent import agent_header
 from forager.images.cleanup import delete_unused_files
 from forager.index.services import index_service
 from forager.metrics.recorder import recording

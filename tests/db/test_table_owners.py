@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import forager
-from forager.archive.store import REFERRING_TABLES
 from table_owners import tables
 
 SOURCES = Path(forager.__file__).parent
@@ -93,8 +92,3 @@ def test_reads_across_packages_are_listed() -> None:
     for package, table in foreign(READ):
         found.setdefault(package, set()).add(table)
     assert found == {package: set(names.split()) for package, names in ALLOWED_READS.items()}
-
-
-def test_the_archive_names_the_tables_that_refer_to_it() -> None:
-    """Its SQL is made for each of them: it counts references, and rewrites them in a merge."""
-    assert set(REFERRING_TABLES) <= set(OWNERS)

@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING
 from forager.cli.output import short_time
 
 if TYPE_CHECKING:
-    from forager.crawl.explain.explanation import Explanation
-    from forager.crawl.explain.history import PastFate
+    from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
     from forager.crawl.explain.outlook import Outlook
-    from forager.crawl.explain.task import TrackedAs
     from forager.db.database import Database
     from forager.settings import Settings
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from forager.archive.errors import FULL, ArchiveError, StorageFull
 from forager.archive.options import archive_options
-from forager.archive.threads import in_thread
+from forager.archive.storage import in_thread
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
 

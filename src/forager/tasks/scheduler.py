@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forager.db.database import Connection, Database
-from forager.fetch.user_agent import agent_header
+from forager.fetch.headers import agent_header
 from forager.logs import get_logger
 from forager.services.isolation import isolated
 from forager.services.service import Service

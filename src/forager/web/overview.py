@@ -9,14 +9,12 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from forager.access.scope import Scope
-from forager.crawl.pace import Pace, failures_of, pace_of
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.report import list_workers
-from forager.jobs.workers import Worker
+from forager.jobs.workers import Worker, list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter

@@ -12,9 +12,9 @@ from forager.api.models.values import Order, Reason, Time, View, example
 from forager.api.problems import Problem
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
-from forager.jobs.bulk import Move
+from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.report import JobReport
+from forager.jobs.workers import JobReport
 
 
 class ShownStatus(StrEnum):

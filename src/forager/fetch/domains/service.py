@@ -22,7 +22,7 @@ from forager.extract.hosts import parent_domains
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
 from forager.fetch.domains.domain import Domain
-from forager.fetch.domains.region import check_region
+from forager.fetch.domains.store import check_region
 from forager.hints import Hint, action
 
 MAX_LIST = 1000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
-from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one
 HINT_SIZE = 20

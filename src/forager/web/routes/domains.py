@@ -11,9 +11,9 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
-from forager.fetch.robots.report import robots_report
-from forager.fetch.user_agent import agent_header
+from forager.fetch.robots.gate import robots_report
 from forager.tasks.intervals import parse_every
 from forager.tasks.selection import Selection
 from forager.web.forms import Form, Submitted

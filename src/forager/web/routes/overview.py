@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.jobs.report import list_workers
+from forager.jobs.workers import list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series

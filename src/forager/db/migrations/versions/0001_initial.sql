@@ -1140,6 +1140,21 @@ CREATE TABLE service_processes (
 ) WITH (fillfactor = 50);
 
 
+-- archive -----------------------------------------------------------------------------------------
+
+-- Every reference to a record of the archive: a table that refers to segments is part of this view.
+CREATE VIEW archive_references AS
+SELECT segment, segment_offset, segment_length FROM crawl_visited WHERE segment IS NOT NULL
+UNION ALL
+SELECT segment, segment_offset, segment_length FROM generation_documents WHERE segment IS NOT NULL
+UNION ALL
+SELECT segment, segment_offset, segment_length FROM crawl_tasks WHERE segment IS NOT NULL
+UNION ALL
+SELECT segment, segment_offset, segment_length FROM task_attempts WHERE segment IS NOT NULL
+UNION ALL
+SELECT segment, segment_offset, segment_length FROM extractions WHERE segment IS NOT NULL;
+
+
 -- No number is NaN or infinite: one of them ends the arithmetic of every reader.
 DO $$
 DECLARE

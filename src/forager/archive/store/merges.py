@@ -10,7 +10,12 @@ from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
-from forager.archive.store import IS_REFERRED_TO, MAY_BE_WRITTEN, REFERRING_TABLES
+from forager.archive.store import (
+    IS_REFERRED_TO,
+    MAY_BE_WRITTEN,
+    execute_for_each,
+    referring_tables,
+)
 from forager.db.database import Connection
 
 NEVER_MERGED: Literal[-1] = -1
@@ -88,10 +93,12 @@ async def limit_waiting(connection: Connection) -> None:
 
 async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -> None:
     """Before the segments, as those do it who copy a reference: else each waits for the other."""
-    for table in REFERRING_TABLES:
-        await connection.execute(
-            f"SELECT FROM {table} WHERE segment = ANY(%s) FOR NO KEY UPDATE", (list(segments),)
-        )
+    await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        "SELECT FROM {table} WHERE segment = ANY(%s) FOR NO KEY UPDATE",
+        (list(segments),),
+    )
 
 
 async def lock_unfinished(connection: Connection, name: str) -> bool:
@@ -127,19 +134,17 @@ async def move_references(
     connection: Connection, target: str, sources: Sequence[str], starts: Sequence[int]
 ) -> int:
     """Let every row that refers to a source refer to the same record in the target."""
-    moved = 0
-    for table in REFERRING_TABLES:
-        cursor = await connection.execute(
-            f"""
-            UPDATE {table} t
-               SET segment = %s, segment_offset = t.segment_offset + m.start
-              FROM unnest(%s::text[], %s::bigint[]) AS m (name, start)
-             WHERE t.segment = m.name
-            """,
-            (target, list(sources), list(starts)),
-        )
-        moved += cursor.rowcount
-    return moved
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table} t
+           SET segment = %s, segment_offset = t.segment_offset + m.start
+          FROM unnest(%s::text[], %s::bigint[]) AS m (name, start)
+         WHERE t.segment = m.name
+        """,
+        (target, list(sources), list(starts)),
+    )
 
 
 async def finish_merge(connection: Connection, merged: SmallSegment, *, seconds: float) -> None:

@@ -18,12 +18,6 @@ class MovableSegment:
     open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MovedSegment:
-    name: str
-    bytes: int
-
-
 async def count_unmoved(connection: Connection, place: str) -> int:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
@@ -73,12 +67,12 @@ async def mark_unmoved(connection: Connection, names: Sequence[str], place: str)
 
 async def select_moved(
     connection: Connection, place: str, *, after: str, limit: int
-) -> list[MovedSegment]:
+) -> list[MovableSegment]:
     """Segments of which a place had a checked copy, by name."""
-    cursor = connection.cursor(row_factory=class_row(MovedSegment))
+    cursor = connection.cursor(row_factory=class_row(MovableSegment))
     await cursor.execute(
         """
-        SELECT name, bytes FROM archive_segments
+        SELECT name, bytes, false AS open FROM archive_segments
          WHERE going_at IS NULL AND moved_to = %s AND name > %s
          ORDER BY name
          LIMIT %s

@@ -1,33 +1,29 @@
-"""The archive's SQL: one statement per function, no decisions."""
+"""The archive's SQL: one statement per function, no decisions.
+
+Features refer to segments by rows with the columns segment, segment_offset and segment_length. The
+view archive_references lists them all: a feature that adds such a table adds it to the view, with
+an index on segment. Before a feature copies a reference, it locks the segment's row FOR KEY SHARE
+and checks that the segment is not being deleted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
+from psycopg.sql import SQL, Identifier
 
 from forager.archive.inventory import Growth, SegmentRow
 from forager.archive.segment import ArchiveRef, parse_segment_name
 from forager.db.database import Connection
 
-# Every table that refers to segments; each does so by the columns segment, segment_offset and
-# segment_length, and has an index on segment. Whoever adds such a table adds it here, and whoever
-# copies a reference first locks the segment's row FOR KEY SHARE and sees that it is not going.
-REFERRING_TABLES: tuple[LiteralString, ...] = (
-    "crawl_visited",
-    "generation_documents",
-    "crawl_tasks",
-    "task_attempts",
-    "extractions",
-)
-
-# The fence of hold_lease(), seen from outside: whoever passes it may write, now or later. That a
-# segment was closed is not asked: the commit that refers to its last records may be yet to come.
-# A worker for tasks closes its segments itself, after that commit, and claims nothing without its
-# row in the list of workers, which it keeps for as long as it holds a task.
+# The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
+# closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
+# for tasks closes its segments after that commit, and claims nothing without its row in the list of
+# workers, which it keeps for as long as it holds a task.
 MAY_BE_WRITTEN: LiteralString = """
     CASE WHEN s.worker_id IS NOT NULL THEN s.closed_at IS NULL AND EXISTS (
             SELECT FROM workers w WHERE w.id = s.worker_id
@@ -39,19 +35,11 @@ MAY_BE_WRITTEN: LiteralString = """
          )
     END
 """
-REFERENCE_COUNT: LiteralString = " + ".join(
-    f"(SELECT count(*) FROM {table} WHERE segment = s.name)" for table in REFERRING_TABLES
-)
-IS_REFERRED_TO: LiteralString = " OR ".join(
-    f"EXISTS (SELECT FROM {table} WHERE segment = s.name)" for table in REFERRING_TABLES
-)
-ALL_REFERENCES: LiteralString = " UNION ALL ".join(
-    f"SELECT segment, segment_offset, segment_length FROM {table} WHERE segment IS NOT NULL"
-    for table in REFERRING_TABLES
-)
+IS_REFERRED_TO: LiteralString = "EXISTS (SELECT FROM archive_references WHERE segment = s.name)"
 COLUMNS: LiteralString = f"""
     s.name, s.job_id, s.lease, s.bytes, s.records, s.created_at, s.written_at, s.closed_at,
-    s.going_at, s.keep_until, {REFERENCE_COUNT} AS "references", {MAY_BE_WRITTEN} AS open
+    s.going_at, s.keep_until, {MAY_BE_WRITTEN} AS open,
+    (SELECT count(*) FROM archive_references WHERE segment = s.name) AS "references"
 """
 
 
@@ -166,9 +154,9 @@ async def select_going(connection: Connection) -> list[str]:
 async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
     """Where in a segment somebody believes a record to be."""
     cursor = await connection.execute(
-        f"""
+        """
         SELECT segment_offset, segment_length
-          FROM ({ALL_REFERENCES}) AS r
+          FROM archive_references r
          WHERE segment = %s
          ORDER BY segment_offset
         """,
@@ -180,9 +168,9 @@ async def select_references(connection: Connection, segment: str) -> list[Archiv
 async def select_referred_names(connection: Connection) -> list[tuple[str, int]]:
     """Segments that rows refer to although they have no row of their own, with how many do."""
     cursor = await connection.execute(
-        f"""
+        """
         SELECT segment, count(*)
-          FROM ({ALL_REFERENCES}) AS r
+          FROM archive_references r
          WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
          GROUP BY segment
          ORDER BY segment
@@ -211,11 +199,11 @@ async def select_some_references(
 ) -> list[ArchiveRef]:
     """Some of the references into each of these segments."""
     cursor = await connection.execute(
-        f"""
+        """
         SELECT r.segment, r.segment_offset, r.segment_length
           FROM unnest(%s::text[]) AS s (name),
                LATERAL (
-                SELECT * FROM ({ALL_REFERENCES}) AS every
+                SELECT * FROM archive_references every
                  WHERE every.segment = s.name
                  ORDER BY random()
                  LIMIT %s
@@ -228,8 +216,8 @@ async def select_some_references(
 
 async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
     cursor = await connection.execute(
-        f"""
-        SELECT FROM ({ALL_REFERENCES}) AS r
+        """
+        SELECT FROM archive_references r
          WHERE segment = %s AND segment_offset = %s AND segment_length = %s
          LIMIT 1
         """,
@@ -293,43 +281,65 @@ async def lock_closed_segment(connection: Connection, name: str) -> bool:
     return await cursor.fetchone() is not None
 
 
+async def referring_tables(connection: Connection) -> list[Identifier]:
+    """Return the tables that the view archive_references is made of."""
+    cursor = await connection.execute(
+        """
+        SELECT DISTINCT c.relname
+          FROM pg_rewrite r
+          JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+          JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
+         WHERE r.ev_class = 'archive_references'::regclass AND c.relkind IN ('r', 'p')
+         ORDER BY c.relname
+        """
+    )
+    return [Identifier(row[0]) for row in await cursor.fetchall()]
+
+
+async def execute_for_each(
+    connection: Connection, tables: Sequence[Identifier], statement: LiteralString, values: Any
+) -> int:
+    """Execute a statement once per table; return the number of rows."""
+    rows = 0
+    for table in tables:
+        cursor = await connection.execute(SQL(statement).format(table=table), values)
+        rows += cursor.rowcount
+    return rows
+
+
 async def drop_references(connection: Connection, segment: str) -> int:
-    """Let rows forget a segment; the answer is how many did."""
-    dropped = 0
-    for table in REFERRING_TABLES:
-        cursor = await connection.execute(
-            f"""
-            UPDATE {table}
-               SET segment = NULL, segment_offset = NULL, segment_length = NULL
-             WHERE segment = %s
-            """,
-            (segment,),
-        )
-        dropped += cursor.rowcount
-    return dropped
+    """Remove the references to a segment; return how many."""
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table}
+           SET segment = NULL, segment_offset = NULL, segment_length = NULL
+         WHERE segment = %s
+        """,
+        (segment,),
+    )
 
 
 async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef]) -> int:
-    """Let rows forget single records."""
-    dropped = 0
-    for table in REFERRING_TABLES:
-        cursor = await connection.execute(
-            f"""
-            UPDATE {table} t
-               SET segment = NULL, segment_offset = NULL, segment_length = NULL
-              FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS r (name, place, size)
-             WHERE t.segment = r.name
-               AND t.segment_offset = r.place
-               AND t.segment_length = r.size
-            """,
-            (
-                [ref.segment for ref in refs],
-                [ref.offset for ref in refs],
-                [ref.length for ref in refs],
-            ),
-        )
-        dropped += cursor.rowcount
-    return dropped
+    """Remove the references to single records; return how many."""
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table} t
+           SET segment = NULL, segment_offset = NULL, segment_length = NULL
+          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS r (name, place, size)
+         WHERE t.segment = r.name
+           AND t.segment_offset = r.place
+           AND t.segment_length = r.size
+        """,
+        (
+            [ref.segment for ref in refs],
+            [ref.offset for ref in refs],
+            [ref.length for ref in refs],
+        ),
+    )
 
 
 async def mark_going(connection: Connection, name: str) -> bool:
