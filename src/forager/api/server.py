@@ -18,7 +18,7 @@ from forager.api.authentication import is_loopback
 from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of, server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
-from forager.hints import Hint, action
+from forager.hints import Hint, Option, action
 from forager.index.engine import open_engine
 from forager.listening import noted_address
 from forager.logs import get_logger
@@ -130,7 +130,11 @@ def bind(settings: Settings) -> socket.socket:
         line.close()
         raise InvalidInput(
             f"the API cannot listen on {host}:{port}: {error.strerror or error}",
-            hint="Give another --port or --host, or stop what uses it.",
+            hint=Hint(
+                "Set another {} or {}, or stop the process that uses it.",
+                Option("port"),
+                Option("host"),
+            ),
         ) from None
     return line
 

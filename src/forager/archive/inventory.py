@@ -3,61 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from forager.archive import store
-from forager.archive.retention import SegmentState
-from forager.archive.segment import ArchiveRef
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.hints import Hint, action
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentRow:
-    """A segment's row, with what other rows say about it."""
-
-    name: str
-    job_id: UUID | None
-    lease: int
-    bytes: int
-    records: int
-    created_at: datetime
-    written_at: datetime
-    closed_at: datetime | None
-    going_at: datetime | None
-    # part of a merge, and still there for readers that looked before
-    keep_until: datetime | None
-    references: int
-    # its lease may still write
-    open: bool
-
-    def is_kept(self, now: datetime) -> bool:
-        return self.keep_until is not None and self.keep_until > now
-
-    @property
-    def state(self) -> SegmentState:
-        return SegmentState(
-            name=self.name,
-            size=self.bytes,
-            created=self.created_at,
-            references=self.references,
-            open=self.open,
-            newest=self.written_at,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A segment's new end, and how many records one commit refers to."""
-
-    segment: str
-    end: int
-    records: int
 
 
 def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:

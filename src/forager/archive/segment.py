@@ -9,6 +9,7 @@ from datetime import date
 from itertools import accumulate
 
 from forager.archive.record import Codec
+from forager.archive.segment import ArchiveRef
 from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case
@@ -94,3 +95,12 @@ def refs_of(segment: str, offset: int, frames: Sequence[bytes]) -> list[ArchiveR
     lengths = [len(frame) for frame in frames]
     starts = accumulate(lengths, initial=offset)
     return [ArchiveRef(segment, *place) for place in zip(starts, lengths, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A segment's new end, and how many records one commit refers to."""
+
+    segment: str
+    end: int
+    records: int

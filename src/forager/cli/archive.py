@@ -20,8 +20,7 @@ from forager.cli.running import confirm, run, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.archive.inventory import SegmentRow
-    from forager.archive.retention import Policy
+    from forager.archive.retention import Policy, SegmentRow
     from forager.archive.storage import Storage
     from forager.db.cursor import Page
     from forager.db.database import Database

@@ -26,9 +26,8 @@ from forager.errors import InvalidInput
 if TYPE_CHECKING:
     from forager.archive.audit import Finding, Look
     from forager.archive.deletion import Pruned
-    from forager.archive.inventory import SegmentRow
     from forager.archive.reader import ArchivedResponse
-    from forager.archive.retention import Deletion, Plan
+    from forager.archive.retention import Deletion, Plan, SegmentRow
     from forager.archive.storage import StoredSegment
 
 
