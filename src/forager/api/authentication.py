@@ -87,7 +87,8 @@ def name_of(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-PROTECTED = "/api/"
+# paths that begin so
+PROTECTED = ("/api/", "/mcp")
 # how to call the API is no secret
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
 METRICS = "/metrics"

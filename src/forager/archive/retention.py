@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from forager.archive.retention import SegmentState
-
 
 class Reason(StrEnum):
     """Why a segment goes."""

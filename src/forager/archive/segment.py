@@ -9,7 +9,6 @@ from datetime import date
 from itertools import accumulate
 
 from forager.archive.record import Codec
-from forager.archive.segment import ArchiveRef
 from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case

@@ -245,12 +245,17 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
 async def _failing_services(visit: Visit) -> list[Attention]:
     found = await list_service_processes(visit.here.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing})
+    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
+    stuck = sorted({each.name for each in running if each.is_stuck})
     skipping = sorted({each.name for each in running if each.skipped})
-    return [
-        Attention(f"Background service {name} fails and is restarted", "/workers", True)
-        for name in failing
-    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    return (
+        [
+            Attention(f"Background service {name} fails and is restarted", "/workers", True)
+            for name in failing
+        ]
+        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
+        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    )
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:

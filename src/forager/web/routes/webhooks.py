@@ -44,6 +44,7 @@ async def add(visit: Administers, form: Submitted) -> Page:
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     return _made(await visit.here.webhooks.add(new))
 
@@ -76,6 +77,7 @@ async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> 
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     changed = (await visit.here.webhooks.change(webhook_id, changes)).webhook
     return Done(f"Events are posted to {changed.url} from now on.", to=f"/webhooks/{webhook_id}")
