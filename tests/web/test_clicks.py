@@ -19,7 +19,7 @@ from web.visitor import Visitor
     ("part", "place"),
     [
         (action("jobs list"), "“Jobs”"),
-        (action("jobs cancel", 12), "“Jobs › Cancel”"),
+        (action("jobs cancel", 12), "“Jobs › Cancel job”"),
         (action("tasks resume", all=True), "“Tasks › Resume all”"),
         (action("tasks resume", 7), "“Tasks › Resume”"),
         (action("tasks resume", domain="a.example"), "“Domains › Resume tasks”"),
@@ -34,7 +34,10 @@ def test_an_action_as_a_place(part: Action | Option, place: str) -> None:
 
 def test_a_hint_links_to_its_pages_and_escapes_the_rest() -> None:
     cancel = Hint("{} <b>: {}", "<i>", action("jobs cancel", "a/b"))
-    assert str(linked(cancel)) == ('&lt;i&gt; &lt;b&gt;: <a href="/jobs/a%2Fb">Jobs › Cancel</a>')
+    link = '<a href="/jobs/a%2Fb">Jobs › Cancel job</a>'
+    assert str(linked(cancel)) == f"&lt;i&gt; &lt;b&gt;: {link}"
+        '&lt;i&gt; &lt;b&gt;: <a href="/jobs/a%2Fb">Jobs › Cancel job</a>'
+    )
     assert str(linked("<b>")) == "&lt;b&gt;"
 
 
