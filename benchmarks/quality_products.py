@@ -23,7 +23,7 @@ from benchmarks.report import Report
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Availability, Product
-from forager.parsers.generic import VERSION
+from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import parse_product
 from forager.processes.serving import look_for_cycles_seldom
 
@@ -88,7 +88,9 @@ def report_products(folder: Path) -> str:
     shops = sorted({page.shop for page in pages})
     tuned = set(shops[::2])
     report = Report("Quality of products")
-    report.text(f"{len(pages)} product pages of {len(shops)} shops, generic parser {VERSION}.")
+    report.text(
+        f"{len(pages)} product pages of {len(shops)} shops, generic parser {GENERIC_VERSION}."
+    )
     _halves_table(report, pages, tuned)
     _fields_table(report, "Generic", score(pages, extract_product))
     _fields_table(report, "With site parsers", score(pages, read_with_parsers))

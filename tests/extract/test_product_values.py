@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 
 from forager.extract.product.availability import term_of, words_of
 from forager.extract.product.currency import country_hints, currency_of, iso_code
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.price import machine_amount, money_in, plain
-from forager.extract.product.rating import count_of, rating_of
 from forager.extract.product.record import Availability
-from forager.extract.product.wording import brand_of, category_of, name_of, sku_of
+from forager.extract.product.wording import (
+    brand_of,
+    category_of,
+    count_of,
+    gtin_of,
+    name_of,
+    rating_of,
+    sku_of,
+)
 
 
 @pytest.mark.parametrize(

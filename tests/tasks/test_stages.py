@@ -11,7 +11,7 @@ from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.service import Proxies
-from forager.products.archiver import ProductArchiver
+from forager.products.archiving import ProductArchiver
 from forager.secrets import Vault
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop

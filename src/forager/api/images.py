@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from forager.api.services import Services
 from forager.errors import NotFound
-from forager.products.shown_image import find_image, read_image
+from forager.products.lookup import find_image, read_image
 
 # kinds that are nothing but pixels
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "image/bmp")

@@ -12,14 +12,11 @@ import orjson
 
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
-from forager.extract.product.fact import FieldName
-from forager.extract.product.plain import to_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import FieldName, Product, to_plain
 from forager.parsers.parser import FieldProblem
-from forager.products.content import content_hash, content_of, line, offer_of, text
+from forager.products.content import content_hash, content_of, line, marks_of, offer_of, text
 from forager.products.plausibility import Judged, Past, judge
-from forager.products.search_terms import marks_of
-from forager.products.store.extractions import NewExtraction
+from forager.products.store.records import NewExtraction
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Checked, Held, Problem, Severity, check
 

@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from forager.amounts import parse_duration
+from forager.errors import InvalidInput
+from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
 PRIORITIES = range(1, 11)
@@ -66,3 +69,13 @@ class Task:
     def shown_status(self) -> str:
         """The state as people see it: a hold on the task itself comes before it."""
         return self.status if self.hold is None else self.hold
+
+
+def parse_every(text: str) -> timedelta:
+    return checked(parse_duration(text))
+
+
+def checked(every: timedelta) -> timedelta:
+    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+    return every

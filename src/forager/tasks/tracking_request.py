@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forager.errors import InvalidInput
-from forager.tasks.intervals import checked
-from forager.tasks.task import PRIORITIES
+from forager.tasks.task import PRIORITIES, checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from forager.extract.product.fact import FieldName
+from forager.extract.product.record import FieldName
 from forager.products.price_history import PriceEntry, price_history
 from forager.products.service import ProductDetails, show_product
 from forager.products.store.records import ProductRecord

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from forager.api.models.values import PlainText
 from forager.errors import InvalidInput
 from forager.products.export import amount_text
-from forager.tasks.intervals import parse_every
+from forager.tasks.task import parse_every
 
 
 def _amount(value: Any) -> Any:

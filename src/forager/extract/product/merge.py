@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE
-from forager.extract.product.record import Availability, Evidence, Product
+from forager.extract.product.record import Availability, Evidence, Fact, FieldName, Product
 
 # how much of what is left to certainty each further place gives that says the same
 _AGREEMENT = 0.4

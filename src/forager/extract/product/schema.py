@@ -11,19 +11,19 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.images import images_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.rating import count_of, rating_of
-from forager.extract.product.record import Availability, Variant
+from forager.extract.product.record import Availability, Fact, FieldName, Variant
 from forager.extract.product.wording import (
     brand_of,
     category_of,
+    count_of,
     description_of,
+    gtin_of,
     line_of,
     name_of,
+    rating_of,
     sku_of,
 )
 

@@ -11,8 +11,8 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.products.content import gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Order, Place
-from forager.products.search_terms import gtin_mark, quoted, sku_mark
 
 
 @dataclass(frozen=True, slots=True)

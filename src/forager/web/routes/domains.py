@@ -14,8 +14,8 @@ from forager.fetch.domains.store import Domain
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.report import robots_report
 from forager.fetch.user_agent import agent_header
-from forager.tasks.intervals import parse_every
 from forager.tasks.selection import Selection
+from forager.tasks.task import parse_every
 from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
-from forager.extract.product.wording import brand_of, sku_of
+from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.wording import brand_of, gtin_of, sku_of
 
 _SKU_LABEL = (
     r"(?:\bSKU|\bsku|\bUGS|\bASIN|Item (?:number|no\.?|code|id|#)|item (?:number|no\.?|code|id|#)"

@@ -14,8 +14,8 @@ from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.price import Money, money_in
+from forager.extract.product.record import Fact, FieldName
 
 _MAX_CANDIDATES = 80
 _MAX_TEXT = 160

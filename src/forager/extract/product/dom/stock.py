@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from forager.extract.product.availability import words_of
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.record import Availability
+from forager.extract.product.record import Availability, Fact, FieldName
 
 _MAX_TEXT = 140
 _NEAR = 900

@@ -12,13 +12,11 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.record import Availability, Variant
+from forager.extract.product.record import Availability, Fact, FieldName, Variant
 from forager.extract.product.script.blobs import blobs_of
-from forager.extract.product.wording import alike, brand_of, name_of, sku_of
+from forager.extract.product.wording import alike, brand_of, gtin_of, name_of, sku_of
 
 _MAX_VISITED = 12_000
 _MAX_CHILDREN = 400
