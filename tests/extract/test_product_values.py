@@ -246,3 +246,13 @@ def test_category_paths() -> None:
     assert category_of("Home &gt; Kitchen > Kettles") == ("Home", "Kitchen", "Kettles")
     assert category_of(["Kitchen", None, "Kettles", "Kettles"]) == ("Kitchen", "Kettles")
     assert category_of(7) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("$.75", "0.75"), ("35€ 99", "35.99"), ("19€99", "19.99"), ("118, 99 €", "118.99"),
+     ("KWD 12.500", "12.500"), ("3 for £10", "10")],
+)  # fmt: skip
+def test_unusual_spellings_of_prices(text: str, amount: str) -> None:
+    [money] = [m for m in money_in(text, ("USD", "EUR")) if m.symbol]
+    assert money.amount == Decimal(amount)

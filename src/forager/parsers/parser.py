@@ -65,7 +65,8 @@ class SiteParser:
 
     A subclass names itself and has a method for each field that it knows better than the generic
     extraction: `price`, `list_price`, `currency`, `availability`, `rating`, `review_count`,
-    `brand`, `category`, `sku`, `gtin`, `images`, `variants`, `description`, `product_name`.
+    `brand`, `category`, `sku`, `gtin`, `mpn`, `product_id`, `variant_id`, `images`, `variants`,
+    `description`, `product_name`.
     None leaves a field to the generic extraction; ABSENT says that there is none.
     """
 

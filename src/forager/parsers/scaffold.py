@@ -18,7 +18,7 @@ from forager.parsers.registry import parse_product
 # what a first fixture says; long texts and lists would only hide it
 _EXPECTED = (
     "name", "price", "list_price", "currency", "availability", "rating", "review_count", "brand",
-    "category", "sku", "gtin",
+    "category", "sku", "gtin", "mpn",
 )  # fmt: skip
 
 _MODULE = '''"""Product pages of {title}."""

@@ -89,6 +89,9 @@ _READERS: Mapping[FieldName, Callable[[Any, ProductPage], Any]] = {
     FieldName.CATEGORY: _ignoring_page(category_of),
     FieldName.SKU: _ignoring_page(sku_of),
     FieldName.GTIN: _ignoring_page(gtin_of),
+    FieldName.MPN: _ignoring_page(sku_of),
+    FieldName.PRODUCT_ID: _ignoring_page(sku_of),
+    FieldName.VARIANT_ID: _ignoring_page(sku_of),
     FieldName.IMAGES: _images,
     FieldName.VARIANTS: _variants,
 }

@@ -69,7 +69,7 @@ def _shown(product: ProductRecord, name: FieldName) -> Shown:
 
 
 def _value(product: ProductRecord, name: FieldName) -> str | None:
-    value = getattr(product, name.value)
+    value = getattr(product, name.value, None) or product.metadata.get(name.value)
     if value is None:
         return None
     match name:

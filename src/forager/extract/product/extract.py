@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
+from forager.extract.product.dom.brands import brand_facts, label_facts, link_facts
+from forager.extract.product.dom.codes import attribute_facts, code_facts, shown_spellings
 from forager.extract.product.dom.details import crumb_facts, star_facts, trim
-from forager.extract.product.dom.labels import label_facts, line_facts
 from forager.extract.product.dom.prices import price_facts
 from forager.extract.product.dom.stock import stock_facts, text_stock_facts
 from forager.extract.product.dom.view import View
@@ -33,16 +34,25 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
     view = View(page)
     facts.extend(price_facts(view, known=_known(FieldName.PRICE, facts, 0.7)))
-    facts.extend(_visible_facts(view))
-    if not (_known(FieldName.PRICE, facts, 0.6) and _known(FieldName.SKU, facts, 0.6)):
-        facts.extend(state_facts(page, facts))
+    facts.extend((*_visible_facts(view), *code_facts(view)))
+    if not _known(FieldName.BRAND, facts, 0.6):
+        facts.extend((*label_facts(view), *link_facts(view)))
+    wanted = {name for name in _STATED if not _known(name, facts, 0.55)}
+    if wanted:
+        facts.extend(f for f in state_facts(page, facts) if wanted & _WITH.get(f.field, {f.field}))
     if not _known(FieldName.AVAILABILITY, facts, 0.5):
         facts.extend(text_stock_facts(view))
     if not _known(FieldName.IMAGES, facts, 0.5):
         facts.extend(picture_facts(view))
-    if not (_known(FieldName.SKU, facts, 0.6) and _known(FieldName.BRAND, facts, 0.5)):
-        facts.extend(line_facts(view))
+    facts.extend(shown_spellings(view, {f.value for f in facts if f.field is FieldName.SKU}))
     return tuple(facts)
+
+
+# fields worth a search through the scripts; the others are taken with a price or a SKU only
+_STATED = (FieldName.PRICE, FieldName.SKU, FieldName.BRAND)
+_WITH = {
+    name: frozenset([FieldName.PRICE, FieldName.SKU]) for name in FieldName if name not in _STATED
+}
 
 
 def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
@@ -94,7 +104,7 @@ def _adopted(orphans: Item) -> Item:
 def _visible_facts(view: View) -> Iterator[Fact]:
     if view.heading is not None and (name := name_of(view.heading.node.text(separator=" "))):
         yield Fact(FieldName.NAME, name, 0.65, "dom:h1")
-    for read in (stock_facts, label_facts, crumb_facts, star_facts):
+    for read in (stock_facts, attribute_facts, brand_facts, crumb_facts, star_facts):
         yield from read(view)
 
 

@@ -42,6 +42,7 @@ _NAMES: dict[str, tuple[FieldName, float, Reader]] = {
     "product:category": (FieldName.CATEGORY, 0.5, category_of),
     "product:retailer_item_id": (FieldName.SKU, 0.8, sku_of),
     "product:retailer_part_no": (FieldName.SKU, 0.6, sku_of),
+    "product:mfr_part_no": (FieldName.MPN, 0.8, sku_of),
     "product:sku": (FieldName.SKU, 0.8, sku_of),
     "og:sku": (FieldName.SKU, 0.8, sku_of),
     "sku": (FieldName.SKU, 0.7, sku_of),

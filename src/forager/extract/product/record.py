@@ -67,8 +67,13 @@ class Product:
     review_count: int | None = None
     brand: str | None = None
     category: tuple[str, ...] = ()
+    # the code that a visitor sees, where the page shows one
     sku: str | None = None
     gtin: str | None = None
+    mpn: str | None = None
+    # identifiers of the shop's own data, where they differ from the SKU
+    product_id: str | None = None
+    variant_id: str | None = None
     images: tuple[ProductImage, ...] = ()
     variants: tuple[Variant, ...] = ()
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
@@ -91,6 +96,9 @@ class FieldName(StrEnum):
     CATEGORY = "category"
     SKU = "sku"
     GTIN = "gtin"
+    MPN = "mpn"
+    PRODUCT_ID = "product_id"
+    VARIANT_ID = "variant_id"
     IMAGES = "images"
     VARIANTS = "variants"
 
@@ -100,7 +108,7 @@ class Fact:
     """`value` has the type of the product's attribute already; `origin` names the place.
 
     The origin's first word is the kind of place: json-ld, microdata, rdfa, opengraph, meta,
-    script, dom, parser. What follows a colon says where in it.
+    script, dom, label, url, parser. What follows a colon says where in it.
     """
 
     field: FieldName

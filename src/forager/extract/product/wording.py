@@ -26,7 +26,10 @@ _TEMPLATE = re.compile(r"\{\{|\}\}|<%|\$\{|^\$[A-Za-z]|\[\[|%%")
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _NOTHING = frozenset(
     ["", "-", "--", "n/a", "na", "none", "null", "undefined", "nan", "false", "true", "unknown",
-     "not applicable", "0", "no brand", "nobrand", "brand", "[object object]"]
+     "not applicable", "0", "no brand", "nobrand", "brand", "[object object]", "default", "other",
+     "others", "n.a.", "n.v.t.", "not specified", "sans marque", "sin marca", "ohne marke",
+     "senza marca", "sem marca", "no name", "noname", "shopify", "magento", "woocommerce",
+     "prestashop", "my store"]
 )  # fmt: skip
 
 
@@ -57,9 +60,17 @@ _BRAND_PREFIX = re.compile(
 # links to the shop of a brand inside a larger shop
 _BRAND_SHOP = re.compile(
     r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
-    r"|bezoek de"
-    r"|zobacz sklep|shop all|view all|see all|more from|mehr von|tous les produits)\s+(.{1,80}?)"
-    r"(?:[ -](?:store|shop|winkel|products?|items?))?",
+    r"|bezoek de|zobacz sklep|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
+    r"(?: (?:products?|items?))?(?: (?:of|from|by))?"
+    r"|(?:all|more)(?: (?:products?|items?))? (?:of|from|by)"
+    r"|(?:alle |weitere |mehr )(?:artikel |produkte )?(?:von|der marke)"
+    r"|(?:voir )?(?:tous les|plus de) (?:produits|articles)?(?: d[eu])?"
+    r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri)"
+    r"(?: (?:los )?(?:productos|prodotti|produtos))?(?: d[eio]\w*)?"
+    r"|(?:bekijk )?alle (?:producten|artikelen) van"
+    r"|(?:zobacz )?(?:więcej|wszystkie produkty)(?: (?:od|marki))?"
+    r"|(?:všechny|všetky) produkty(?: značky)?)\s+(.{1,80}?)"
+    r"(?:[ -](?:store|shop|winkel|products?|items?|artikel|produkte))?",
     re.IGNORECASE,
 )
 
@@ -70,7 +81,9 @@ def brand_of(value: Any) -> str | None:
         return None
     text = _BRAND_PREFIX.sub("", text)
     shop = _BRAND_SHOP.fullmatch(text)
-    return (shop[1] if shop else text) or None
+    # a page title in place of a brand ends with the name of the site
+    brand = (shop[1] if shop else text).partition(" | ")[0].strip()
+    return brand if brand.lower() not in _NOTHING else None
 
 
 _SKU_PREFIX = re.compile(
@@ -90,6 +103,14 @@ def sku_of(value: Any) -> str | None:
     if not _SKU.fullmatch(text) or text.count(" ") > 5:
         return None
     return text if any(map(str.isalnum, text)) else None
+
+
+_NOT_CODE = re.compile(r"[\W_]+")
+
+
+def code_key(text: str) -> str:
+    """What two spellings of a code or name have in common."""
+    return _NOT_CODE.sub("", text.lower()) or text
 
 
 def description_of(value: Any) -> str | None:

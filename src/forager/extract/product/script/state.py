@@ -42,6 +42,11 @@ _SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("skucode", 0.9), 
          ("itemnumber", 0.85), ("articlenumber", 0.85), ("productcode", 0.85), ("productid", 0.8),
          ("itemid", 0.78), ("prodid", 0.75), ("partnumber", 0.75), ("code", 0.65),
          ("id", 0.72))  # fmt: skip
+_IDENTIFIERS = (
+    (FieldName.PRODUCT_ID, ("productid", "itemid", "id")),
+    (FieldName.VARIANT_ID, ("variantid", "skuid")),
+    (FieldName.MPN, ("mpn", "manufacturerpartnumber", "modelnumber")),
+)
 _BRANDS = ("brand", "brandname", "productbrand", "manufacturer", "manufacturername", "vendor")
 _GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
 _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw",
@@ -142,6 +147,9 @@ def _facts(found: _Found, page: ProductPage) -> Iterator[Fact]:
     for key, share in _SKUS:
         if code := sku_of(keys.get(key)):
             yield Fact(FieldName.SKU, code, trust * share, f"{origin}.{key}")
+    for field, names in _IDENTIFIERS:
+        if code := next((c for key in names if (c := sku_of(keys.get(key)))), None):
+            yield Fact(field, code, trust, origin)
     yield from _other_facts(keys, trust, origin)
 
 
