@@ -9,7 +9,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.fetch.domains.task_store import allow_private
+from forager.fetch.domains.store import allow_private
 from forager.settings import Settings
 from forager.tasks.imports import MAX_LINE, read_wishes
 from forager.tasks.service import Tasks

@@ -15,7 +15,7 @@ from forager.api.remembered import Remembered
 from forager.api.slots import Slots
 from forager.crawl.admission import move_job
 from forager.db.database import Connection, Database
-from forager.db.within import Within
+from forager.db.patience import Within
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.sources import get_source
@@ -23,8 +23,7 @@ from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.service import Proxies
 from forager.index.engine import Engine
-from forager.jobs.bulk import Move
-from forager.jobs.job import Job
+from forager.jobs.job import Job, Move
 from forager.jobs.queue import Queue
 from forager.parsers.backtest import Backtest, backtest
 from forager.products.audit import Audit, audit_catalog

@@ -140,7 +140,7 @@ def verify(
 
 
 def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
-    from forager.archive.sampling import Look, sample_references
+    from forager.archive.audit import Look, sample_references
 
     async def look(archive: Archive) -> list[Look]:
         looks = []

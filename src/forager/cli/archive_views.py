@@ -15,12 +15,11 @@ from forager.cli.words import clean, counted, duration, long_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.archive.audit import Finding
+    from forager.archive.audit import Finding, Look
     from forager.archive.deletion import Pruned
     from forager.archive.inventory import SegmentRow
     from forager.archive.reader import ArchivedResponse
     from forager.archive.retention import Deletion, Plan
-    from forager.archive.sampling import Look
     from forager.archive.storage import StoredSegment
 
 
@@ -265,8 +264,6 @@ def response_as_json(response: ArchivedResponse) -> dict[str, Any]:
         "ip": response.ip,
         "protocol": response.protocol,
         "truncated": response.truncated,
-        "revisits_url": response.revisits_url,
-        "revisits_date": response.revisits_date,
         **body,
     }
 

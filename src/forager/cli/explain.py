@@ -12,10 +12,8 @@ from forager.cli.running import with_database
 from forager.cli.words import short_time
 
 if TYPE_CHECKING:
-    from forager.crawl.explain.explanation import Explanation
-    from forager.crawl.explain.history import PastFate
+    from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
     from forager.crawl.explain.outlook import Outlook
-    from forager.crawl.explain.task import TrackedAs
     from forager.db.database import Database
     from forager.settings import Settings
 

@@ -135,7 +135,7 @@ def pages(
 ) -> None:
     """List the outcomes of the URLs of a job, in no particular order."""
     from forager.crawl.export.export import row_of
-    from forager.crawl.settled import list_settled
+    from forager.crawl.report import list_settled
     from forager.jobs.queue import Queue
 
     async def ask(database: Database, settings: Settings) -> Page[SettledUrl]:
@@ -152,7 +152,7 @@ def pages(
 @app.command()
 def workers(context: typer.Context, as_json: AsJson = False) -> None:
     """List workers that are or recently were active."""
-    from forager.jobs.report import list_workers
+    from forager.jobs.workers import list_workers
 
     found = with_database(context, lambda db, _: list_workers(db))
     if as_json:

@@ -32,6 +32,7 @@ COMMANDS = {
     "export": "export:export",
     "up": "up:up",
     "api": "up:api",
+    "mcp": "mcp:mcp",
     "worker": "worker:worker",
     "scheduler": "services:scheduler",
     "watchdog": "services:watchdog",

@@ -54,7 +54,7 @@ Currency = Annotated[
 
 def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
     """What was given; `default` takes a value back."""
-    from forager.fetch.proxies.cost import parse_cost
+    from forager.fetch.proxies.record import parse_cost
     from forager.fetch.proxies.service import ProxyChanges
 
     if currency is not None and cost in (None, DEFAULT):
@@ -339,7 +339,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
-    from forager.fetch.user_agent import agent_header
+    from forager.fetch.headers import agent_header
 
     agent = agent_header(flags_of(context).load())
     return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
@@ -348,7 +348,7 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
 ) -> list[tuple[PickedProxy, ProbeResult]]:
-    from forager.fetch.proxies.trial import try_proxies
+    from forager.fetch.proxies.probe import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
     trials = await try_proxies(proxies, ids, options, url)

@@ -112,7 +112,12 @@ def search(
         list[str],
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
-    source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Only in this source; `python` includes `python@3.13`.")
+    ] = None,
+    generation: Annotated[
+        int | None, typer.Option(min=1, max=2**31 - 1, help="Search this generation of the source.")
+    ] = None,
     path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
     cursor: Cursor = None,
@@ -125,7 +130,12 @@ def search(
     from forager.documents.search import SearchRequest
 
     request = SearchRequest(
-        query=" ".join(words), source=source, path=path, limit=limit, cursor=cursor
+        query=" ".join(words),
+        source=source,
+        generation=generation,
+        path=path,
+        limit=limit,
+        cursor=cursor,
     )
     page = run(find(flags_of(context).load(), request))
     return show_json(page) if as_json else show_hits(page)

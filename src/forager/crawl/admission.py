@@ -26,15 +26,14 @@ from forager.access.scope import Scope
 from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.db.database import Connection, Database
-from forager.db.within import Within
+from forager.db.patience import Within
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
-from forager.jobs.bulk import Move
-from forager.jobs.job import Job
+from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue
 from forager.settings import Settings

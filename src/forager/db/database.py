@@ -160,7 +160,7 @@ class Database:
         return await AsyncConnection.connect(self.url, **self.connect_arguments())
 
     async def _connect_pooled(self) -> Connection:
-        from forager.db.pooled import PooledConnection
+        from forager.db.pool import PooledConnection
 
         assert self.pool_url is not None
         arguments = self.connect_arguments()

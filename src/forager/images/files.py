@@ -18,7 +18,7 @@ from uuid import uuid4
 from forager.archive.bucket import bucket_errors, open_bucket_store, require_bucket
 from forager.archive.errors import FULL, ArchiveError, StorageFull
 from forager.archive.options import archive_options
-from forager.archive.threads import in_thread
+from forager.archive.storage import in_thread
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.images.store import files as store

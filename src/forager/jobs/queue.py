@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,9 +16,8 @@ from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
 from forager.jobs import lifecycle, store
-from forager.jobs.job import Job, JobEvent, NewJob, StateCount
+from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
-from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import IllegalMove, Move, Status
 from forager.settings import Settings
 from forager.tracing import span, traceparent
@@ -314,15 +312,6 @@ class Queue:
                     return moved
             job = await _existing(connection, job_id)
         raise IllegalMove(job_id, action, job.status)
-
-
-@asynccontextmanager
-async def open_queue(settings: Settings, *, name: str = "forager") -> AsyncIterator[Queue]:
-    """The queue of the configured database."""
-    from forager.db.database import open_database
-
-    async with open_database(settings, name=name) as database:
-        yield Queue(database, settings)
 
 
 async def _existing(connection: Connection, job_id: UUID) -> Job:

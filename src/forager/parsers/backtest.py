@@ -209,7 +209,7 @@ class _Run:
             archived = await read_response(self.storage, page.ref)
         except (ArchiveError, NotFound):
             return None
-        return archived_page(archived) if archived.body and not archived.is_revisit else None
+        return archived_page(archived) if archived.body else None
 
 
 def _count(report: VersionReport, page: ArchivedPage, read: Parsed) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.matching import domains_below, domains_of
-from forager.fetch.domains.task_store import hold_domain
+from forager.fetch.domains.store import hold_domain
 from forager.tasks.selection import Selection
 from forager.tasks.store import counts as task_counts
 from forager.tasks.store import holds as store

@@ -16,8 +16,8 @@ from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.budget import base_url
-from forager.fetch.domains import task_store as domain_store
-from forager.fetch.domains.task_store import Cover
+from forager.fetch.domains import store as domain_store
+from forager.fetch.domains.store import Cover
 from forager.fetch.guard import GuardPolicy
 from forager.settings import Settings
 from forager.tasks.store import tracking as store

@@ -9,13 +9,12 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.access.scope import Scope
-from forager.crawl.pace import Pace, failures_of, pace_of
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.report import list_workers
+from forager.jobs.workers import list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
@@ -191,7 +190,7 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     if tasks.hold is not None:
         return [Attention(f"All tasks are {tasks.hold}", "/tasks")]
     if tasks.no_scheduler and waiting:
-        return [Attention("Tasks are due, but no scheduler runs", "/workers", True)]
+        return [Attention("Tasks are due, but no scheduler is running", "/workers", True)]
     return []
 
 
@@ -240,19 +239,24 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
         return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
-        return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
+        return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
     return []
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
     found = await list_service_processes(visit.here.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing})
+    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
+    stuck = sorted({each.name for each in running if each.is_stuck})
     skipping = sorted({each.name for each in running if each.skipped})
-    return [
-        Attention(f"Background service {name} fails and is restarted", "/workers", True)
-        for name in failing
-    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    return (
+        [
+            Attention(f"Background service {name} is failing and being restarted", "/workers", True)
+            for name in failing
+        ]
+        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
+        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    )
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:

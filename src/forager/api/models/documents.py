@@ -93,6 +93,8 @@ class Hit(View):
     source_id: str
     document_id: int
     section_id: UUID
+    generation: int = Field(description="Number of the generation it was found in.")
+    fetched_at: Time
 
 
 class SearchAnswer(View):

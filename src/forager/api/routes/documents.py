@@ -15,6 +15,7 @@ from forager.api.models.documents import (
     SearchAnswer,
     Sections,
 )
+from forager.api.models.sources import Number
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
@@ -89,13 +90,22 @@ async def search(
     here: Here,
     caller: Reader,
     source: AnySource = None,
+    generation: Annotated[
+        Number | None, Query(description="Search this generation of the source.")
+    ] = None,
     path: Annotated[PathText | None, Query(description="Only below this path.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 10,
     cursor: Cursor = None,
 ) -> SearchAnswer:
-    """Sections of published pages, best first."""
+    """Sections of published pages, best first. The source `python` includes `python@3.13`."""
     request = SearchRequest(
-        query=q, source=source, path=path, user_id=caller.sees_only, limit=limit, cursor=cursor
+        query=q,
+        source=source,
+        generation=generation,
+        path=path,
+        user_id=caller.sees_only,
+        limit=limit,
+        cursor=cursor,
     )
     page = await search_sections(here.database, request, here.engine)
     return SearchAnswer(

@@ -33,14 +33,14 @@ from forager.api.services import Admin, Here, Operator, Reader, Services, only_o
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat
-from forager.crawl.settled import list_settled
+from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
-from forager.jobs import bulk
-from forager.jobs.bulk import Move
+from forager.jobs import job as bulk
+from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.report import job_report, list_workers
+from forager.jobs.workers import job_report, list_workers
 from forager.services.report import list_service_processes
 
 router = APIRouter(tags=["jobs"])

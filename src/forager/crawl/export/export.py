@@ -244,12 +244,10 @@ async def _add_bodies(
 
 
 async def _text_of(storage: Storage, settled: SettledUrl) -> str | None:
-    """The page as text; nothing for what is not text, and for what was not stored again."""
+    """The page as text; nothing for what is not text."""
     if settled.ref is None:
         return None
     response = await read_response(storage, settled.ref)
-    if response.is_revisit:
-        return None
     if kind_of(response.body, settled.content_type, settled.url) is ContentKind.OTHER:
         return None
     return decode(response.body, settled.content_type).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 MAX_HITS = 100
@@ -13,7 +14,10 @@ class SearchRequest:
     """What to look for and where; `cursor` goes on after an earlier page of the same search."""
 
     query: str
+    # a source, or a name that several versions share: `python` finds in `python@3.13` as well
     source: str | None = None
+    # a generation of that source by its number; by default the published one
+    generation: int | None = None
     # only pages whose path begins so
     path: str | None = None
     # only sources of this owner
@@ -38,6 +42,9 @@ class Hit:
     source_id: str
     document_id: int
     section_id: UUID
+    # the number of the generation it was found in, and when the server last sent or confirmed it
+    generation: int
+    fetched_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

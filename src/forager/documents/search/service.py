@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
-from forager.documents.publication import no_such_source
+from forager.documents import store as documents
+from forager.documents.publication import no_such_generation, no_such_source
 from forager.documents.search import cursor as cursors
 from forager.documents.search import store
 from forager.documents.search.hit import MAX_HITS, SearchPage, SearchRequest
@@ -131,10 +132,27 @@ def _has_identifiers(query: Query) -> bool:
 async def _start(connection: Connection, request: SearchRequest) -> _Start:
     if request.cursor is not None:
         return await _go_on(connection, request, request.cursor)
+    if request.generation is not None:
+        return _Start(await _one_generation(connection, request, request.generation))
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
     return _Start(published)
+
+
+async def _one_generation(
+    connection: Connection, request: SearchRequest, number: int
+) -> list[SearchedGeneration]:
+    """An older generation can be searched for as long as it is kept."""
+    if request.source is None:
+        raise InvalidInput("a generation is searched together with its source", hint="Give both.")
+    await _must_exist(connection, request, request.source)
+    found = await documents.select_generation(connection, request.source, number)
+    ids = [] if found is None else [found.id]
+    searched = await store.select_once_published(connection, ids, request.source, request.user_id)
+    if not searched:
+        raise no_such_generation(request.source, number)
+    return searched
 
 
 async def _go_on(connection: Connection, request: SearchRequest, text: str) -> _Start:
@@ -155,7 +173,8 @@ async def _must_exist(connection: Connection, request: SearchRequest, source_id:
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
-    return request.query, request.source, request.path
+    generation = () if request.generation is None else (str(request.generation),)
+    return request.query, request.source, request.path, *generation
 
 
 # --- what --------------------------------------------------------------------------------------

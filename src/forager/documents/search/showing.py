@@ -27,7 +27,8 @@ async def hits_of(
     if not ranked:
         return []
     keys = [(hit.document_id, hit.position) for hit in ranked]
-    sections = await store.select_sections(connection, keys)
+    generations = [generation.id for scope in scopes for generation in scope.generations]
+    sections = await store.select_sections(connection, keys, generations)
     found = [(hit, sections[key]) for hit, key in zip(ranked, keys, strict=True)]
     names = [term.text for term in query.terms if term.kind is Kind.IDENTIFIER and not term.negated]
     marked = await _mark(connection, scopes, [section for _, section in found], names)
@@ -76,4 +77,6 @@ def _hit(hit: Ranked, section: FoundSection, marked: str, names: Sequence[str]) 
         source_id=section.source_id,
         document_id=section.document_id,
         section_id=section.section_id,
+        generation=section.generation,
+        fetched_at=section.fetched_at,
     )

@@ -21,8 +21,7 @@ from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import parent_domains
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
-from forager.fetch.domains.region import check_region
-from forager.fetch.domains.store import Domain
+from forager.fetch.domains.store import Domain, check_region
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0

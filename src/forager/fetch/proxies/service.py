@@ -21,13 +21,20 @@ from forager.errors import (
     NotPermitted,
 )
 from forager.extract.hosts import parent_domains
-from forager.fetch.domains.region import check_region
 from forager.fetch.domains.service import UNCHANGED, Unchanged
+from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
-from forager.fetch.proxies.cost import ProxyCost, check_cost
 from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
-from forager.fetch.proxies.record import PickedProxy, ProxyRecord, SealedProxy, Tally, spec_of
+from forager.fetch.proxies.record import (
+    PickedProxy,
+    ProxyCost,
+    ProxyRecord,
+    SealedProxy,
+    Tally,
+    check_cost,
+    spec_of,
+)
 from forager.fetch.proxies.usage import UsageLog
 from forager.logs import get_logger
 from forager.secrets import Vault

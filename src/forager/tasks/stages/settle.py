@@ -13,7 +13,7 @@ from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
 from forager.extract.product.record import Availability
 from forager.index.kind import PRODUCTS
-from forager.index.store.messages import tell
+from forager.index.store import enqueue_rows
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 from forager.products.store import writes as product_store
@@ -141,7 +141,7 @@ async def withdraw_gone(connection: Connection, failed: Sequence[Attempt]) -> No
     if not ids:
         return
     withdrawn = await product_store.withdraw_products(connection, ids, Availability.DISCONTINUED)
-    await tell(connection, PRODUCTS, [product.id for product in withdrawn])
+    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
     await record_events(connection, [_event(product) for product in withdrawn])
 
 

@@ -11,9 +11,9 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.domains.store import Domain
+from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
-from forager.fetch.robots.report import robots_report
-from forager.fetch.user_agent import agent_header
+from forager.fetch.robots.gate import robots_report
 from forager.tasks.selection import Selection
 from forager.tasks.task import parse_every
 from forager.web.asking import asked, following, remembered
@@ -99,7 +99,7 @@ async def change(visit: Administers, form: Submitted, host: Host) -> Done:
 @action(router, "/domains/{host}/unblock")
 async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # noqa: ARG001
     domain = await visit.here.domains.forget_slow_down(host)
-    return Done(f"What {domain.domain_name} asked for is forgotten.", to=_url(domain.domain_name))
+    return Done("Slow-down reset.", to=_url(domain.domain_name))
 
 
 @action(router, "/domains/{host}/hold")

@@ -8,14 +8,13 @@ from uuid import UUID
 
 from fastapi import Query
 
-from forager.crawl.settled import list_settled
+from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput
-from forager.jobs import bulk
-from forager.jobs.bulk import Move
-from forager.jobs.finding import AMONG, find_jobs
-from forager.jobs.job import Job
+from forager.jobs import job as bulk
+from forager.jobs.history import AMONG, find_jobs
+from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import Status
 from forager.web.clicks import in_clicks
 from forager.web.formats import counted

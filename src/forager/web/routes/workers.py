@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.jobs.report import list_workers
+from forager.jobs.workers import list_workers
 from forager.services.report import list_service_processes
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Operates
