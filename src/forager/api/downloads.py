@@ -11,7 +11,7 @@ from forager.api.services import Services
 from forager.api.slots import Slots
 from forager.errors import NotFound
 from forager.products.export import ExportFormat
-from forager.products.shown_image import find_image, read_image
+from forager.products.lookup import find_image, read_image
 
 # of files of products
 MEDIA_TYPES = {

@@ -195,7 +195,7 @@ def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
 
 
 def _interval(text: str) -> timedelta:
-    from forager.tasks.intervals import parse_every
+    from forager.tasks.task import parse_every
 
     return parse_every(text)
 

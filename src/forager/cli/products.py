@@ -292,7 +292,7 @@ def image(
     force: Force = False,
 ) -> None:
     """Write the stored file of one of a product's images."""
-    from forager.products.shown_image import image_of
+    from forager.products.lookup import image_of
 
     refuse_terminal(output, "an image")
     data = with_database(context, lambda db, settings: image_of(db, settings, product, position))

@@ -59,8 +59,8 @@ def track(
     as_json: AsJson = False,
 ) -> None:
     """Track product pages. Options also apply to pages that are tracked already."""
-    from forager.tasks.intervals import parse_every
     from forager.tasks.service import Tasks
+    from forager.tasks.task import parse_every
     from forager.tasks.tracking_request import Terms
 
     if bool(urls) == (file is not None):

@@ -181,7 +181,7 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change the priority or the interval of tasks."""
-    from forager.tasks.intervals import parse_every
+    from forager.tasks.task import parse_every
 
     chosen = choice.selection()
     if priority is None and every is None:

@@ -15,9 +15,7 @@ from forager.archive.reader import read_response
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.fact import FieldName
-from forager.extract.product.plain import to_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import FieldName, Product, to_plain
 from forager.fetch.domains.matching import domains_of
 from forager.hints import Hint, Option
 from forager.parsers.page_cache import Page, archived_page

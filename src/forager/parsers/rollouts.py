@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, action
+from forager.parsers.pattern import newest
 from forager.parsers.registry import find, registry
 from forager.parsers.store import rollouts as store
 from forager.parsers.store.rollouts import Rollout
-from forager.parsers.version import newest
 
 __all__ = [
     "Rollout",

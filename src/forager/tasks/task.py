@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from forager.amounts import parse_duration
+from forager.errors import InvalidInput
+from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
 PRIORITIES = range(1, 11)
@@ -93,3 +96,13 @@ class Attempt:
     finished_at: datetime
     duration_ms: int | None
     size: int | None
+
+
+def parse_every(text: str) -> timedelta:
+    return checked(parse_duration(text))
+
+
+def checked(every: timedelta) -> timedelta:
+    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+    return every

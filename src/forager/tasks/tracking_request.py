@@ -8,8 +8,7 @@ from datetime import timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
-from forager.tasks.intervals import checked
-from forager.tasks.task import PRIORITIES
+from forager.tasks.task import PRIORITIES, checked
 
 
 @dataclass(frozen=True, slots=True)

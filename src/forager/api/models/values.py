@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from forager.errors import InvalidInput
 from forager.products.export import amount_text
 from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
-from forager.tasks.intervals import parse_every
+from forager.tasks.task import parse_every
 
 
 def _amount(value: Any) -> Any:

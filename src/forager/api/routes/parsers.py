@@ -14,10 +14,10 @@ from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview
 from forager.parsers import rollouts as values
 from forager.parsers.overview import overview
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import roll_back, roll_out
-from forager.parsers.version import VersionRate
 
 MAX_PAGES = 500
 Version = Annotated[PlainText, Field(min_length=1, max_length=100)]

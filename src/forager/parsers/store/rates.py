@@ -10,7 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.parsers.version import VersionRate
+from forager.parsers.pattern import VersionRate
 
 # one number in two keys: the second is the domain's
 _ALERT_LOCK = 0x50415253

@@ -9,9 +9,9 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.products.content import gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Order, Place
 from forager.products.record import ListedProduct
-from forager.products.search_terms import gtin_mark, quoted, sku_mark
 
 _LISTED: LiteralString = """
     p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,

@@ -14,8 +14,8 @@ from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChan
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.gate import robots_report
-from forager.tasks.intervals import parse_every
 from forager.tasks.selection import Selection
+from forager.tasks.task import parse_every
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates

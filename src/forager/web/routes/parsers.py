@@ -11,10 +11,10 @@ from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput, NotFound
 from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.parsers.version import VersionRate
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Reads, Visit

@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from forager.api.downloads import MEDIA_TYPES, download, image_answer
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.extract.product.fact import FieldName
-from forager.extract.product.record import Availability
+from forager.extract.product.record import Availability, FieldName
 from forager.products import service as products
 from forager.products.export import Export, ExportFormat, export_stream
 from forager.products.filters import Filters, Order
@@ -232,7 +231,7 @@ def _shown(product: ProductRecord, name: FieldName) -> Shown:
 
 
 def _value(product: ProductRecord, name: FieldName) -> str | None:
-    value = getattr(product, name.value)
+    value = getattr(product, name.value, None) or product.metadata.get(name.value)
     if value is None:
         return None
     match name:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from forager.access.scope import Scope
 from forager.errors import InvalidInput
-from forager.tasks.intervals import parse_every
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, parse_every
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
