@@ -32,7 +32,7 @@ from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
-from forager.tasks.withdrawal import withdraw_gone
+from forager.tasks.stages.settle import withdraw_gone
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 

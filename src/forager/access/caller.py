@@ -8,6 +8,7 @@ from uuid import UUID
 
 from forager.access.errors import Forbidden
 from forager.access.quota import NO_QUOTA, Quota
+from forager.hints import Hint, action
 
 
 class Scope(StrEnum):
@@ -57,8 +58,7 @@ class Caller:
         if not self.scope.includes(scope):
             raise Forbidden(
                 f"this needs the scope {scope}; this key has {self.scope}",
-                hint=f"Use a key of the scope {scope}; `forager keys create NAME --scope {scope}`"
-                " makes one.",
+                hint=Hint("{} creates a key.", action("keys create", "NAME", scope=scope)),
             )
 
 

@@ -13,6 +13,7 @@ from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound
+from forager.hints import Hint, action
 
 MAX_LIST = 1000
 MAX_NAME = 200
@@ -113,12 +114,12 @@ def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
         raise Unauthorised(
             f"this API key is {found.key.state}",
-            hint="Make another with `forager keys create NAME`.",
+            hint=Hint("Create another key: {}", action("keys create", "NAME")),
         )
     return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
 
 
-_SEND = "Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key."
+_SEND = Hint("Send `Authorization: Bearer fgr_…`. {} creates a key.", action("keys create", "NAME"))
 
 
 def public_id(text: str) -> str:
@@ -143,4 +144,4 @@ def _checked_life(seconds: float | None) -> float | None:
 def _no_such_key(key_id: str) -> NotFound:
     # a mistyped key may be nearly the right one: its secret is not repeated
     shown = key_id if len(key_id) <= 12 else f"{key_id[:12]}…"
-    return NotFound(f"there is no key {shown}", hint="`forager keys list` shows all keys.")
+    return NotFound(f"there is no key {shown}", hint=Hint("{} lists keys.", action("keys list")))

@@ -11,6 +11,7 @@ from forager.access.errors import QuotaExceeded
 from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, Option
 from forager.jobs import store as jobs_store
 
 # how soon a job may have ended, so that there is room for another
@@ -100,7 +101,7 @@ def taken(source_id: str) -> NotAllowed:
     """The names of sources are shared by all owners: one of them has it."""
     return NotAllowed(
         f"the name {source_id} is taken by a source of another owner",
-        hint="Give yours another name in the field `source`.",
+        hint=Hint("Set another name with {}.", Option("source")),
     )
 
 

@@ -14,6 +14,7 @@ import orjson
 from pydantic import SecretStr
 
 from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.hints import Hint, action
 
 CONNECT = 10.0
 LONGEST = 60.0
@@ -117,6 +118,8 @@ def failures_told(driver: Any, place: str) -> Iterator[None]:
     except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
         raise ClickHouseAway(
             f"{place} cannot be used: {str(error)[:500]}",
-            hint="Look at FORAGER_CLICKHOUSE_URL and at the server; what is missing there is"
-            " loaded by the next `forager analytics sync`.",
+            hint=Hint(
+                "Check FORAGER_CLICKHOUSE_URL and the server. {} loads missing rows.",
+                action("analytics sync"),
+            ),
         ) from None

@@ -13,8 +13,8 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Yes
+from forager.cli.output import counted
 from forager.cli.running import confirm
-from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -39,7 +39,7 @@ def fail(name: str, finding: str, advice: str | None = None) -> Check:
 
 def failed_with(name: str, error: ForagerError) -> Check:
     """An error as a finding."""
-    return fail(name, error.message, error.hint)
+    return fail(name, error.message, None if error.hint is None else str(error.hint))
 
 
 REASONS = {

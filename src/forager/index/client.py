@@ -14,6 +14,7 @@ import orjson
 from yarl import URL
 
 from forager.errors import InvalidInput
+from forager.hints import Hint, action
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 JSON = "application/json"
@@ -205,5 +206,5 @@ def _reason(answer: dict[str, Any]) -> str:
 def _away(address: str, reason: str) -> EngineUnavailable:
     return EngineUnavailable(
         f"the search engine at {address} does not answer: {reason}",
-        hint="Check FORAGER_OPENSEARCH_URL, or run `forager doctor`.",
+        hint=Hint("Check FORAGER_OPENSEARCH_URL, or run {}.", action("doctor")),
     )

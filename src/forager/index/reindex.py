@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import NotAllowed
+from forager.hints import Hint, action
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
@@ -129,7 +130,7 @@ class Reindexer:
             if time.monotonic() > limit:
                 raise NotAllowed(
                     "a transaction has been open for too long for an index to be filled",
-                    hint="`forager doctor` says whose it is.",
+                    hint=Hint("{} shows which one.", action("doctor")),
                 )
             await asyncio.sleep(BARRIER_LOOK)
 
@@ -161,8 +162,11 @@ class Reindexer:
             if not await store.advance(connection, kind.name, index, filled_to):
                 raise NotAllowed(
                     f"the index {index} is not to be filled any more",
-                    hint="Another `forager search reindex` has completed it, or the engine has"
-                    " lost it. Run it again if searches say that the index is not complete.",
+                    hint=Hint(
+                        "Another {} has completed it, or the engine has lost it. Run it again if"
+                        " searches report an incomplete index.",
+                        action("search reindex"),
+                    ),
                 )
 
     # --- the end ----------------------------------------------------------------------------
@@ -180,7 +184,7 @@ class Reindexer:
         if state is None or state.name != index:
             raise NotAllowed(
                 f"the search engine has lost the index {index} while it was filled",
-                hint="Run `forager search reindex` again.",
+                hint=Hint("Run {} again.", action("search reindex")),
             )
         await self._client.point(alias_of(self._prefix, kind.name), index)
         if state.old is not None:
