@@ -75,6 +75,18 @@ class FormField:
             case _:
                 return form.text(self.option) or None
 
+    def write(self, value: Any) -> str:
+        """A stored value as the input shows it; headers are secret and stay empty."""
+        match self.kind:
+            case InputKind.TICK:
+                return "yes" if value == self.ticked else ""
+            case InputKind.LINES:
+                return "\n".join(value)
+            case InputKind.HEADERS:
+                return ""
+            case _:
+                return str(value)
+
 
 def crawl_fields() -> tuple[FormField, ...]:
     return tuple(_form_field(name, field) for name, field in CrawlChoices.model_fields.items())

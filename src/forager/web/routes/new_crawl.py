@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import UUID
 
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.errors import ForagerError, InvalidInput
+from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
 from forager.web.crawl_fields import crawl_fields
 from forager.web.demo import SOURCE, DemoSite
@@ -26,8 +28,18 @@ MAX_URLS = 1000
 
 
 @page(router, "/new-crawl")
-async def form_page(visit: Operates) -> Page:  # noqa: ARG001 - the scope
-    return Page("new_crawl.html", {"fields": FIELDS, "given": Form({}), "problem": None})
+async def form_page(visit: Operates, job: UUID | None = None) -> Page:
+    """An empty form, or one with the settings of an earlier job."""
+    given = Form({}) if job is None else _settings_of(await visit.here.job_of(visit.caller, job))
+    return Page("new_crawl.html", {"fields": FIELDS, "given": given, "problem": None})
+
+
+def _settings_of(job: Job) -> Form:
+    fields = {"urls": ["\n".join(job.payload.get("urls", []))], "source": [job.source_id or ""]}
+    for field in FIELDS:
+        if (value := job.payload.get(field.option)) is not None:
+            fields[field.option] = [field.write(value)]
+    return Form(fields)
 
 
 @action(router, "/new-crawl")
