@@ -13,7 +13,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.web.clicks import in_clicks
+from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
 JOB_EVENTS = {
@@ -194,5 +194,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "job_event": job_event,
     "counted": counted,
     "job_tone": job_tone,
-    "in_clicks": in_clicks,
+    "hint": linked,
 }
