@@ -155,7 +155,7 @@ def _must_not_wait(job: Job) -> None:
     if job.status is Status.PAUSED:
         raise NotAllowed(
             "no crawl was started: a source can have only one active crawl",
-            hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` cancels it.",
+            hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` ends it.",
         )
 
 
