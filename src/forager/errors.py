@@ -46,7 +46,7 @@ class InvalidInput(ForagerError):
 
 
 class NotFound(InvalidInput):
-    """There is no such thing."""
+    """Not found."""
 
 
 class NotAllowed(ForagerError):

@@ -1,4 +1,4 @@
-"""`forager explain`: what became of a URL, why, and what would happen now."""
+"""`forager explain`: the outcome of a URL, why, and whether it would be fetched now."""
 
 from __future__ import annotations
 

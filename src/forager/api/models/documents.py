@@ -64,7 +64,7 @@ class Reading(View):
 
     document: Document
     duplicate: str | None = Field(
-        description="The URL that was asked for, if that is a duplicate of this page."
+        description="The requested URL, if it is a duplicate of this page."
     )
     markdown: str
     sections: list[Section]
@@ -101,9 +101,9 @@ class SearchAnswer(View):
     """Hits, best first."""
 
     hits: list[Hit]
-    capped: bool = Field(description="There were so many that not all of them were ranked.")
+    capped: bool = Field(description="Too many matched, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="About the query, for whoever typed it.")
+    note: str | None = Field(description="A note about the query, to show to the user.")
 
 
 class Step(View):
