@@ -13,7 +13,7 @@ from forager.archive.segment import ArchiveRef
 from forager.jobs.lifecycle import FINISHED
 from forager.settings import Settings
 from render.conftest import require_browser
-from render.pages import SITE, WORDS, shell, shown
+from render.pages import SHOW, SITE, WORDS, shell, shown
 from servers.site import Page, Site, html, text
 from support.waiting import eventually
 
@@ -88,6 +88,19 @@ async def test_a_refresh_goes_by_the_rendered_content(crawls: Crawls, site: Site
     assert (row.outcome, row.reason) == ("failed", "render")
     assert without.ledger["carried_over_by_reason"]["render"] >= 4
     assert "Changed." in await _content(crawls, site.url + "/app/2")
+
+
+async def test_hash_routes_are_pages_where_asked(crawls: Crawls, site: Site) -> None:
+    route = (
+        "const show = () => { const title = location.hash || 'Start';"
+        f"{SHOW}; document.getElementById('app').insertAdjacentHTML('beforeend',"
+        ' \'<a href="#/one">1</a><a href="#top">top</a>\') }; show()'
+    )
+    site.pages["/"] = shell(route)
+    assert (await crawls.run(site.url)).outcomes(site.url) == {"/": "fetched"}
+    routed = await crawls.run(site.url, hash_routes=True)
+    assert routed.outcomes(site.url) == {"/": "fetched", "/#/one": "fetched"}
+    assert routed.ledger["rendered_by_reason"] == {"no_content": 1, "hash_route": 1}
 
 
 async def _renderings(crawls: Crawls, job_id: object, site: Site) -> dict[str, str | None]:

@@ -51,6 +51,8 @@ class PageOrder:
     wait_for: str | None = None
     # how often to scroll to the end of a list that grows
     scroll: int = 0
+    # whether links behind #/ are routes
+    hash_routes: bool = False
     screenshot: bool = False
 
 
@@ -167,6 +169,7 @@ class Browser:
                 "user_agent": order.user_agent,
                 "wait_for": order.wait_for,
                 "scroll": order.scroll,
+                "hash_routes": order.hash_routes,
                 "screenshot": order.screenshot,
                 "seconds": self._limits.seconds,
                 "settle_seconds": self._limits.settle_seconds,
