@@ -28,8 +28,8 @@ class RenderSettings(BaseModel):
     render_memory_mb: int | None = Field(
         default=None,
         ge=256,
-        description="Memory a browser may use; a browser that uses more is killed. By default 512 MB,"
-        " and 256 MB for each page of render_pages. It is not part of job_memory_limit_mb.",
+        description="Memory a browser may use; a browser that uses more is killed. By default"
+        " 512 MB, and 256 MB for each page of render_pages. It is not part of job_memory_limit_mb.",
     )
     render_max_requests: int = Field(
         default=200, ge=1, description="Requests that a rendered page may make."
