@@ -19,6 +19,7 @@ class ErrorKind(StrEnum):
     TOO_LARGE = "too_large"
     NOT_ALLOWED = "not_allowed"
     ROBOTS = "robots"
+    RENDER = "render"
     PARSE = "parse"
     VALIDATION = "validation"
     INTERNAL = "internal"

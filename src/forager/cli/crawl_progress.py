@@ -202,6 +202,8 @@ def _show_ledger(ledger: dict[str, Any]) -> None:
     for group in ("failed", "excluded", "duplicate"):
         for reason, number in ledger[f"{group}_by_reason"].items():
             say(f"  {group}: {number} {reason}")
+    for reason, number in ledger["rendered_by_reason"].items():
+        say(f"  rendered: {number} {reason.replace('_', ' ')}")
     for remark, number in ledger["remarks"].items():
         say(f"  note: {number} {remark.replace('_', ' ')}")
 

@@ -166,6 +166,9 @@ class Explanation(View):
     http_status: int | None
     depth: int | None
     attempts: int | None
+    rendering: str | None = Field(
+        description="Whether the page was rendered in a browser, and why; null: it is no page."
+    )
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
     history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
