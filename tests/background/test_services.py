@@ -19,9 +19,8 @@ from forager.errors import DatabaseUnavailable, ForagerError
 from forager.logs import configure_logs
 from forager.metrics.gauges import Gauges
 from forager.services import store, supervisor
-from forager.services.isolation import isolated
 from forager.services.report import identify, list_service_processes, run_services
-from forager.services.service import Service, backoff
+from forager.services.service import Service, backoff, isolated
 from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
