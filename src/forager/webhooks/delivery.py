@@ -50,6 +50,8 @@ RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
 PAUSE_AFTER = 5
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
+# while the key that opens its secret is missing
+UNSIGNED_PAUSE = 60.0
 GONE = 410
 GONE_REASON = "it answered 410 Gone"
 TEST_KIND = "webhook.test"
@@ -156,7 +158,7 @@ class Deliverer:
                 secret = self._vault.open(receiver.secret, CONTEXT)
             except SecretsUnavailable as error:
                 log.error("messages cannot be signed", webhook=receiver.id, reason=error.message)
-                await self._pause(receiver, FIRST_PAUSE, error.message)
+                await self._pause(receiver, UNSIGNED_PAUSE, error.message)
                 return 0
             contents = await self._contents(messages)
             for start in range(0, len(messages), AT_ONCE):
