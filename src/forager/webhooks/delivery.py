@@ -152,7 +152,7 @@ class Deliverer:
         self, poster: Poster, receiver: Receiver, messages: Sequence[Message]
     ) -> int:
         """Send a few at a time until all were tried or the webhook is paused; count the taken."""
-        taken = 0
+        taken, is_failing = 0, receiver.failures > 0
         async with claimed(self._database, messages) as claim:
             try:
                 secret = self._vault.open(receiver.secret, CONTEXT)
@@ -170,9 +170,11 @@ class Deliverer:
                     )
                 )
                 await self._settle(claim, attempts)
-                taken += sum(each.was_taken for each in attempts)
-                if await self._judge(receiver, attempts):
+                taken_now = sum(each.was_taken for each in attempts)
+                taken += taken_now
+                if (is_failing or taken_now < len(few)) and await self._judge(receiver, attempts):
                     break
+                is_failing = taken_now < len(few)
         return taken
 
     async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:
