@@ -21,7 +21,7 @@ Step = Callable[[], Awaitable[object]]
 FULL_CHUNK_PAUSE = 0.05
 # a step that runs for longer than this, and than this many intervals, is stuck
 STUCK_AFTER = 600.0
-STUCK_INTERVALS = 4
+STUCK_INTERVALS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
