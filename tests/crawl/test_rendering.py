@@ -10,6 +10,7 @@ from crawl.test_kills import working
 from forager.archive.options import archive_options
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
+from forager.crawl.explain.explanation import explain
 from forager.jobs.lifecycle import FINISHED
 from forager.settings import Settings
 from render.conftest import require_browser
@@ -64,6 +65,10 @@ async def test_auto_renders_what_needs_it(crawls: Crawls, site: Site, settings: 
     assert words["/doc"] is None
     assert (words["/app/2"] or "").startswith("rendered (no_content): 1 requests, ")
     assert (words["/empty/1"] or "").endswith("shows no more than the static response")
+    found = await explain(crawls.database, crawls.queue, f"{site.url}/doc")
+    assert found.rendering == "not rendered: its static response has the content"
+    found = await explain(crawls.database, crawls.queue, f"{site.url}/app/2")
+    assert found.rendering == words["/app/2"]
     lessons = await crawls.sql("SELECT shape, streak FROM render_lessons WHERE source_id = 'app'")
     host = site.url.removeprefix("http://")
     assert dict(lessons)[f"{host}/app/*"] == 4
