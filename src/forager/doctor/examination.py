@@ -85,6 +85,8 @@ async def _examine_work(
     if settings.clickhouse_url is not None:
         note(await check_clickhouse(settings))
     note(await products.check_dead_letters(database))
+    note(await products.check_alarms(database))
+    note(await products.check_bypassed(database))
     note(await products.check_proxies(database, settings))
     note(await products.check_webhooks(database, settings))
     note(await products.check_parsers(database, settings))

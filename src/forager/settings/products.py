@@ -41,6 +41,26 @@ class ProductSettings(BaseModel):
     task_retry_delay_max: SecondsOrZero = Field(
         default=6 * 3600.0, description="Longest wait before a task's retry."
     )
+    dead_letter_visits: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Failed visits in a row before a task becomes a dead letter.",
+    )
+    dead_letter_after: SecondsOrZero = Field(
+        default=3 * DAY,
+        description="Time a task must have been failing before it becomes a dead letter.",
+    )
+    gone_visits: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        description="Visits in a row answered with 404 or 410 before a product is discontinued.",
+    )
+    gone_after: SecondsOrZero = Field(
+        default=DAY,
+        description="Time a page must have been gone before its product is discontinued.",
+    )
     task_proxies: bool = Field(
         default=False,
         description="Fetch tasks through the pool of proxies, unless their domain says otherwise.",

@@ -62,22 +62,33 @@ def _bounds(domain: DomainSchedule, settings: Settings) -> tuple[timedelta, time
     return shortest, max(shortest, longest)
 
 
+async def intervals_of(
+    connection: Connection, ids: Sequence[int], settings: Settings
+) -> dict[int, timedelta]:
+    """The current interval of tasks, by ID."""
+    known = await store.select_intervals(connection, ids)
+    return {task.id: _next(task, settings, price_changed=None)[0] for task in known}
+
+
+def _next(
+    task: store.Intervals, settings: Settings, *, price_changed: bool | None
+) -> tuple[timedelta, timedelta | None]:
+    return next_interval(
+        asked=task.crawl_frequency,
+        domain=DomainSchedule(
+            task.domain_frequency, task.adaptive, task.min_frequency, task.max_frequency
+        ),
+        settings=settings,
+        adapted=task.adapted_frequency,
+        price_changed=price_changed,
+    )
+
+
 async def complete_tasks(
     connection: Connection, completions: Sequence[Completion], *, settings: Settings
 ) -> None:
     """Settle tasks whose rows the caller has locked, and set when each comes again."""
     changed = {done.task_id: done.price_changed for done in completions}
     known = await store.select_intervals(connection, list(changed))
-    intervals = [
-        next_interval(
-            asked=task.crawl_frequency,
-            domain=DomainSchedule(
-                task.domain_frequency, task.adaptive, task.min_frequency, task.max_frequency
-            ),
-            settings=settings,
-            adapted=task.adapted_frequency,
-            price_changed=changed[task.id],
-        )
-        for task in known
-    ]
+    intervals = [_next(task, settings, price_changed=changed[task.id]) for task in known]
     await store.complete(connection, [task.id for task in known], intervals)
