@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -31,6 +31,11 @@ class ProductSettings(BaseModel):
     )
     task_concurrency: int = Field(
         default=32, ge=1, le=10_000, description="Tasks one worker downloads at the same time."
+    )
+    task_stages: Literal["both", "download", "parse"] = Field(
+        default="both",
+        description="Stages of tasks that a worker runs: both, download or parse; always both with"
+        " Celery.",
     )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
