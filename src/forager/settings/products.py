@@ -14,6 +14,11 @@ class ProductSettings(BaseModel):
         default=86400.0,
         description="How often a task is crawled where neither it nor its domain says so.",
     )
+    revisit_changed: bool = Field(
+        default=True,
+        description="Visit a product whose price changed again after a quarter of its interval, at"
+        " least an hour; adaptive scheduling has its own rule.",
+    )
     adaptive_schedule: bool = Field(
         default=False,
         description="Visit changing products more often and steady ones less, unless the domain"

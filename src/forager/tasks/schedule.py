@@ -10,6 +10,9 @@ from forager.db.database import Connection
 from forager.settings import Settings
 from forager.tasks.store import stages as store
 
+# a visit that a change brings forward does not come sooner than this
+SOONEST = timedelta(hours=1)
+
 
 @dataclass(frozen=True, slots=True)
 class DomainSchedule:
@@ -41,7 +44,8 @@ def next_interval(
     base = asked or domain.every or timedelta(seconds=settings.recrawl_every)
     adaptive = settings.adaptive_schedule if domain.adaptive is None else domain.adaptive
     if not adaptive:
-        return base, None
+        soon = settings.revisit_changed and price_changed
+        return (max(base / 4, min(base, SOONEST)) if soon else base), None
     shortest, longest = _bounds(domain, settings)
     interval = min(max(_adapt(adapted or base, price_changed), shortest), longest)
     return interval, interval

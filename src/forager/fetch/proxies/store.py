@@ -228,7 +228,7 @@ async def disable_failing(
                updated_at = now()
          WHERE p.id = ANY(%(ids)s) AND p.is_active AND p.consecutive_failures > %(allowed)s
            -- many requests that fail at the same moment are one failure of the proxy
-           AND coalesce(p.last_success_at, '-infinity') < now() - %(quiet)s * interval '1 second'
+           AND coalesce(p.last_success_at, '-infinity') <= now() - %(quiet)s * interval '1 second'
         RETURNING {_RECORD}
         """,
         {
