@@ -19,7 +19,7 @@ class Document(View):
     """One version of a page of a source."""
 
     id: int
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     url: str
     path: str
     title: str | None
@@ -90,7 +90,7 @@ class Hit(View):
         description="Beginnings and ends of what matched, as offsets into the snippet."
     )
     score: float
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     document_id: int
     section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
@@ -100,7 +100,7 @@ class Hit(View):
 class SearchAnswer(View):
     """Hits, best first."""
 
-    hits: list[Hit]
+    items: list[Hit] = Field(description="Hits, best first.")
     capped: bool = Field(description="There were so many that not all of them were ranked.")
     next_cursor: str | None
     note: str | None = Field(description="About the query, for whoever typed it.")

@@ -35,7 +35,7 @@ class Job(View):
     id: UUID
     kind: str
     status: ShownStatus
-    source_id: str | None
+    source: str | None = Field(validation_alias="source_id")
     user_id: UUID | None = Field(description="Its owner; null for jobs made at the server.")
     priority: int
     progress_percentage: int = Field(ge=0, le=100)

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from forager.api.models.values import Amount, Seconds, Time, View
+from forager.api.actions import API
+from forager.api.models.values import Amount, Interval, Time, View
 from forager.products import audit as audits
 from forager.products import service as values
 from forager.products.audit import Concern
@@ -87,7 +88,7 @@ class ProductImage(View):
     @classmethod
     def of(cls, product_id: int, image: ImageRecord) -> ProductImage:
         given = {name: getattr(image, name) for name in image.__slots__ if name != "path"}
-        file = f"/api/products/{product_id}/images/{image.position}"
+        file = f"{API}/products/{product_id}/images/{image.position}"
         return cls.model_validate({**given, "file": file if image.status == STORED else None})
 
 
@@ -162,7 +163,9 @@ class ProductDetail(View):
     task_status: str | None
     task_hold: str | None
     task_error: str | None
-    crawl_frequency: Seconds | None = Field(description="In seconds.")
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Recrawl interval of its task."
+    )
     next_crawl_at: Time | None
     images: list[ProductImage]
     history: PriceSpan

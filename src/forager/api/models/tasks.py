@@ -13,9 +13,9 @@ from forager.api.limits import MAX_BULK
 from forager.api.models.values import (
     LARGEST_BIGINT,
     Every,
+    Interval,
     Order,
     PlainText,
-    Seconds,
     Time,
     View,
     example,
@@ -85,8 +85,12 @@ class Task(View):
     max_retries: int
     error_kind: str | None
     error_message: str | None
-    crawl_frequency: Seconds | None
-    adapted_frequency: Seconds | None
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Interval set for this task."
+    )
+    adapted_every: Interval | None = Field(
+        validation_alias="adapted_frequency", description="Interval adapted to price changes."
+    )
     worker_id: UUID | None
     parser_version: str | None
     found_by: str | None
@@ -119,7 +123,7 @@ class TaskAttempt(View):
 class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
-    every: Seconds = Field(description="The interval that counts.")
+    effective_every: Interval = Field(description="The interval in effect.")
     next_at: Time | None = Field(description="Null: it runs, or waits for somebody.")
     why: HintText
     attempts: list[TaskAttempt]
@@ -128,7 +132,7 @@ class TaskDetail(Task):
     def of_report(cls, report: tasks.TaskReport) -> TaskDetail:
         given = {
             **Task.of(report.task).model_dump(),
-            "every": report.every,
+            "effective_every": report.every,
             "next_at": report.next_at,
             "why": report.why,
             "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
@@ -323,7 +327,7 @@ class SchedulerState(View):
     """Whether tasks are handed to the workers, and what holds them back."""
 
     ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
-    interval: float = Field(description="Seconds between two looks.")
+    interval: float = Field(description="Interval between two looks.")
     all_hold: Hold | None
     held_domains: int
     held_tasks: int

@@ -62,10 +62,10 @@ class Webhook(View):
     domain: str | None
     allow_private: bool
     ordered: bool = Field(description="Whether events of one product arrive in order.")
-    is_active: bool
+    active: bool = Field(validation_alias="is_active")
     disabled_reason: str | None
     failures: int
-    rests_until: Time | None
+    retries_at: Time | None = Field(validation_alias="rests_until")
     waiting: int = Field(description="Messages that are still to be taken.")
     created_at: Time
     updated_at: Time

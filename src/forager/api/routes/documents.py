@@ -109,7 +109,7 @@ async def search(
     )
     page = await search_sections(here.database, request, here.engine)
     return SearchAnswer(
-        hits=[Hit.model_validate(hit) for hit in page.hits],
+        items=[Hit.model_validate(hit) for hit in page.hits],
         capped=page.capped,
         next_cursor=page.next_cursor,
         note=page.note,

@@ -250,9 +250,9 @@ async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> Retrie
     )
 
 
-@router.post("/dead-letters/{letter_id}/drop", tags=["dead letters"])
+@router.delete("/dead-letters/{letter_id}", tags=["dead letters"])
 async def drop_letter(letter_id: RowId, here: Here, caller: Operator) -> DroppedLetters:
-    """Let one dead letter go."""
+    """Dismiss one dead letter."""
     wanted = letters.letter_filter(ids=[letter_id])
     return DroppedLetters(
         dropped=_one(letter_id, await letters.drop_letters(here.database, wanted))

@@ -167,9 +167,9 @@ async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
     return Key.of(await keys.get_key(here.database, key_id))
 
 
-@router.post("/keys/{key_id}/revoke")
+@router.delete("/keys/{key_id}")
 async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """End a key at once and for good."""
+    """Revoke a key permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
 
 
