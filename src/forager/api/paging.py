@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query, Request
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 
 from forager.api.limits import MAX_LIST
@@ -53,20 +51,16 @@ Offset = Annotated[
 
 async def refuse_unknown_query(request: Request) -> None:
     """A misspelled parameter must not be ignored."""
-    known = _query_parameters(request.scope["route"])
+    known = _query_parameters(request.scope["route"].dependant)
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         expected = f"unknown; expected: {', '.join(sorted(known)) or 'none'}"
         raise InvalidFields([FieldProblem(field=f"query.{n}", message=expected) for n in unknown])
 
 
-@cache
-def _query_parameters(route: APIRoute) -> frozenset[str]:
-    def names(dependant: Dependant) -> set[str]:
-        own = {field.alias for field in dependant.query_params}
-        return own.union(*(names(each) for each in dependant.dependencies))
-
-    return frozenset(names(route.dependant))
+def _query_parameters(dependant: Dependant) -> set[str]:
+    own = {field.alias for field in dependant.query_params}
+    return own.union(*(_query_parameters(each) for each in dependant.dependencies))
 
 
 def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:
