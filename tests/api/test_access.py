@@ -12,10 +12,10 @@ import pytest
 from api.client import Api
 from api.conftest import Keyed
 from built_site import rows_of
+from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
 from forager.access.quota import Quota
 from forager.access.quotas import set_quota
-from forager.access.scope import Scope
 from forager.api.server import serve
 from forager.db.database import Database
 from forager.errors import NotAllowed
@@ -233,7 +233,7 @@ async def test_nobody_takes_over_the_source_of_another(keyed: Keyed, database: D
     "url",
     [
         "http://localhost/",
-        "http://127.0.0.1:8700/api/keys",
+        "http://127.0.0.1:8700/api/v1/keys",
         "http://[::1]/",
         "http://0x7f.1/",
         "http://169.254.169.254/latest/meta-data",

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller
+from forager.access.caller import Caller, Scope
 from forager.access.errors import Unauthorised
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
-from forager.access.scope import Scope
 from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -76,7 +75,7 @@ async def get_key(database: Database, key_id: str) -> ApiKey:
 
 
 async def revoke_key(database: Database, key_id: str) -> ApiKey:
-    """End a key at once and for good; revoking it again changes nothing."""
+    """Revoke a key at once and permanently; revoking it again changes nothing."""
     async with database.connection() as connection:
         found = await store.revoke_key(connection, public_id(key_id))
     if found is None:

@@ -29,7 +29,7 @@ class ClickHouseAway(ForagerError):
 
 
 class ClickHouse:
-    """One connection. Whatever goes wrong is told in words, and without the password."""
+    """One connection. Errors are explained, without the password."""
 
     def __init__(self, client: Any, driver: Any, place: str) -> None:
         self._client = client
@@ -61,7 +61,7 @@ class ClickHouse:
 
 
 def _answer_in(output: bytes) -> dict[str, Any]:
-    """Somebody else may have answered, or the server failed in the middle of it."""
+    """The answer, checked: another server may have answered, or this one failed halfway."""
     try:
         answer = orjson.loads(output)
     except orjson.JSONDecodeError:

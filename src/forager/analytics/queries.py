@@ -150,7 +150,7 @@ def query_named(name: str) -> Query:
     found = QUERIES.get(name)
     if found is None:
         raise NotFound(
-            f"there is no question {name!r}",
-            hint=Hint("{} lists questions.", action("analytics list")),
+            f"there is no query {name!r}",
+            hint=Hint("{} lists queries.", action("analytics list")),
         )
     return found

@@ -59,7 +59,7 @@ ACTIONS: dict[str, Forms] = {
         button="Cancel job",
     ),
     "jobs retry": _on("Jobs", "POST /jobs/{job_id}/retry", "POST /jobs/bulk", button="Retry"),
-    "export": _on("Jobs", "GET /jobs/{job_id}/export"),
+    "export": _on("Jobs", "GET /jobs/{job_id}/export", "GET /sources/{source_id}/export"),
     "sources list": _on("Sources", "GET /sources"),
     "sources show": _on("Sources", "GET /sources/{source_id}"),
     "sources pages": _on("Sources", "GET /documents"),

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from forager import __version__
 from forager.api.services import Here
 from forager.db.schema import readiness
-from forager.metrics.exposition import CONTENT_TYPE
-from forager.metrics.scrape import Scrape, open_scrape
+from forager.metrics.scrape import CONTENT_TYPE, Scrape, open_scrape
 from forager.services.supervisor import statuses_of_this_process
 
 router = APIRouter(tags=["health"])

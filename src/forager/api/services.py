@@ -9,8 +9,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from forager.access.caller import Caller
-from forager.access.scope import Scope
+from forager.access.caller import Caller, Scope
 from forager.api.remembered import Remembered
 from forager.api.slots import Slots
 from forager.crawl.admission import move_job

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Limit
 from forager.cli.output import (

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import UUID
 
-from forager.access.caller import LOCAL, Caller
+from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.errors import QuotaExceeded
 from forager.access.quotas import (
     admit_job,
@@ -22,7 +22,6 @@ from forager.access.quotas import (
     readmit_job,
     taken,
 )
-from forager.access.scope import Scope
 from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.db.database import Connection, Database

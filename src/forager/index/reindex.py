@@ -1,8 +1,7 @@
-"""Making an index anew beside the one in use: fill, catch up, swap, delete.
+"""Rebuilding an index beside the one in use: fill, catch up, swap, delete.
 
-From its first step on, all changes are told to the new index as well. What is filled in has the
-lowest version, so that it never replaces what was told meanwhile. Killed at any moment, it goes on
-where it was.
+From the first step on, all changes are sent to the new index as well. Filled entries have the
+lowest version, so that they never replace a later change. The next run resumes a killed one.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Reindexer:
         self._progress = progress
 
     async def run(self, kind: Kind) -> Reindexed:
-        """Make the index of a kind anew, or go on with one that was not completed."""
+        """Rebuild the index of a kind, or resume an index that was not completed."""
         began = time.monotonic()
         state, resumed = await self._begin(kind)
         assert state.building is not None
@@ -120,7 +119,7 @@ class Reindexer:
             await self._client.delete(index)
 
     async def _await_writers(self) -> None:
-        """Whoever began to write before the index was known has not told of it."""
+        """Wait for transactions that began before the index was known: they enqueue no messages."""
         async with self._database.transaction() as connection:
             own = await store.current_transaction(connection)
         limit = time.monotonic() + BARRIER_LIMIT
@@ -173,7 +172,7 @@ class Reindexer:
     # --- the end ----------------------------------------------------------------------------
 
     async def _catch_up(self, kind: Kind) -> None:
-        """Until little is left to tell; searches look at the rest in PostgreSQL."""
+        """Send changes until few are left; searches find the rest in PostgreSQL."""
         feeder = Feeder(self._database, self._client, self._prefix, [kind])
         while await feeder.feed(kind) >= PER_CLAIM:
             pass

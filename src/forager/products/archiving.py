@@ -15,8 +15,7 @@ from uuid import uuid4
 
 import orjson
 
-from forager.analytics.lake import SUFFIX, lake_folder, sync_folder
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import SUFFIX, lake_folder, read_manifest, sync_folder
 from forager.analytics.sync import sync
 from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database

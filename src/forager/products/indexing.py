@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from forager.index import mapping
-from forager.index.choice import View
+from forager.index.engine import View
 from forager.index.kind import PRODUCTS, Entry, Kind
 from forager.index.lexemes import cut, words_of
 from forager.index.tsquery import engine_query

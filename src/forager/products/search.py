@@ -13,8 +13,7 @@ from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
-from forager.index.choice import View, choose
-from forager.index.engine import Engine, note_of
+from forager.index.engine import Engine, View, choose, note_of
 from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import PRODUCTS
 from forager.index.mapping import WINDOW

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api.actions import forms_of, path_values
 from forager.hints import Action, Hint, Option, as_command
 

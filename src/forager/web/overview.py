@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs

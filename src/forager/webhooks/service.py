@@ -21,7 +21,7 @@ from forager.hints import Hint, Option, action
 from forager.outbox import store as outbox
 from forager.outbox.message import Lane
 from forager.secrets import Vault
-from forager.services.chunks import in_chunks
+from forager.services.service import in_chunks
 from forager.webhooks import signing, store
 from forager.webhooks.events import checked_kind, row_id
 from forager.webhooks.webhook import TOPIC, Delivery, Webhook

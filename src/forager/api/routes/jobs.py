@@ -171,8 +171,13 @@ async def export(
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
+    return await job_download(here, job_id, wanted)
+
+
+async def job_download(here: Services, job_id: UUID, wanted: Export) -> Response:
+    """A job as a file that is streamed while it is made."""
     storage = archive_options(here.settings).open()
-    media_type, suffix = FILES[format_]
+    media_type, suffix = FILES[wanted.format]
     parts = export_stream(here.database, storage, job_id, wanted)
     return await download(parts, f"job-{job_id}.{suffix}", media_type)
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from forager.access import key as key_rows
 from forager.access import keys, quotas
 from forager.access import quota as quota_rows
+from forager.access.caller import Scope
 from forager.access.key import KeyState
 from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
-from forager.access.scope import Scope
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
 from forager.api.models.values import example as example_of

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.tasks import (

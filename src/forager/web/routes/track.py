@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.errors import InvalidInput
 from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, parse_every
 from forager.tasks.tracking import Tracked
