@@ -9,7 +9,6 @@ from pydantic import Field
 from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
-from forager.crawl.explain import explanation as explain
 from forager.crawl.explain.outlook import Answer
 from forager.documents.reader import ReadPage, as_markdown
 from forager.documents.reading import DocumentRow, SectionRow
@@ -70,7 +69,7 @@ class Reading(View):
     sections: list[Section]
 
     @classmethod
-    def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
+    def build(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
         return cls(
             document=Document.of(page.document),
             duplicate=page.duplicate,
@@ -170,10 +169,6 @@ class Explanation(View):
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
     history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
     task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
-
-    @classmethod
-    def of(cls, found: explain.Explanation) -> Explanation:
-        return cls.model_validate(found)
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

@@ -21,7 +21,6 @@ from forager.api.models.values import (
     interval_of,
 )
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.proxies import costs
 from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import (
@@ -226,10 +225,6 @@ class CostReport(View):
     requests: int
     bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")
-
-    @classmethod
-    def of(cls, report: costs.CostReport) -> CostReport:
-        return cls.model_validate(report)
 
 
 class ProxyOrder(Order):

@@ -8,11 +8,9 @@ from pydantic import Field
 
 from forager.api.actions import API
 from forager.api.models.values import Amount, Interval, Time, View
-from forager.products import audit as audits
 from forager.products import service as values
 from forager.products.audit import Concern
-from forager.products.price_history import PriceEntry
-from forager.products.record import ImageRecord, ListedProduct
+from forager.products.record import ImageRecord
 from forager.products.validation import Severity
 
 STORED = "stored"
@@ -40,10 +38,6 @@ class Product(View):
     updated_at: Time = Field(description="When its content last changed.")
     last_seen_at: Time
     price_changed_at: Time | None
-
-    @classmethod
-    def of(cls, product: ListedProduct) -> Product:
-        return cls.model_validate(product)
 
 
 class ProductList(View):
@@ -86,7 +80,7 @@ class ProductImage(View):
     file_size: int | None
 
     @classmethod
-    def of(cls, product_id: int, image: ImageRecord) -> ProductImage:
+    def build(cls, product_id: int, image: ImageRecord) -> ProductImage:
         given = {name: getattr(image, name) for name in image.__slots__ if name != "path"}
         file = f"{API}/products/{product_id}/images/{image.position}"
         return cls.model_validate({**given, "file": file if image.status == STORED else None})
@@ -179,7 +173,7 @@ class ProductDetail(View):
         return cls.model_validate(
             {
                 **given,
-                "images": [ProductImage.of(product.id, image) for image in details.images],
+                "images": [ProductImage.build(product.id, image) for image in details.images],
                 "history": PriceSpan.model_validate(details.history),
                 "attempts": [Visit.model_validate(each) for each in details.attempts],
                 "extractions": [Extraction.model_validate(each) for each in details.extractions],
@@ -196,10 +190,6 @@ class PriceChange(View):
     availability: str | None
     recorded_at: Time
     percent: float | None = Field(description="Up or down since it was last known.")
-
-    @classmethod
-    def of(cls, entry: PriceEntry) -> PriceChange:
-        return cls.model_validate(entry)
 
 
 # --- all of them -------------------------------------------------------------------------------
@@ -266,10 +256,6 @@ class Audit(View):
     seconds: float
     checks: int
     findings: list[AuditFinding]
-
-    @classmethod
-    def of(cls, audit: audits.Audit) -> Audit:
-        return cls.model_validate(audit)
 
 
 def _counts(pairs: list[tuple[str | None, int]]) -> list[ValueCount]:

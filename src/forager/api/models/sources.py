@@ -85,10 +85,6 @@ class Generation(View):
     retired_at: Time | None
     note: str | None
 
-    @classmethod
-    def of(cls, generation: values.Generation) -> Generation:
-        return cls.model_validate(generation)
-
 
 class SectionChange(View):
     kind: Literal["added", "removed", "changed"]

@@ -24,7 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
-from forager.tasks import holds, task
+from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
 from forager.tasks.lifecycle import TaskStatus
@@ -96,10 +96,6 @@ class Task(View):
     found_by: str | None
     created_at: Time
     updated_at: Time
-
-    @classmethod
-    def of(cls, found: task.Task) -> Task:
-        return cls.model_validate(found)
 
 
 class TaskAttempt(View):
@@ -187,7 +183,7 @@ class TrackedTask(View):
     url: str = Field(description="As it was given.")
 
     @classmethod
-    def of(cls, wish: Wish, task_id: int) -> TrackedTask:
+    def build(cls, wish: Wish, task_id: int) -> TrackedTask:
         return cls(item=wish.line, id=task_id, url=storable(wish.url))
 
 
@@ -268,7 +264,7 @@ class RecrawlResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
+    def build(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
         return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
@@ -283,7 +279,7 @@ class HoldResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
+    def build(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
         return cls.model_validate(held).model_copy(update={"not_found": not_found})
 
 
@@ -318,10 +314,6 @@ class TaskStats(View):
     oldest_due: Time | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
-    @classmethod
-    def of(cls, stats: tasks.TaskStats) -> TaskStats:
-        return cls.model_validate(stats)
-
 
 class SchedulerState(View):
     """Whether tasks are handed to the workers, and what holds them back."""
@@ -334,7 +326,7 @@ class SchedulerState(View):
     oldest_due: Time | None
 
     @classmethod
-    def of(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
+    def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
         return cls(
             interval=interval, **TaskStats.of(stats).model_dump(exclude={"counts", "backlog"})
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -73,7 +73,7 @@ Time = Annotated[datetime, AfterValidator(_utc)]
 
 
 class View(BaseModel):
-    """What comes out: made from a value of a service, field by field."""
+    """An answer, made field by field from a value of a service."""
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -81,6 +81,10 @@ class View(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        return cls.model_validate(value)
 
 
 class Order(BaseModel):

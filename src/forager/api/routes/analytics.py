@@ -42,7 +42,7 @@ router = APIRouter(prefix="/analytics", tags=["analytics"])
 @router.get("")
 async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
     """The questions that are ready to be asked."""
-    return listed(Page(list(list_queries()), None), AnalyticsQuery.model_validate)
+    return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
 
 
 @router.get("/answer")
