@@ -75,10 +75,10 @@ def migrate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy archive and images to another place, and compare each copy with what was copied.
+    """Copy the archive and images to another place, and verify each copy.
 
-    Work goes on meanwhile. A run that was stopped goes on where it was; another run copies what
-    has come since. Nothing is deleted unless that is asked for.
+    Crawling continues meanwhile. The next run resumes an interrupted one and copies new files.
+    Nothing is deleted without --delete-source.
     """
     settings = flags_of(context).load()
     route = route_of(settings, to)
