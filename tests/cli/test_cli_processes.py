@@ -49,7 +49,7 @@ async def test_data_goes_to_stdout_and_all_else_to_stderr(queue: Queue) -> None:
     assert rest.json["next_cursor"] is None
     assert rest.json["items"][0]["shown_status"] == "pending"
     assert rest.json["items"][0]["created_at"].endswith("Z")
-    assert "Showing 2; next page: --cursor" in forager("jobs", "list", "--limit", "2").err
+    assert "2 of more; next page: --cursor" in forager("jobs", "list", "--limit", "2").err
 
 
 async def test_no_colour_on_a_terminal_under_no_color(queue: Queue) -> None:

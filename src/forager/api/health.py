@@ -37,7 +37,7 @@ class Ready(BaseModel):
 
 @router.get("/healthz")
 async def alive() -> Health:
-    """Is the process alive? The database is not checked."""
+    """Is the process alive? Says nothing about the database."""
     return Health(status="alive", version=__version__)
 
 

@@ -97,9 +97,7 @@ def verify(
 
     if sample is not None:
         if fix or segments:
-            raise InvalidInput(
-                "--sample checks all segments and cannot be combined with --fix or names"
-            )
+            raise InvalidInput("a sample is of all segments, and mends nothing")
         return _verify_sample(context, sample, as_json=as_json)
 
     async def check(archive: Archive) -> views.Audit:

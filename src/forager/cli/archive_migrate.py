@@ -75,10 +75,10 @@ def migrate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the archive and images to another place, and verify each copy.
+    """Copy archive and images to another place, and compare each copy with what was copied.
 
-    Crawling continues meanwhile. The next run resumes an interrupted one and copies new files.
-    Nothing is deleted without --delete-source.
+    Work goes on meanwhile. A run that was stopped goes on where it was; another run copies what
+    has come since. Nothing is deleted unless that is asked for.
     """
     settings = flags_of(context).load()
     route = route_of(settings, to)

@@ -131,7 +131,7 @@ def show_audit(result: Audit) -> None:
     segments = counted(len(result.findings), "segment")
     note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with troubles.")
     if result.mendable and not result.mended:
-        note("`forager archive verify --fix` repairs what can be repaired.")
+        note("`forager archive verify --fix` mends what can be mended.")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
@@ -158,7 +158,7 @@ def mending_question(findings: Sequence[Finding]) -> str:
     files = [finding for finding in findings if finding.troubles[0].name == "ORPHAN"]
     size = size_in_words(sum(finding.bytes for finding in files))
     return (
-        f"Repair {counted(len(findings), 'segment')}, and thereby delete"
+        f"Mend {counted(len(findings), 'segment')}, and thereby delete"
         f" {counted(len(files), 'file')} ({size}) and {counted(lost, 'reference')}?"
     )
 
@@ -199,7 +199,7 @@ def show_pruning(pruning: Pruning) -> None:
     for deletion in done.spared if done else []:
         note(f"spared, as it is in use now: {deletion.segment.name}")
     for orphan in pruning.orphans:
-        say(f"{orphan.name} ({size_in_words(orphan.size)}): unknown to the database")
+        say(f"{orphan.name} ({size_in_words(orphan.size)}): the database knows nothing of it")
     freed = [d.segment.size for d in deleted] + [orphan.size for orphan in pruning.orphans]
     size = size_in_words(sum(freed))
     verb = "would be deleted" if done is None else "deleted"
@@ -221,7 +221,7 @@ def loss_question(losses: Sequence[Deletion]) -> str:
 
 def orphan_question(orphans: Sequence[StoredSegment]) -> str:
     size = size_in_words(sum(orphan.size for orphan in orphans))
-    return f"Delete {counted(len(orphans), 'file')} ({size}) that are unknown to this database?"
+    return f"Delete {counted(len(orphans), 'file')} ({size}) that this database knows nothing of?"
 
 
 def _deletion_in_words(deletion: Deletion) -> str:

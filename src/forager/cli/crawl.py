@@ -154,8 +154,8 @@ def _must_not_wait(job: Job) -> None:
 
     if job.status is Status.PAUSED:
         raise NotAllowed(
-            "nothing was started: a source can have only one unfinished crawl",
-            hint=f"Continue it: `forager resume {job.id}`, or `forager jobs cancel {job.id}`.",
+            "nothing was started: only one crawl of a source can be under way",
+            hint=f"`forager resume {job.id}` goes on, `forager jobs cancel {job.id}` ends it.",
         )
 
 
@@ -228,7 +228,7 @@ async def _last_look(database: Database, settings: Settings, job_id: UUID) -> Cr
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
             f"Stopped at once; how job {job_id} stands is not known.",
-            hint=f"Continue with: forager resume {job_id}",
+            hint=f"Go on with: forager resume {job_id}",
         ) from None
 
 

@@ -84,9 +84,9 @@ def downgrade(
 
 @app.command()
 def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
-    """Back up database, archive, archived products and the secret key, while crawling continues.
+    """Save database, archive, archived products and the key of secrets, while work goes on.
 
-    A second backup into the same folder copies only new files. The folder holds secrets.
+    Into the same folder again, only what is new is copied. The folder holds secrets.
     """
     from forager.backup import save
 

@@ -86,7 +86,7 @@ def list_(
     say("")
     _show_letters(page.items)
     note_more(page.next_cursor)
-    return note("`forager dead-letters retry ID...` retries them; `drop` dismisses them.")
+    return note("`forager dead-letters retry ID...` tries them again; `drop` lets them go.")
 
 
 @app.command()

@@ -76,7 +76,7 @@ def cancel(
 ) -> None:
     """Cancel jobs permanently; unpublished work is discarded."""
     if len(job_ids) > 1:
-        confirm(f"Cancel {counted(len(job_ids), 'job')} permanently?", yes=yes)
+        confirm(f"Cancel {counted(len(job_ids), 'job')} for good?", yes=yes)
     _move_all(context, job_ids, lambda queue: queue.cancel, reason, as_json=as_json)
 
 

@@ -107,7 +107,7 @@ def _note(job: Job) -> str:
 
 def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool) -> None:
     if cursor is not None:
-        output.note(f"Showing {len(jobs)}; next page: --cursor {cursor}")
+        output.note(f"{len(jobs)} of more; next page: --cursor {cursor}")
     elif not jobs and filtered:
         output.note("No job fits. `forager jobs work` counts the jobs there are.")
     elif not jobs:
@@ -215,7 +215,7 @@ def events(
     else:
         output.note("No events after this one.")
     if next_cursor is not None:
-        output.note(f"Showing {len(page)}; next page: --cursor {next_cursor}")
+        output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
 
 
 def _show_events(found: list[JobEvent]) -> None:

@@ -230,7 +230,7 @@ def search(
     if page.note is not None:
         note(page.note)
     if page.capped:
-        note("Too many products match to rank all of them; add more words.")
+        note("So many products match that only a part was ranked. More words find better ones.")
     return note_more(page.next_cursor)
 
 

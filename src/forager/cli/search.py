@@ -164,7 +164,7 @@ def show_hits(page: SearchPage) -> None:
     if page.note:
         note(page.note)
     if page.capped:
-        note("Too many sections match to rank all of them; add more words.")
+        note("So many sections match that only a part was ranked. More words find better ones.")
     if page.next_cursor:
         note(f"There are more: --cursor {page.next_cursor}")
 

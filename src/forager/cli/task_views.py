@@ -69,7 +69,7 @@ def note_holds(tasks: Sequence[Task]) -> None:
     """Say what keeps tasks of a list from beginning, and how that ends."""
     everything = next((task.all_hold for task in tasks if task.all_hold), None)
     if everything:
-        note(f"All tasks are {everything}: `forager tasks resume --all` resumes them.")
+        note(f"All tasks are {everything}: `forager tasks resume --all` lets them go.")
     domains = {task.domain: task.domain_hold for task in tasks if task.domain_hold}
     for domain, hold in list(domains.items())[:DOMAINS_NAMED]:
         note(f"Those of {domain} are {hold}: `forager tasks resume --domain {domain}`")

@@ -90,7 +90,7 @@ def list_(
     elif chosen.is_everything:
         note("There are no tasks. `forager products track URL` makes one.")
     else:
-        note("No task matches. `forager tasks stats` counts all tasks.")
+        note("No task fits. `forager tasks stats` counts those there are.")
     return note_more(page.next_cursor)
 
 
@@ -242,9 +242,9 @@ def _show_recrawled(done: Recrawled) -> None:
     say(f"{counted(done.due, 'task')} due now")
     if done.held:
         are = "is" if done.held == 1 else "are"
-        note(f"{done.held} of them {are} held: `forager tasks resume` resumes them.")
+        note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
     if done.under_way:
-        note(f"{counted(done.under_way, 'task')} in progress already.")
+        note(f"{counted(done.under_way, 'task')} under way already.")
 
 
 def _leave_if_unknown(ids: list[int]) -> None:

@@ -102,7 +102,7 @@ class EngineClient:
         except (KeyError, TypeError) as error:
             raise _away(self.address, f"it answers strangely: {error!r}") from None
         if not found:
-            raise _away(self.address, "the answer names no index")
+            raise _away(self.address, "it says nothing of an index")
         # another index may have this one's name as an alias
         return found.get(name)
 

@@ -48,7 +48,8 @@ class ServingSettings(BaseModel):
     # --- operating -------------------------------------------------------------------------
     metrics_open: bool = Field(
         default=False,
-        description="Serve `/metrics` without a key; otherwise it needs a key, as the API does.",
+        description="Show `/metrics` to whoever can connect; otherwise it needs a key, as the API"
+        " does.",
     )
     traces_url: str | None = Field(
         default=None,

@@ -19,7 +19,7 @@ CHANNEL = "forager_tasks"
 
 
 class Hold(StrEnum):
-    """Paused: no new work begins. Stopped: work in progress is canceled as well."""
+    """Paused: nothing new begins. Stopped: what is under way is withdrawn as well."""
 
     PAUSED = "paused"
     STOPPED = "stopped"

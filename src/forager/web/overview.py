@@ -235,7 +235,7 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
     found = await list_workers(visit.here.database)
     stale = [each for each in found if is_stale(each, visit.here.settings.stale_after)]
     if stale:
-        return [Attention(f"{counted(len(stale), 'worker')} unreachable", "/workers", True)]
+        return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
         return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
@@ -262,13 +262,13 @@ async def _dead_letters(visit: Visit) -> list[Attention]:
     count = await count_letters(visit.here.database, letter_filter())
     if not count:
         return []
-    return [Attention(f"{counted(count, 'task')} failed permanently", "/errors", True)]
+    return [Attention(f"{counted(count, 'task')} failed for good", "/errors", True)]
 
 
 async def _slowed(visit: Visit) -> list[Attention]:
     found = await visit.here.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
     return [
-        Attention(f"{domain.domain_name} is rate-limited", "/domains?slowed=yes")
+        Attention(f"{domain.domain_name} asked for fewer requests", "/domains?slowed=yes")
         for domain in found.items
     ]
 
@@ -282,5 +282,5 @@ def is_stale(worker: Worker, stale_after: float) -> bool:
 
 
 def shown_state(worker: Worker, stale_after: float) -> str:
-    """The state in words for people: a worker that is unreachable is stale."""
+    """The state in words for people: a worker that is not heard of is stale."""
     return "stale" if is_stale(worker, stale_after) else worker.state

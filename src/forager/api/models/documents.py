@@ -100,9 +100,9 @@ class SearchAnswer(View):
     """Hits, best first."""
 
     items: list[Hit] = Field(description="Hits, best first.")
-    capped: bool = Field(description="More sections match than were ranked.")
+    capped: bool = Field(description="There were so many that not all of them were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="A remark about the query.")
+    note: str | None = Field(description="About the query, for whoever typed it.")
 
 
 class Step(View):
@@ -149,7 +149,7 @@ class TrackedAs(View):
 
 
 class Explanation(View):
-    """The outcome of a URL, its reason, and what would happen now."""
+    """What became of a URL, why, and what would happen now."""
 
     url: str
     normalised: str

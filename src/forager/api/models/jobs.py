@@ -92,7 +92,7 @@ class JobDetail(Job):
 
 
 class PageOutcome(View):
-    """The outcome of one URL of a job."""
+    """What became of one URL of a job."""
 
     url: str
     outcome: Outcome
@@ -138,7 +138,7 @@ class BulkOrder(Order):
 
 
 class Moved(View):
-    """The result for one job: its new state, or why it was not changed."""
+    """What became of one job: as it is now, or why it was not moved."""
 
     id: UUID
     job: Job | None

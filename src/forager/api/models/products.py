@@ -46,7 +46,7 @@ class ProductList(View):
     items: list[Product]
     next_cursor: str | None = Field(description="Give this as `cursor` to go on.")
     capped: bool = Field(description="So much was found that only a part of it was ranked.")
-    note: str | None = Field(description="A remark about the query.")
+    note: str | None = Field(description="About the query, for whoever typed it.")
 
 
 class FieldEvidence(View):
@@ -66,7 +66,7 @@ class ProductProblem(View):
 
 
 class ProductImage(View):
-    """One image and its state."""
+    """One image, and what became of it."""
 
     position: int
     url: str

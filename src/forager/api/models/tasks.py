@@ -120,7 +120,7 @@ class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
     effective_every: Interval = Field(description="The interval in effect.")
-    next_at: Time | None = Field(description="Null while it runs or is held.")
+    next_at: Time | None = Field(description="Null: it runs, or waits for somebody.")
     why: HintText
     attempts: list[TaskAttempt]
 
@@ -188,7 +188,7 @@ class TrackedTask(View):
 
 
 class TrackResult(View):
-    """The result for the items."""
+    """What became of the items."""
 
     added: int
     known: int = Field(description="Tracked already, or named twice.")
@@ -210,8 +210,8 @@ class TaskChoice(Order):
     status: list[TaskStatus] = Field(default_factory=list, max_length=20)
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None,
-        description="Tasks of this host and of hosts below it; if it has no domain, also those of"
-        " the domain that covers it, except where tasks are removed.",
+        description="Those of this host and of all below it; if it has no domain of its own, also"
+        " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
         default=None, description="URLs with this in them; * is anything."

@@ -47,7 +47,7 @@ class CatalogEvent(View):
 
 
 class Webhook(View):
-    """A URL that receives events, without its secret."""
+    """An address that hears of events, without its secret."""
 
     id: int
     url: str
@@ -126,7 +126,7 @@ class WebhookPatch(Order):
     )
     allow_private: bool = Field(default=False, description="Allow a private address.")
     ordered: bool = Field(default=False, description=ORDERED)
-    active: bool = Field(default=True, description="Whether it receives events.")
+    active: bool = Field(default=True, description="Whether it is told of events.")
     secret: Secret | None = Field(
         default=None, description="Sign with this from now on; null: a new one is made."
     )
@@ -162,7 +162,7 @@ class RetryOrder(Order):
 
 
 class Delivery(View):
-    """One message to one webhook, and its state."""
+    """One message to one webhook, and what became of it."""
 
     id: int
     event_id: int

@@ -123,7 +123,7 @@ async def explain(
     caller: Reader,
     job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
 ) -> Explanation:
-    """Show the outcome of a URL in a crawl, or in the latest one, and what would happen now."""
+    """What became of a URL in a crawl, or in the latest that knows it; what would happen now."""
     if job_id is not None:
         await here.job_of(caller, job_id)
     found = await explain_url(

@@ -54,7 +54,7 @@ class TaskError(View):
 
 
 class DeadLetter(View):
-    """A task that failed permanently."""
+    """A task that failed for good."""
 
     id: int
     task_id: int
@@ -189,7 +189,7 @@ async def list_letters(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[DeadLetter]:
-    """List tasks that failed permanently, newest first."""
+    """Tasks that failed for good and wait for somebody, newest first."""
     wanted = letters.letter_filter(cause=cause, domain=domain)
     page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
     return listed(page, DeadLetter.of)
@@ -212,7 +212,7 @@ async def group_letters(
 
 @router.post("/dead-letters/retry", tags=["dead letters"])
 async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> RetriedLetters:
-    """Retry tasks now, with all their retries."""
+    """Let tasks be tried again now, with all their retries."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     retried = await letters.retry_letters(here.database, wanted)
@@ -221,7 +221,7 @@ async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> R
 
 @router.post("/dead-letters/drop", tags=["dead letters"])
 async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> DroppedLetters:
-    """Dismiss dead letters; their tasks stay failed."""
+    """Let dead letters go; their tasks stay failed."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     dropped = await letters.drop_letters(here.database, wanted)
@@ -230,7 +230,7 @@ async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> Dr
 
 @router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])
 async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> RetriedLetters:
-    """Retry one task now."""
+    """Let one task be tried again now."""
     wanted = letters.letter_filter(ids=[letter_id])
     return RetriedLetters(
         retried=_one(letter_id, await letters.retry_letters(here.database, wanted))

@@ -87,9 +87,7 @@ class Owner(View):
     user_id: UUID
     quota: Limits
     active_jobs: int
-    pages_today: int = Field(
-        description="An unfinished job counts with all pages that it may still fetch."
-    )
+    pages_today: int = Field(description="A job that goes on counts with all it may still fetch.")
 
     @classmethod
     def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
@@ -102,7 +100,7 @@ class Owner(View):
 
 
 class Me(View):
-    """The caller; without a key, a user of this machine."""
+    """Who the caller is; without a key, somebody at this machine."""
 
     key_id: str | None
     user_id: UUID | None

@@ -52,7 +52,7 @@ async def list_domains(
     here: Here,
     caller: Operator,
     active: Annotated[bool | None, Query(description="Only these.")] = None,
-    slowed: Annotated[bool, Query(description="Only rate-limited hosts.")] = False,
+    slowed: Annotated[bool, Query(description="Only hosts that asked for fewer requests.")] = False,
     region: Annotated[
         PlainText | None, Query(max_length=32, description="Only those tied to this region.")
     ] = None,
@@ -68,7 +68,7 @@ async def list_domains(
 
 @router.post("/domains", status_code=201, response_model=Domain, tags=["domains"])
 async def add_domain(order: NewDomain, caller: Admin, once: OnlyOnce) -> Response:
-    """Add crawl settings for a host; they also apply to subdomains that have none."""
+    """Give a host settings of its own; they also cover its subdomains that have none."""
 
     async def add(here: Services) -> Domain:
         return Domain.model_validate(await here.domains.add(order.host, order.changes()))
@@ -90,7 +90,7 @@ async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admi
 
 @router.post("/domains/{host}/unblock", tags=["domains"])
 async def unblock(host: Host, here: Here, caller: Admin) -> Domain:
-    """Reset the slow-down of a host."""
+    """Forget that a host asked for fewer requests."""
     return Domain.model_validate(await here.domains.forget_slow_down(host))
 
 
@@ -130,7 +130,7 @@ async def show_costs(
         Query(min_length=1, max_length=300, description="Only the share of this domain."),
     ] = None,
     limit: Annotated[
-        int, Query(ge=1, le=MAX_LINES, description="Maximum number of lines, most expensive first.")
+        int, Query(ge=1, le=MAX_LINES, description="So many lines, the dearest first.")
     ] = 100,
 ) -> CostReport:
     """Report the traffic and cost of proxies by domain."""

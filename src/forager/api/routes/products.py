@@ -104,7 +104,7 @@ async def list_products(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> ProductList:
-    """List products that match all filters, newest first; with `q`, sorted by relevance."""
+    """Products that fit all filters, the newest first; with `q`, the best first."""
     if q is not None and order is not None:
         raise InvalidInput(
             "what is searched for is ordered by how well it fits",
