@@ -71,8 +71,10 @@ class Problem(BaseModel):
     errors: list[FieldProblem] | None = Field(
         default=None, description="The fields that are wrong; at most 20."
     )
-    quota: QuotaUse | None = Field(default=None, description="What there is no more of.")
-    retry_after: int | None = Field(default=None, description="In how many seconds to try again.")
+    quota: QuotaUse | None = Field(default=None, description="The quota that is used up.")
+    retry_after: int | None = Field(
+        default=None, description="Seconds until the next attempt can succeed."
+    )
     request_id: str | None = Field(default=None, description="Also in the server's log.")
 
 

@@ -14,6 +14,7 @@ from forager.doctor.archive import (
     check_clickhouse,
     check_storage,
 )
+from forager.doctor.browser import check_browser
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.external import check_broker, check_search
 from forager.doctor.machine import check_machine
@@ -35,6 +36,7 @@ async def examine(
 
     for check in check_machine(settings):
         note(check)
+    note(await check_browser(settings))
     note(await check_storage(settings))
     note(check_archive_space(settings))
     note(installation.check_exposure(settings))

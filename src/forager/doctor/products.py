@@ -46,7 +46,7 @@ async def check_proxies(database: Database, settings: Settings) -> Check:
     return warn(
         "proxies",
         f"{finding}; {len(failing)} failing: {names}",
-        "They are tried again by themselves; see forager proxies list.",
+        "They are tested again automatically; see forager proxies list.",
     )
 
 
