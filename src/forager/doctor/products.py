@@ -19,7 +19,7 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_dead_letters(database: Database) -> Check:
+async def check_dead_letters(database: Database, _settings: Settings) -> Check:
     groups = await group_letters(database, LetterFilter(), limit=LOOKED_AT)
     if not groups:
         return ok("dead letters", "none")
