@@ -9,7 +9,7 @@ import pytest
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
-from forager.doctor.storage import check_storage
+from forager.doctor.archive import check_storage
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.registration import Registration
 from forager.secrets import Vault
@@ -48,7 +48,7 @@ async def test_workers_are_counted_by_what_they_do(tasks: Tasks) -> None:
     await enter(database, "jobs")
     assert (await work.check_workers(database, settings)).level is Level.OK
     await tasks.silence()
-    assert_warns(await work.check_workers(database, settings), "not heard of")
+    assert_warns(await work.check_workers(database, settings), "unreachable")
 
 
 async def test_tasks_that_are_late_want_a_scheduler_and_a_worker(tasks: Tasks) -> None:
@@ -123,8 +123,8 @@ async def test_domains_that_wait_for_a_worker_with_a_proxy_are_counted(tasks: Ta
     assert (await work.check_regions(database, settings)).level is Level.OK
 
 
-async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
-    assert (await products.check_dead_letters(tasks.database)).finding == "none"
+async def test_dead_letters_wait_for_a_person(settings: Settings, tasks: Tasks) -> None:
+    assert (await products.check_dead_letters(tasks.database, settings)).finding == "none"
     (task_id,) = await tasks.add("http://shop.example/1", status="failed")
     await tasks.sql(
         """
@@ -135,7 +135,7 @@ async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
         """,
         task_id,
     )
-    check = await products.check_dead_letters(tasks.database)
+    check = await products.check_dead_letters(tasks.database, settings)
     assert_warns(check, "1 tasks", "shop.example", "forager dead-letters")
 
 

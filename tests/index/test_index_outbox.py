@@ -15,7 +15,8 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
-from forager.index import choice, store
+from forager.index import engine as choice
+from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
 from forager.index.errors import EngineRefused

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from playwright.async_api import expect
 
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.usage import UsageLog

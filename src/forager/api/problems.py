@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.analytics.clickhouse import ClickHouseAway
-from forager.api.commands import in_calls
+from forager.api.actions import as_call
 from forager.api.request_id import current_request_id
 from forager.archive.errors import StorageAway
 from forager.errors import (
@@ -32,6 +32,7 @@ from forager.errors import (
     SchemaMismatch,
     WorkFailed,
 )
+from forager.hints import Render, render
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable
 
@@ -63,15 +64,17 @@ class Problem(BaseModel):
     model_config = ConfigDict(json_schema_extra={"required": ["type", "title", "status", "detail"]})
 
     type: str = Field(examples=["urn:forager:problem:not-found"])
-    title: str = Field(examples=["There is no such thing"])
+    title: str = Field(examples=["Not found"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
     fix: str | None = Field(default=None, description="What to do about it.")
     errors: list[FieldProblem] | None = Field(
         default=None, description="The fields that are wrong; at most 20."
     )
-    quota: QuotaUse | None = Field(default=None, description="What there is no more of.")
-    retry_after: int | None = Field(default=None, description="In how many seconds to try again.")
+    quota: QuotaUse | None = Field(default=None, description="The quota that is used up.")
+    retry_after: int | None = Field(
+        default=None, description="Seconds until the next attempt can succeed."
+    )
     request_id: str | None = Field(default=None, description="Also in the server's log.")
 
 
@@ -81,7 +84,7 @@ class InvalidFields(InvalidInput):
     def __init__(self, fields: Sequence[FieldProblem]) -> None:
         super().__init__(
             "; ".join(f"{f.field}: {f.message}" for f in fields[:3]),
-            hint="Correct what `errors` names; /api/docs says what each call takes.",
+            hint="Correct the fields in `errors`; /api/docs describes each call.",
         )
         self.fields = list(fields[:MAX_FIELDS])
 
@@ -92,7 +95,7 @@ class Misdirected(ForagerError):
 
 # The one table of what each error means to a caller: the first line that fits counts.
 MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
-    (NotFound, 404, "There is no such thing"),
+    (NotFound, 404, "Not found"),
     (InvalidInput, 422, "The request is not valid"),
     (Unauthorised, 401, "A valid key is needed"),
     (NotPermitted, 403, "This is not permitted"),
@@ -121,6 +124,7 @@ NAMES = {
     405: "method-not-allowed",
     409: "conflict",
     413: "too-large",
+    415: "unsupported-media-type",
     421: "misdirected",
     422: "invalid",
     429: "quota",
@@ -130,26 +134,30 @@ NAMES = {
 }
 # what is said where the error itself has no better words
 HTTP_WORDS = {
-    404: ("There is no such thing", "nothing is at this path", "See /api/docs for the paths."),
+    404: ("Not found", "nothing is at this path", "See /api/docs for the paths."),
     405: ("This path does not take that method", "the method is not allowed here",
           "The header Allow names the methods that are."),
     413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
+    415: ("Unsupported media type", "", "Send `Content-Type: application/json`."),
     503: ("The server is busy", "", "Try again later, or raise FORAGER_API_MAX_REQUESTS."),
 }  # fmt: skip
 
 
-def problem_of(error: Exception) -> Problem:
-    """What to tell a caller about an error; the unexpected ones tell nothing about the inside."""
+def problem_of(error: Exception, show: Render = as_call) -> Problem:
+    """An error as a caller sees it; unexpected ones reveal nothing about the inside.
+
+    `show` writes the actions of a hint.
+    """
     if isinstance(error, HTTPException):
         return _of_http(error)
     if isinstance(error, RequestValidationError):
-        return problem_of(InvalidFields(field_problems(error.errors())))
+        return problem_of(InvalidFields(field_problems(error.errors())), show)
     if isinstance(error, WorkFailed) and error.kind in (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS):
-        return _problem(403, "This may not be fetched", error.message, fix=error.hint)
+        return _problem(403, "This may not be fetched", error.message, fix=_fix(error, show))
     for kind, status, title in MEANINGS:
         if isinstance(error, kind):
-            return _of_known(error, status, title)
+            return _of_known(error, status, title, show)
     return _problem(
         500,
         "Something went wrong in Forager",
@@ -158,22 +166,8 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def told_to_programs(error: Exception) -> Problem:
-    """The same, with calls of the API where people would be told what to type."""
-    problem = problem_of(error)
-    told: dict[str, Any] = {"detail": in_calls(problem.detail)}
-    if problem.fix is not None:
-        told["fix"] = in_calls(problem.fix)
-    if problem.errors is not None:
-        told["errors"] = [
-            FieldProblem(field=each.field, message=in_calls(each.message))
-            for each in problem.errors
-        ]
-    return problem.model_copy(update=told)
-
-
 def problem_response(error: Exception) -> Response:
-    problem = told_to_programs(error)
+    problem = problem_of(error)
     if problem.status == 500:
         log.error("a request failed", exc_info=error)
     return Response(
@@ -200,18 +194,22 @@ def field_problems(errors: Sequence[Any], *prefix: str) -> list[FieldProblem]:
     ]
 
 
-def _of_known(error: Exception, status: int, title: str) -> Problem:
+def _of_known(error: Exception, status: int, title: str, show: Render) -> Problem:
     if not isinstance(error, ForagerError):
         return _problem(status, title, "a value cannot be stored: out of range, or not text")
     return _problem(
         status,
         title,
         error.message,
-        fix=error.hint,
+        fix=_fix(error, show),
         errors=error.fields if isinstance(error, InvalidFields) else None,
         quota=_use(error) if isinstance(error, QuotaExceeded) else None,
         retry_after=error.retry_after if isinstance(error, NotYet) else None,
     )
+
+
+def _fix(error: ForagerError, show: Render) -> str | None:
+    return None if error.hint is None else render(error.hint, show)
 
 
 def _use(error: QuotaExceeded) -> QuotaUse:

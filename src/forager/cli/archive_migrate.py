@@ -11,10 +11,9 @@ from forager.amounts import size_in_words
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.output import note, plain, say, show_json
+from forager.cli.output import counted, note, plain, say, show_json
 from forager.cli.progress import Steps
 from forager.cli.running import run
-from forager.cli.words import counted
 from forager.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -76,10 +75,10 @@ def migrate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy archive and images to another place, and compare each copy with what was copied.
+    """Copy archive and images to another location, and verify each copy.
 
-    Work goes on meanwhile. A run that was stopped goes on where it was; another run copies what
-    has come since. Nothing is deleted unless that is asked for.
+    Forager keeps working. An interrupted run resumes where it stopped; another run copies what was
+    added since. Nothing is deleted without --delete-source.
     """
     settings = flags_of(context).load()
     route = route_of(settings, to)

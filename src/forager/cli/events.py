@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import show_list, show_table
+from forager.cli.output import counted, on_one_line, short_time, show_list, show_table
 from forager.cli.running import with_database
-from forager.cli.words import counted, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.webhooks.webhook import EventRow
@@ -117,8 +116,8 @@ def _degraded(told: Payload) -> str:
 
 def _trial_ended(told: Payload) -> str:
     return (
-        f"parser {told.get('parser')}: version {told.get('version')} is tried no more, version"
-        f" {told.get('active_version')} goes on: {told.get('reason')}"
+        f"parser {told.get('parser')}: version {told.get('version')} was stopped; version"
+        f" {told.get('active_version')} stays active: {told.get('reason')}"
     )
 
 

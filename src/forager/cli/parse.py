@@ -13,9 +13,8 @@ import typer
 
 from forager.cli.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped
-from forager.cli.output import note, say, show_json, show_table, write
+from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
 from forager.cli.running import with_database
-from forager.cli.words import clean, counted, on_one_line
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:

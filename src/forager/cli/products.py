@@ -11,6 +11,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
 from forager.cli.output import (
     STDOUT,
+    counted,
     note,
     note_more,
     open_output,
@@ -24,7 +25,6 @@ from forager.cli.product_filters import ProductOptions, moment
 from forager.cli.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or
 
 
 class Order(StrEnum):
-    """As in the catalogue, which is not imported before a command needs it."""
+    """As in the products package, which is not imported before a command needs it."""
 
     NEWEST = "newest"
     UPDATED = "updated"
@@ -230,7 +230,7 @@ def search(
     if page.note is not None:
         note(page.note)
     if page.capped:
-        note("So many products match that only a part was ranked. More words find better ones.")
+        note("Too many products match, so only some were ranked. Add words to narrow the search.")
     return note_more(page.next_cursor)
 
 

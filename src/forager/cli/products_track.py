@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from forager.cli.options import AsJson
-from forager.cli.output import note, say, show_json
+from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
-from forager.cli.words import counted, on_one_line
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

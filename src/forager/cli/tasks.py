@@ -12,9 +12,8 @@ import typer
 
 from forager.cli import task_views as views
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
-from forager.cli.output import note, note_more, plain, say, show_json, show_page
+from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 from forager.tasks.lifecycle import TaskStatus
 
@@ -287,7 +286,7 @@ def _show_recrawled(done: Recrawled) -> None:
         are = "is" if done.held == 1 else "are"
         note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
     if done.under_way:
-        note(f"{counted(done.under_way, 'task')} under way already.")
+        note(f"{counted(done.under_way, 'task')} already in progress.")
 
 
 def _leave_if_unknown(ids: list[int]) -> None:
@@ -302,7 +301,7 @@ def _show_held(held: Held, chosen: Selection, done: str) -> None:
     else:
         say(f"{counted(held.changed, 'task')} {done}")
     if held.withdrawn:
-        note(f"{counted(held.withdrawn, 'task')} taken back from the workers.")
+        note(f"{counted(held.withdrawn, 'task')} canceled in the workers.")
     _note_other_holds(held)
 
 

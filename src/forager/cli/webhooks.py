@@ -1,4 +1,4 @@
-"""`forager webhooks`: who hears of events, and what was sent."""
+"""`forager webhooks`: subscriptions to events, and their deliveries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,20 @@ import typer
 
 from forager.cli.failures import FAILED
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
-from forager.cli.output import note, plain, say, show_facts, show_json, show_list, show_table
+from forager.cli.output import (
+    counted,
+    long_time,
+    note,
+    on_one_line,
+    plain,
+    say,
+    short_time,
+    show_facts,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import confirm, with_database
-from forager.cli.words import counted, long_time, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -250,7 +261,7 @@ def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[An
 
 
 def _secret(file: Path | None) -> str | None:
-    """From a file: what is given on a command line, everybody on the machine can read."""
+    """From a file: every user of the machine can read command lines."""
     if file is None:
         return None
     try:
@@ -284,7 +295,7 @@ def show_webhooks(webhooks: Sequence[Webhook]) -> None:
         (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
         for webhook in webhooks
     ]
-    show_table("ID>, URL, STATE, WAITING>, TELLS", rows)
+    show_table("ID>, URL, STATE, PENDING>, EVENTS", rows)
 
 
 def show_webhook(webhook: Webhook) -> None:

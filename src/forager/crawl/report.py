@@ -10,9 +10,9 @@ from uuid import UUID
 
 from forager.crawl import store
 from forager.crawl.activity import CrawlWait, wait_from
-from forager.crawl.export.store import SettledUrl, select_settled
+from forager.crawl.export.store import select_settled
 from forager.crawl.ledger import Ledger
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.state import ledger_from
 from forager.db.cursor import Page
 from forager.db.database import Database

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
+from forager.archive.segment import ArchiveRef
 from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Found
 from forager.crawl.frontier.links import NO_LINKS, PageLinks
 from forager.documents.page import PreviousPage
 from forager.extract.urls import NormalisedUrl
+from forager.render.store import Lesson
 
 
 class Outcome(StrEnum):
@@ -44,8 +47,18 @@ class Settlement:
     last_modified: str | None = None
     # in-scope links, compressed: what a later crawl follows if this page has not changed
     outlinks: bytes | None = None
-    # the response as a packed archive record
+    # the response as a packed archive record; for a rendered page, the page as it was rendered
     frame: bytes | None = None
+    # packed records that belong to it, which are written before it
+    other_frames: tuple[bytes, ...] = ()
+    # whether and why the page was rendered, for people
+    rendering: str | None = None
+    # the reason in one word, if it was
+    rendered_for: str | None = None
+    # bytes that were loaded to render it
+    loaded_bytes: int = 0
+    # what rendering it has shown about pages of its shape
+    lesson: Lesson | None = None
     # what the page says, and what it was when it was crawled before
     document: ReadDocument | None = None
     previous: PreviousPage | None = None
@@ -79,3 +92,33 @@ class Resting:
 
 
 Visit = Settlement | Postponed | Resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledUrl:
+    """A row of `crawl_visited` as an export needs it."""
+
+    url_hash: bytes
+    url: str
+    outcome: str
+    reason: str | None
+    detail: str | None
+    duplicate_of: str | None
+    http_status: int | None
+    depth: int
+    parent_url: str | None
+    via: str
+    content_type: str | None
+    title: str | None
+    size: int | None
+    settled_at: datetime
+    content_hash: bytes | None
+    segment: str | None
+    segment_offset: int | None
+    segment_length: int | None
+
+    @property
+    def ref(self) -> ArchiveRef | None:
+        if self.segment is None or self.segment_offset is None or self.segment_length is None:
+            return None
+        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)

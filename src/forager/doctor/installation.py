@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from forager import __version__, tracing
+from forager.access.caller import Scope
 from forager.access.key import ApiKey, KeyState
 from forager.access.keys import list_keys
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
 from forager.fetch.budgets.budget import is_loopback
@@ -23,7 +23,7 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_versions(database: Database) -> Check:
+async def check_versions(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         found = await workers.select_workers(connection)
     others = sorted({worker.version for worker in found} - {__version__})
@@ -36,7 +36,7 @@ async def check_versions(database: Database) -> Check:
     return ok("versions", f"Forager {__version__}, and so are all workers")
 
 
-async def check_keys(database: Database) -> Check:
+async def check_keys(database: Database, _settings: Settings) -> Check:
     keys = (await list_keys(database, limit=LOOKED_AT)).items
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     admins = sum(key.scope is Scope.ADMIN for key in active)
@@ -46,7 +46,7 @@ async def check_keys(database: Database) -> Check:
         advice = "Make new ones before: forager keys create NAME."
         return warn("keys", f"{finding}; end within a week: {_names(ending)}", advice)
     if keys and not active:
-        advice = "Nobody can use the API: forager keys create NAME --scope admin"
+        advice = "No key can use the API: forager keys create NAME --scope admin"
         return warn("keys", "all have expired or were revoked", advice)
     return ok("keys", finding)
 

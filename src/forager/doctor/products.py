@@ -21,7 +21,7 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_dead_letters(database: Database) -> Check:
+async def check_dead_letters(database: Database, _settings: Settings) -> Check:
     groups = await group_letters(database, LetterFilter(), limit=LOOKED_AT)
     if not groups:
         return ok("dead letters", "none")
@@ -29,12 +29,12 @@ async def check_dead_letters(database: Database) -> Check:
     often = groups[0]
     return warn(
         "dead letters",
-        f"{number} tasks have failed for good, most often at {often.domain}: {often.message}",
+        f"{number} tasks have failed permanently, most often at {often.domain}: {often.message}",
         "See forager dead-letters list, then retry or drop them.",
     )
 
 
-async def check_bypassed(database: Database) -> Check:
+async def check_bypassed(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         bypassed = await select_bypassed(connection)
     if not bypassed:
@@ -47,7 +47,7 @@ async def check_bypassed(database: Database) -> Check:
     )
 
 
-async def check_alarms(database: Database) -> Check:
+async def check_alarms(database: Database, _settings: Settings) -> Check:
     alarms = await list_alarms(database)
     if not alarms:
         return ok("domain alarms", "none")
@@ -73,7 +73,7 @@ async def check_proxies(database: Database, settings: Settings) -> Check:
     return warn(
         "proxies",
         f"{finding}; {len(failing)} failing: {names}",
-        "They are tried again by themselves; see forager proxies list.",
+        "They are tested again automatically; see forager proxies list.",
     )
 
 
@@ -105,7 +105,7 @@ async def check_parsers(database: Database, settings: Settings) -> Check:
     if found.broken:
         broken = "; ".join(f"{each.origin}: {each.reason}" for each in found.broken[:NAMED])
         return warn(
-            "parsers", f"{finding}; cannot be loaded: {broken}", "Mend or remove that plug-in."
+            "parsers", f"{finding}; cannot be loaded: {broken}", "Fix or remove that plug-in."
         )
     if missing:
         return warn(

@@ -100,3 +100,17 @@ def newest(versions: Iterable[str]) -> str:
 GENERIC_NAME = "generic"
 # goes up whenever the same page may be read differently than before
 GENERIC_VERSION = "2"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRate:
+    """How a version does at a domain: among its newest pages, and in the last seven days."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_good: int
+    week_pages: int
+    week_good: int

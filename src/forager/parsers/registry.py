@@ -14,6 +14,7 @@ from forager.errors import NotFound
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import ProductPage
 from forager.extract.product.record import FieldName, Product
+from forager.hints import Hint, action
 from forager.parsers.parser import FieldProblem, SiteParser
 from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, version_key
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
@@ -158,7 +159,8 @@ def find(name: str, version: str | None = None) -> str:
     versions = registry().versions(name)
     if not versions:
         raise NotFound(
-            f"there is no parser {name!r}", hint="`forager parsers list` shows all that are loaded."
+            f"there is no parser {name!r}",
+            hint=Hint("{} lists installed parsers.", action("parsers list")),
         )
     if version is not None and version not in versions:
         raise NotFound(

@@ -15,12 +15,12 @@ from uuid import uuid4
 
 import orjson
 
-from forager.analytics.lake import SUFFIX, lake_folder, sync_folder
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import SUFFIX, lake_folder, read_manifest, sync_folder
 from forager.analytics.sync import sync
 from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
+from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.logs import get_logger
@@ -191,7 +191,7 @@ def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
     except (OSError, arrow.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"{path} is no file of archived products: {error}",
-            hint="`forager products archive` names the files it writes.",
+            hint=Hint("{} lists the files that it writes.", action("products archive")),
         ) from None
 
 

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 
 from forager.db.database import Database
 from forager.errors import NotFound
+from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.logs import get_logger
 from forager.products.store import audit as store
@@ -84,7 +85,7 @@ STATEMENTS: dict[Check, LiteralString] = {
     Check(
         "failed_without_dead_letter",
         _INTEGRITY,
-        "failed tasks that no dead letter tells of",
+        "failed tasks without a dead letter",
     ): store.FAILED_WITHOUT_DEAD_LETTER,
     Check(
         "archive_segments_gone",
@@ -94,7 +95,7 @@ STATEMENTS: dict[Check, LiteralString] = {
     Check(
         "images_without_file",
         _INTEGRITY,
-        "images said to be stored whose file nobody knows",
+        "images marked as stored without a file record",
     ): store.IMAGES_WITHOUT_FILE_ROW,
     Check(
         "products_not_seen", _STALENESS, "products not seen for three of their intervals"
@@ -137,7 +138,8 @@ async def last_audit(database: Database) -> Audit:
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(
-            "there was no audit yet", hint="`forager products audit` makes one; workers do daily."
+            "there was no audit yet",
+            hint=Hint("{} runs one. Workers run one every day.", action("products audit")),
         )
     told = page.items[0].payload
     findings = [

@@ -6,6 +6,7 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.images.store import images as image_store
 from forager.images.store.images import StoredImage
@@ -36,14 +37,16 @@ async def _not_yet(connection: Connection, which: str, address: str) -> int:
         raise unknown_product(which)
     raise NotFound(
         f"{address} is tracked, but no product was read from it yet; its task is {status}",
-        hint=f"`forager tasks show {address}` says what was tried.",
+        hint=Hint("{} shows its attempts.", action("tasks show", address)),
     )
 
 
 def unknown_product(which: str) -> NotFound:
     return NotFound(
         f"there is no product {which[:200]}",
-        hint="`forager products list` shows those there are, `forager products track` adds more.",
+        hint=Hint(
+            "{} lists products, {} adds more.", action("products list"), action("products track")
+        ),
     )
 
 
@@ -54,7 +57,7 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
     if found is None:
         raise NotFound(
             f"there is no stored image {position} of product {product_id}",
-            hint=f"`forager products show {product_id}` says what became of its images.",
+            hint=Hint("{} lists its images.", action("products show", product_id)),
         )
     return found
 

@@ -17,6 +17,7 @@ from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Availability
 from forager.fetch.budgets.store import block_domain
 from forager.fetch.domains.service import domain_name
+from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.products.store import writes as product_store
@@ -187,7 +188,8 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
     async with database.transaction() as connection:
         alarms = [alarm for alarm in await store.select_alarms(connection) if alarm.domain == name]
         if not alarms:
-            raise NotFound(f"{name} has no alarm", hint="`forager domains alarms` lists them.")
+            hint = Hint("{} lists alarms.", action("domains alarms"))
+            raise NotFound(f"{name} has no alarm", hint=hint)
         [health] = await store.lock_health(connection, [alarms[0].domain_id], create=[])
         accepted = decision is Decision.ACCEPT
         task_ids = await store.select_held_tasks(

@@ -9,6 +9,7 @@ from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.matching import domains_below, domains_of
 from forager.fetch.domains.store import hold_domain
+from forager.hints import Hint, action
 from forager.tasks.selection import Selection
 from forager.tasks.store import counts as task_counts
 from forager.tasks.store import holds as store
@@ -138,5 +139,5 @@ def no_such_task(*named: object) -> NotFound:
     shown = ", ".join(str(each) for each in named[:SHOWN])
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return NotFound(
-        f"there is no task {shown}{more}", hint="`forager tasks list` shows those there are."
+        f"there is no task {shown}{more}", hint=Hint("{} lists tasks.", action("tasks list"))
     )

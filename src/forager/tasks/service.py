@@ -11,6 +11,7 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
@@ -19,8 +20,7 @@ from forager.tasks.store import changes as task_changes
 from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
 from forager.tasks.store.counts import DomainBacklog
-from forager.tasks.store.reads import Attempt
-from forager.tasks.task import Task
+from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
@@ -37,7 +37,7 @@ class TaskReport:
     task: Task
     every: timedelta
     next_at: datetime | None
-    why: str
+    why: str | Hint
     attempts: list[Attempt]
 
 
@@ -209,7 +209,7 @@ class Tasks:
         return changed
 
     async def remove(self, selection: Selection) -> int:
-        """Track no more. Products, their history and the archive stay."""
+        """Stop tracking. Products, their history and the archive are kept."""
         removed = 0
 
         async def remove_batch(connection: Connection, ids: list[int]) -> None:

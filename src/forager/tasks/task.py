@@ -71,6 +71,33 @@ class Task:
         return self.status if self.hold is None else self.hold
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveredTask:
+    id: int
+    status: str
+    retry_count: int
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One row of `task_attempts`, as far as people want to know."""
+
+    stage: str
+    attempt: int
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: datetime | None
+    finished_at: datetime
+    duration_ms: int | None
+    size: int | None
+
+
 def parse_every(text: str) -> timedelta:
     return checked(parse_duration(text))
 

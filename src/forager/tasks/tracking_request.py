@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
+from forager.hints import Hint
 from forager.tasks.task import PRIORITIES, checked
 
 MOST_RETRIES = 1000
@@ -63,5 +64,5 @@ class BadLine:
     """What cannot be tracked, and why."""
 
     line: int
-    reason: str
+    reason: str | Hint
     text: str

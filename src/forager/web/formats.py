@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.web.clicks import in_clicks
+from forager.api.models.values import interval_text
+from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
+JOB_EVENTS = {
+    "enqueue": "created",
+    "claim": "started",
+    "complete": "completed",
+    "fail": "failed",
+    "retry later": "retry scheduled",
+    "release": "released",
+    "park": "pause confirmed",
+    "pause": "pause requested",
+    "resume": "resumed",
+    "cancel": "canceled",
+    "retry": "retried",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -60,16 +76,6 @@ def duration(seconds: float | None) -> str:
     return " ".join(parts[:2])
 
 
-def interval(seconds: float | None) -> str:
-    """A length of time as forms take it: 21600 as 6h; empty if there is none."""
-    if seconds is None:
-        return ""
-    for length, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds / length:.0f}{unit}"
-    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
-
-
 def money(amount: Decimal | None, currency: str | None) -> str:
     """1299.5 EUR as EUR 1,299.50; more digits only where they say something."""
     if amount is None:
@@ -107,8 +113,16 @@ def short_id(value: UUID | str) -> str:
 
 
 def words(value: str) -> str:
-    """A name from the code as words: `http_client` as http client."""
+    """A name from the code as words: `http_client` as http client, `http_404` as 404 Not Found."""
+    if (status := value.removeprefix("http_")).isdecimal() and status != value:
+        with contextlib.suppress(ValueError):
+            return f"{status} {HTTPStatus(int(status)).phrase}"
     return value.replace("_", " ")
+
+
+def job_event(name: str) -> str:
+    """A move of a job as people read it: `claim` as started."""
+    return JOB_EVENTS.get(name, name)
 
 
 def sentence(text: str) -> str:
@@ -158,7 +172,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "short_number": short_number,
     "size": size,
     "duration": duration,
-    "interval": interval,
+    "interval": interval_text,
     "money": money,
     "percent": percent,
     "moment": moment,
@@ -168,7 +182,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "sentence": sentence,
     "actor": actor,
     "event_kind": event_kind,
+    "job_event": job_event,
     "counted": counted,
     "job_tone": job_tone,
-    "in_clicks": in_clicks,
+    "hint": linked,
 }

@@ -6,9 +6,8 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.export.store import SettledUrl
 from forager.crawl.report import CrawlReport, Pace, crawl_report, list_settled, pace_of
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import moves_by_hand
 from forager.jobs.workers import job_report
@@ -67,7 +66,7 @@ class JobView:
     def series(self) -> list[Series]:
         assert self.pace is not None
         width = self.pace.width
-        lines = [Series("settled", self.pace.per_second, "a")]
+        lines = [Series("processed", self.pace.per_second, "a")]
         if any(self.pace.failed):
             lines.append(Series("failed", [count / width for count in self.pace.failed], "d"))
         return lines

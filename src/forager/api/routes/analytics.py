@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
-from forager.api.analysis import analyse
-from forager.api.models.analytics import AnalyticsAnswer, AnalyticsQueries, AnalyticsQuery
-from forager.api.models.values import PlainText
-from forager.api.paging import Limit
+from forager.api.models.values import PlainText, Time, View
+from forager.api.paging import Limit, Listed, listed
 from forager.api.services import Here, Operator
+from forager.api.slots import analyse
+from forager.db.cursor import Page
+
+
+class AnalyticsQuery(View):
+    name: str
+    about: str
+
+
+class AnalyticsAnswer(View):
+    """A table: the names of its columns, and its rows in their order."""
+
+    name: str
+    days: int
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
+    complete_until: Time | None = Field(
+        description="Nothing before this time is missing; null if nothing was copied yet."
+    )
+
 
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 
@@ -20,10 +40,9 @@ router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 
 @router.get("")
-async def queries(caller: Operator) -> AnalyticsQueries:
+async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
     """The questions that are ready to be asked."""
-    found = [AnalyticsQuery.model_validate(each) for each in list_queries()]
-    return AnalyticsQueries(queries=found)
+    return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
 
 
 @router.get("/answer")

@@ -28,7 +28,7 @@ from forager.api.models.jobs import (
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
-from forager.api.problems import told_to_programs
+from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
@@ -128,7 +128,7 @@ async def pages(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """What became of the URLs of a job, in no particular order; those of some outcomes alone."""
+    """List processed URLs of a job with their outcomes, in no particular order."""
     await here.job_of(caller, job_id)
     page = await list_settled(
         here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
@@ -171,8 +171,13 @@ async def export(
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
+    return await job_download(here, job_id, wanted)
+
+
+async def job_download(here: Services, job_id: UUID, wanted: Export) -> Response:
+    """A job as a file that is streamed while it is made."""
     storage = archive_options(here.settings).open()
-    media_type, suffix = FILES[format_]
+    media_type, suffix = FILES[wanted.format]
     parts = export_stream(here.database, storage, job_id, wanted)
     return await download(parts, f"job-{job_id}.{suffix}", media_type)
 
@@ -191,7 +196,7 @@ async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """End a job for good; what it had not published is thrown away."""
+    """Cancel a job permanently; unpublished work is discarded."""
     return await _moved_job(here, caller, job_id, Move.CANCEL, order)
 
 
@@ -209,7 +214,7 @@ async def workers(
     cursor: Offset = 0,
 ) -> Listed[Worker]:
     """Workers that are, or lately were, there."""
-    return listed(cut(await list_workers(here.database), cursor, limit), Worker.model_validate)
+    return listed(cut(await list_workers(here.database), cursor, limit), Worker.of)
 
 
 @router.get("/services", tags=["workers"])
@@ -221,7 +226,7 @@ async def services(
 ) -> Listed[ServiceProcess]:
     """Background services of all processes, each with its state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
-    return listed(cut(found, cursor, limit), ServiceProcess.model_validate)
+    return listed(cut(found, cursor, limit), ServiceProcess.of)
 
 
 async def _moved_job(
@@ -234,5 +239,5 @@ def _moved(each: bulk.Moved) -> Moved:
     return Moved(
         id=each.id,
         job=None if each.job is None else Job.of(each.job),
-        problem=None if each.error is None else told_to_programs(each.error),
+        problem=None if each.error is None else problem_of(each.error),
     )

@@ -6,14 +6,109 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path
+from pydantic import Field
 from starlette.responses import Response
 
 from forager.access import keys, quotas
+from forager.access import quota as quota_rows
+from forager.access.caller import Scope
+from forager.access.key import KeyState
+from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.keys import Key, KeyOrder, Limits, Me, NewKey, Owner, Quota
-from forager.api.models.values import PlainText
+from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
+from forager.api.models.values import example as example_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Reader, Services
+
+
+class Key(View):
+    """A key without its secret."""
+
+    id: str
+    name: str
+    user_id: UUID = Field(description="The owner of what is made with it.")
+    scope: Scope
+    state: KeyState
+    created_at: Time
+    expires_at: Time | None
+    revoked_at: Time | None
+    last_used_at: Time | None = Field(description="Within five minutes.")
+
+
+class NewKey(Key):
+    """A key with its text, which is shown this once."""
+
+    key: str = Field(examples=["fgr_0123456789ab_…"])
+
+    @classmethod
+    def of_made(cls, made: MadeKey) -> NewKey:
+        return cls.model_validate({**Key.of(made.key).model_dump(), "key": made.text})
+
+
+class KeyOrder(Order):
+    model_config = example_of(name="nightly refresh", scope="operate", expires_in_days=90)
+
+    name: Annotated[PlainText, Field(min_length=1, max_length=MAX_NAME)]
+    scope: Scope = Scope.OPERATE
+    user_id: UUID | None = Field(default=None, description="The owner; by default a new one.")
+    expires_in_days: float | None = Field(
+        default=None, gt=0, le=LONGEST_LIFE / 86400, description="By default it does not expire."
+    )
+
+
+class Quota(Order):
+    """What an owner may use; null means no limit."""
+
+    model_config = example_of(active_jobs=5, pages_per_job=10000, pages_per_day=50000)
+
+    active_jobs: int | None = Field(default=None, ge=0, le=LARGEST_INT)
+    pages_per_job: int | None = Field(default=None, ge=1, le=LARGEST_BIGINT)
+    pages_per_day: int | None = Field(
+        default=None, ge=0, le=LARGEST_BIGINT, description="Days are those of UTC."
+    )
+    requests_per_minute: int | None = Field(default=None, ge=1, le=LARGEST_INT)
+
+    def value(self) -> quota_rows.Quota:
+        return quota_rows.Quota(**self.model_dump())
+
+
+class Limits(View):
+    """A quota as it is set."""
+
+    active_jobs: int | None
+    pages_per_job: int | None
+    pages_per_day: int | None
+    requests_per_minute: int | None
+
+
+class Owner(View):
+    """An owner's quota, and what of it is in use."""
+
+    user_id: UUID
+    quota: Limits
+    active_jobs: int
+    pages_today: int = Field(
+        description="An active job counts with all the pages it may still fetch."
+    )
+
+    @classmethod
+    def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
+        return cls(
+            user_id=user_id,
+            quota=Limits.model_validate(quota),
+            active_jobs=usage.active_jobs,
+            pages_today=usage.pages_today,
+        )
+
+
+class Me(View):
+    """The caller; without a key, a user of this machine."""
+
+    key_id: str | None
+    user_id: UUID | None
+    scope: Scope
+    quota: Limits
+
 
 router = APIRouter(tags=["keys"])
 
@@ -44,9 +139,9 @@ async def list_keys(
 
 @router.post("/keys", status_code=201, response_model=NewKey)
 async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
-    """Make a key. Its text is in this answer and nowhere else.
+    """Create a key. Its text is only in this response.
 
-    With the first key the server asks everybody for one, also on this machine.
+    Once a key exists, every request needs one, on this machine too.
     """
     days = order.expires_in_days
 
@@ -69,9 +164,9 @@ async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
     return Key.of(await keys.get_key(here.database, key_id))
 
 
-@router.post("/keys/{key_id}/revoke")
+@router.delete("/keys/{key_id}")
 async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """End a key at once and for good."""
+    """Revoke a key immediately and permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
 
 
@@ -79,11 +174,11 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
     """An owner's quota, and what of it is in use."""
     quota = await quotas.get_quota(here.database, user_id)
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
     """Set what an owner may use; limits that are left out are lifted."""
     quota = await quotas.set_quota(here.database, user_id, order.value())
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))

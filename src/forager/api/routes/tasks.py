@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
+from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.measures import interval_of
 from forager.api.models.tasks import (
     ChangedTasks,
     ChosenTerms,
@@ -27,11 +27,12 @@ from forager.api.models.tasks import (
     TrackOrder,
     TrackResult,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
+from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -85,14 +86,14 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
     kept = [wish for wish in wishes if isinstance(wish, Wish)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
-        TrackedTask.of(wish, task_id)
+        TrackedTask.build(wish, task_id)
         for wish, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
 
 
 def _field(bad: BadLine) -> FieldProblem:
-    return FieldProblem(field=f"body.items.{bad.line}", message=bad.reason)
+    return FieldProblem(field=f"body.items.{bad.line}", message=render(bad.reason, as_call))
 
 
 # --- looking -----------------------------------------------------------------------------------
@@ -133,14 +134,14 @@ async def stats(here: Here, caller: Reader) -> TaskStats:
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
     """Whether due tasks are handed to the workers."""
-    return SchedulerState.of(await here.task_stats(), here.settings.scheduler_interval)
+    return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")
 async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
     """One task, by its URL."""
     if url.isdecimal():
-        raise InvalidInput("this is not a URL", hint="By its number: GET /api/tasks/{task_id}")
+        raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("tasks show")))
     return TaskDetail.of_report(await here.tasks.report(url))
 
 
@@ -174,23 +175,23 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RecrawlResult.of(await here.tasks.recrawl(chosen), unknown)
+    return RecrawlResult.build(await here.tasks.recrawl(chosen), unknown)
 
 
 @router.post("/tasks/pause")
 async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    """Pause all tasks, those of a domain, or these. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.pause(chosen), unknown)
+    return HoldResult.build(await here.holds.pause(chosen), unknown)
 
 
 @router.post("/tasks/stop")
 async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Pause, and take back what is under way as well."""
+    """Pause, and cancel in-progress work."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.stop(chosen), unknown)
+    return HoldResult.build(await here.holds.stop(chosen), unknown)
 
 
 @router.post("/tasks/resume")
@@ -198,7 +199,7 @@ async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldR
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.resume(chosen), unknown)
+    return HoldResult.build(await here.holds.resume(chosen), unknown)
 
 
 @router.patch("/tasks")
@@ -211,7 +212,7 @@ async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedT
 
 @router.post("/tasks/remove")
 async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
-    """Track no more. Products, their history and the archive stay."""
+    """Stop tracking. Products, their history and the archive are kept."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
@@ -229,27 +230,27 @@ async def set_one(task_id: TaskId, order: TaskTerms, here: Here, caller: Operato
 
 @router.delete("/tasks/{task_id}")
 async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> RemovedTasks:
-    """Track a URL no more. Its product, its history and the archive stay."""
+    """Stop tracking a URL. Its product, history and archived pages are kept."""
     return RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
 
 
 @router.post("/tasks/{task_id}/recrawl")
 async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Crawl a task now; one that is under way goes on."""
+    """Recrawl a task now; one in progress continues."""
     await here.tasks.recrawl(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/pause")
 async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Let a task not begin anew; what is under way is finished."""
+    """Pause a task. In-progress work is finished."""
     await here.holds.pause(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/stop")
 async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Pause a task, and take it back if it is under way."""
+    """Pause a task, and cancel it if it is in progress."""
     await here.holds.stop(_only(task_id))
     return await _detail(here, task_id)
 

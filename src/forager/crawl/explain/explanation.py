@@ -12,7 +12,8 @@ from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
-from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
+from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page
@@ -26,11 +27,12 @@ from forager.extract.urls import (
     with_scheme,
 )
 from forager.fetch.headers import agent_header
+from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from forager.tasks.service import Tasks
-from forager.tasks.store.reads import Attempt
+from forager.tasks.task import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class TrackedAs:
 
     task_id: int
     status: str
-    why: str
+    why: str | Hint
     next_at: datetime | None
     last_attempt: str | None
     last_at: datetime | None
@@ -133,6 +135,8 @@ class Explanation:
     http_status: int | None = None
     depth: int | None = None
     attempts: int | None = None
+    # whether the page was rendered in a browser, and why; None if it is no page
+    rendering: str | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
     # if it were asked for now, judged as the crawl above would
@@ -183,6 +187,7 @@ async def explain(
         http_status=fate.http_status if fate else None,
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
+        rendering=_rendering(fate, _options(job)) if fate else None,
         found_by=_way(fate, known.ancestors) if fate else [],
         outlook=await _outlook(database, queue, normalised, job),
         history=known.history,
@@ -251,6 +256,16 @@ def _words(fate: Fate, job: Job) -> str:
     if fate.detail:
         return fate.detail
     return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
+
+
+def _rendering(fate: Fate, options: CrawlOptions | None) -> str | None:
+    if fate.rendering is not None:
+        return fate.rendering
+    if fate.outcome != Outcome.FETCHED or options is None:
+        return None
+    if options.render is RenderMode.NEVER:
+        return "not rendered: the crawl was started with --render never"
+    return "not rendered: its static response has the content"
 
 
 def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:

@@ -36,6 +36,7 @@ from forager.fetch.proxies.record import (
     spec_of,
 )
 from forager.fetch.proxies.usage import UsageLog
+from forager.hints import Hint, Option, action
 from forager.logs import get_logger
 from forager.secrets import Vault
 
@@ -291,7 +292,7 @@ def parse_address(text: str) -> ProxySpec:
     # a raw / ? or # in a password ends the address early, and the rest would look like a host
     if rest.path.strip("/") or rest.query or rest.fragment:
         raise InvalidInput(
-            "the proxy address goes on after the port",
+            "the proxy address has text after the port",
             hint="In a user name or password write / as %2F, ? as %3F, # as %23, @ as %40.",
         )
     _check_credentials(spec)
@@ -350,7 +351,7 @@ def _check_address(spec: ProxySpec, allow_private: bool) -> None:
     try:
         GuardPolicy(allow_private=allow_private).check_unresolved(spec.host)
     except GiveUp:
-        hint = None if allow_private else "Give --allow-private if it is really meant."
+        hint = None if allow_private else Hint("Set {} to allow it.", Option("allow_private"))
         raise NotPermitted(
             f"the proxy {spec.address} is not at a public address", hint=hint
         ) from None
@@ -364,5 +365,5 @@ def _checked_id(proxy_id: int) -> int:
 
 def _no_such_proxy(proxy_id: object) -> NotFound:
     return NotFound(
-        f"there is no proxy {proxy_id}", hint="`forager proxies list` shows the proxies there are."
+        f"there is no proxy {proxy_id}", hint=Hint("{} lists proxies.", action("proxies list"))
     )

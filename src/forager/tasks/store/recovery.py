@@ -12,15 +12,7 @@ from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, TaskMove
-from forager.tasks.task import CHANNEL
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveredTask:
-    id: int
-    status: str
-    retry_count: int
-    max_retries: int
+from forager.tasks.task import CHANNEL, RecoveredTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,16 @@ from urllib.parse import quote
 from fastapi import Path
 
 from forager.errors import InvalidInput
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.domains.store import Domain
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.gate import robots_report
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.task import parse_every
-from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates
 
 router = new_router()
@@ -57,7 +56,7 @@ async def list_domains(visit: Operates) -> Page:
 async def add(visit: Administers, form: Submitted) -> Done:
     domain = await visit.here.domains.add(form.text("host"))
     return Done(
-        f"{domain.domain_name} has settings of its own now.",
+        f"{domain.domain_name} was added.",
         to=_url(domain.domain_name),
         leaves=True,
     )
