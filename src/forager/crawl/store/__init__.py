@@ -31,6 +31,7 @@ from forager.crawl.store.state import (
 from forager.crawl.store.visited import (
     delete_visited,
     insert_visited,
+    replace_contents,
     select_expected_url,
     select_url_of_content,
     settled_as_page,
@@ -49,6 +50,7 @@ __all__ = [
     "make_pages",
     "postpone_entries",
     "purge",
+    "replace_contents",
     "repoint_copies",
     "select_archived",
     "select_entries",
