@@ -112,7 +112,8 @@ class Engine:
             await self._commit_if_due()
             if not self._busy():
                 if self._learner.pages_missing(self._state.ledger.listed) == 0:
-                    await self._learner.learn()
+                    for content in await self._learner.learn():
+                        self._visitor.remember_content(content)
                 outcome = await self._idle()
                 if outcome is not None:
                     return outcome

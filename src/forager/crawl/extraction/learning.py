@@ -60,14 +60,15 @@ class BoilerplateLearner:
         if self.pages_missing(0):
             await self.learn(at_least=MIN_SAMPLE)
 
-    async def learn(self, *, at_least: int = 0) -> None:
+    async def learn(self, *, at_least: int = 0) -> list[bytes]:
+        """Learn from the pages so far; returns the contents of those that were read again."""
         # imported here: what reads pages is not for every runner
         from forager.extract.content.repeated import learn
 
         assert self._writer is not None
         sample = await self._writer.sample(MAX_SAMPLE)
         if len(sample) < at_least:
-            return
+            return []
         blocks = [found for page in sample if (found := await self._blocks(page)) is not None]
         learned = await asyncio.to_thread(learn, blocks)
         self._pool.use_repeated(learned.as_json())
@@ -83,6 +84,7 @@ class BoilerplateLearner:
                 [document.content_hash for _, document in reread],
             )
         log.info("boilerplate learned", pages=learned.pages, elements=len(learned.elements))
+        return [document.content_hash for _, document in reread]
 
     async def _blocks(self, page: SampledPage) -> list[Block] | None:
         response = await self._response(page)

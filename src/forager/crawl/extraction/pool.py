@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
@@ -104,7 +104,8 @@ class ExtractionPool:
         answer, blobs = await self._sandboxes.ask({**header, "sample": True}, response.body)
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
-        return [Block(*fields) for fields in orjson.loads(blobs[0])]
+        blocks = [Block(*fields) for fields in orjson.loads(blobs[0])]
+        return [replace(block, links=tuple(block.links)) for block in blocks]
 
     async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
         """Facts of one response; GiveUp if it cannot be read within the limits."""
