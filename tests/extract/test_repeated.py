@@ -89,7 +89,7 @@ def test_the_same_list_at_another_place_is_content() -> None:
         '<p><a href="/string">string</a></p>',
         "<p>Parameters:</p>",
         "<h3>Description of the result</h3><p>Returns the argument unchanged, whatever it is.</p>",
-        "<div><h3>Inherited method of the base class</h3><p>Does what the base class does.</p></div>",
+        "<div><h3>Inherited method of the base</h3><p>Does what the base class does.</p></div>",
     ],
 )
 def test_labels_and_the_text_below_headings_are_kept(content: str) -> None:

@@ -19,20 +19,25 @@ from forager.crawl.store.frontier import (
     select_next_retry,
     select_retries,
 )
-from forager.crawl.store.known import Known, select_known_frontier, select_known_visited
 from forager.crawl.store.state import (
     insert_state,
     purge,
+    sample_settled,
     select_orphaned_jobs,
     select_state,
     select_states,
+    sum_failures,
+    update_activity,
     update_state,
 )
 from forager.crawl.store.visited import (
+    Known,
     delete_visited,
     insert_visited,
     replace_contents,
     select_expected_url,
+    select_known_frontier,
+    select_known_visited,
     select_url_of_content,
     settled_as_page,
 )
@@ -52,6 +57,7 @@ __all__ = [
     "purge",
     "replace_contents",
     "repoint_copies",
+    "sample_settled",
     "select_archived",
     "select_entries",
     "select_expected_url",
@@ -67,5 +73,7 @@ __all__ = [
     "select_states",
     "select_url_of_content",
     "settled_as_page",
+    "sum_failures",
+    "update_activity",
     "update_state",
 ]

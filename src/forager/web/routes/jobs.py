@@ -7,17 +7,19 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Query
+from starlette.responses import Response
 
-from forager.crawl.settled import list_settled
+from forager.api.routes.jobs import job_download
+from forager.crawl.export.export import Export
+from forager.crawl.options import ExportFormat
+from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput
-from forager.jobs import bulk
-from forager.jobs.bulk import Move
-from forager.jobs.finding import AMONG, find_jobs
-from forager.jobs.job import Job
+from forager.jobs import job as bulk
+from forager.jobs.history import AMONG, find_jobs
+from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import Status
-from forager.web.clicks import in_clicks
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
@@ -65,7 +67,7 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
     refused = [each.error for each in moved if each.error is not None]
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
-        text += f" {counted(len(refused), 'job')} refused: {in_clicks(refused[0].message)}."
+        text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
     to = _url(status=form.text("status"), q=form.text("q")) or "/jobs"
     return Done(text, to=to, failed=bool(refused))
 
@@ -73,7 +75,17 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
 @page(router, "/jobs/{job_id}")
 async def show(visit: Reads, job_id: UUID) -> Page:
     job = await visit.here.job_of(visit.caller, job_id)
-    return Page("job.html", {"view": await load_job(visit, job)})
+    return Page("job.html", {"view": await load_job(visit, job), "formats": list(ExportFormat)})
+
+
+@router.get("/jobs/{job_id}/export", response_model=None)
+async def export(
+    visit: Reads,
+    job_id: UUID,
+    format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
+) -> Response:
+    await visit.here.job_of(visit.caller, job_id)
+    return await job_download(visit.here, job_id, Export(format=format_))
 
 
 @page(router, "/jobs/{job_id}/pages")
