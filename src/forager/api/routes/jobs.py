@@ -128,7 +128,7 @@ async def pages(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """What became of the URLs of a job, in no particular order; those of some outcomes alone."""
+    """List processed URLs of a job with their outcomes, in no particular order."""
     await here.job_of(caller, job_id)
     page = await list_settled(
         here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
@@ -196,7 +196,7 @@ async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """End a job for good; what it had not published is thrown away."""
+    """Cancel a job permanently; unpublished work is discarded."""
     return await _moved_job(here, caller, job_id, Move.CANCEL, order)
 
 

@@ -107,8 +107,13 @@ class ExtractionPool:
         blocks = [Block(*fields) for fields in orjson.loads(blobs[0])]
         return [replace(block, links=tuple(block.links)) for block in blocks]
 
-    async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
-        """Facts of one response; GiveUp if it cannot be read within the limits."""
+    async def extract(
+        self, response: Response, *, archive: bool = True, links: Sequence[str] = ()
+    ) -> Extracted:
+        """Facts of one response; GiveUp if it cannot be read within the limits.
+
+        `links` are those that the page has besides the ones in its body.
+        """
         header = {
             **_page_header(response),
             "status": response.status,
@@ -117,6 +122,7 @@ class ExtractionPool:
             "protocol": f"http/{response.http_version}",
             "at": time.time(),
             "archive": archive,
+            "links": [scalar_values(link) for link in links],
         }
         await self._sandboxes.start()
         began = time.perf_counter()
