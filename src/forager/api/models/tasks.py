@@ -13,9 +13,9 @@ from forager.api.limits import MAX_BULK
 from forager.api.models.values import (
     LARGEST_BIGINT,
     Every,
+    Interval,
     Order,
     PlainText,
-    Seconds,
     Time,
     View,
     example,
@@ -24,7 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
-from forager.tasks import holds, task
+from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
 from forager.tasks.lifecycle import TaskStatus
@@ -85,17 +85,17 @@ class Task(View):
     max_retries: int
     error_kind: str | None
     error_message: str | None
-    crawl_frequency: Seconds | None
-    adapted_frequency: Seconds | None
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Interval set for this task."
+    )
+    adapted_every: Interval | None = Field(
+        validation_alias="adapted_frequency", description="Interval adapted to price changes."
+    )
     worker_id: UUID | None
     parser_version: str | None
     found_by: str | None
     created_at: Time
     updated_at: Time
-
-    @classmethod
-    def of(cls, found: task.Task) -> Task:
-        return cls.model_validate(found)
 
 
 class TaskAttempt(View):
@@ -119,7 +119,7 @@ class TaskAttempt(View):
 class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
-    every: Seconds = Field(description="The effective interval.")
+    effective_every: Interval = Field(description="The interval in effect.")
     next_at: Time | None = Field(description="Null while it runs or waits for a decision.")
     why: HintText
     attempts: list[TaskAttempt]
@@ -128,7 +128,7 @@ class TaskDetail(Task):
     def of_report(cls, report: tasks.TaskReport) -> TaskDetail:
         given = {
             **Task.of(report.task).model_dump(),
-            "every": report.every,
+            "effective_every": report.every,
             "next_at": report.next_at,
             "why": report.why,
             "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
@@ -183,7 +183,7 @@ class TrackedTask(View):
     url: str = Field(description="As it was given.")
 
     @classmethod
-    def of(cls, wish: Wish, task_id: int) -> TrackedTask:
+    def build(cls, wish: Wish, task_id: int) -> TrackedTask:
         return cls(item=wish.line, id=task_id, url=storable(wish.url))
 
 
@@ -264,7 +264,7 @@ class RecrawlResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
+    def build(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
         return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
@@ -279,7 +279,7 @@ class HoldResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
+    def build(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
         return cls.model_validate(held).model_copy(update={"not_found": not_found})
 
 
@@ -314,23 +314,19 @@ class TaskStats(View):
     oldest_due: Time | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
-    @classmethod
-    def of(cls, stats: tasks.TaskStats) -> TaskStats:
-        return cls.model_validate(stats)
-
 
 class SchedulerState(View):
     """Whether tasks are handed to the workers, and what holds them back."""
 
     ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
-    interval: float = Field(description="Seconds between two looks.")
+    interval: float = Field(description="Interval between two looks.")
     all_hold: Hold | None
     held_domains: int
     held_tasks: int
     oldest_due: Time | None
 
     @classmethod
-    def of(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
+    def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
         return cls(
             interval=interval, **TaskStats.of(stats).model_dump(exclude={"counts", "backlog"})
         )

@@ -63,7 +63,7 @@ async def list_domains(
     page = await here.domains.list_domains(
         active=active, slowed=slowed, region=region, cursor=cursor, limit=limit
     )
-    return listed(page, Domain.model_validate)
+    return listed(page, Domain.of)
 
 
 @router.post("/domains", status_code=201, response_model=Domain, tags=["domains"])

@@ -85,7 +85,7 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
     kept = [wish for wish in wishes if isinstance(wish, Wish)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
-        TrackedTask.of(wish, task_id)
+        TrackedTask.build(wish, task_id)
         for wish, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
@@ -133,7 +133,7 @@ async def stats(here: Here, caller: Reader) -> TaskStats:
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
     """Whether due tasks are handed to the workers."""
-    return SchedulerState.of(await here.task_stats(), here.settings.scheduler_interval)
+    return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")
@@ -158,7 +158,7 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RecrawlResult.of(await here.tasks.recrawl(chosen), unknown)
+    return RecrawlResult.build(await here.tasks.recrawl(chosen), unknown)
 
 
 @router.post("/tasks/pause")
@@ -166,7 +166,7 @@ async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRe
     """Pause all tasks, those of a domain, or these. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.pause(chosen), unknown)
+    return HoldResult.build(await here.holds.pause(chosen), unknown)
 
 
 @router.post("/tasks/stop")
@@ -174,7 +174,7 @@ async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRes
     """Pause, and cancel in-progress work."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.stop(chosen), unknown)
+    return HoldResult.build(await here.holds.stop(chosen), unknown)
 
 
 @router.post("/tasks/resume")
@@ -182,7 +182,7 @@ async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldR
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.resume(chosen), unknown)
+    return HoldResult.build(await here.holds.resume(chosen), unknown)
 
 
 @router.patch("/tasks")

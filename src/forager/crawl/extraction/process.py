@@ -26,7 +26,7 @@ from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import MAX_URL_LENGTH, NormalisedUrl, Refusal, normalise
 from forager.processes.serving import Answer, limit_memory, serve
 
 MAX_KNOWN = 100_000
@@ -103,7 +103,7 @@ class Extractor:
         links = _Links()
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
-        routes = [(url, False) for each in more if not isinstance(url := normalise(each), Refusal)]
+        routes = [(url, False) for each in more if (url := _route(each)) is not None]
         for given, unfollowed in (*facts.outlinks.links, *routes):
             url, key, outside = self._known.get(given) or self._meet(given)
             if outside is not None:
@@ -149,6 +149,16 @@ class _Links:
         for url in [page, *self.follow]:
             self.nofollow.pop(url, None)
         self.follow.pop(page, None)
+
+
+def _route(url: str) -> NormalisedUrl | None:
+    """A route that a script knows, in its one spelling; a path behind # is part of it."""
+    document, _, path = url.partition("#")
+    known = normalise(document)
+    if isinstance(known, Refusal):
+        return None
+    is_route = path.startswith(("/", "!/")) and len(known) + len(path) < MAX_URL_LENGTH
+    return NormalisedUrl(f"{known}#{path}") if is_route else known
 
 
 def _kept(links: _Links) -> bytes:
