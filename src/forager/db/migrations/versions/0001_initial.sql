@@ -453,6 +453,8 @@ CREATE TABLE sources (
     generations          integer NOT NULL DEFAULT 0,
     -- a text search configuration; NULL until the first pages show their language
     text_config          text,
+    -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
+    repeated_blocks      jsonb,
     keep_generations     integer NOT NULL DEFAULT 5,
     -- the quality gate: largest drop in pages, and largest share of failed URLs
     max_shrink           double precision NOT NULL DEFAULT 0.2,
