@@ -111,7 +111,7 @@ async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
 def _row(timed: Sequence[Timed]) -> list[str]:
     pages = [search.page for search in timed]
     times = [*_spread([page.took for page in pages]), *_spread([search.cpu for search in timed])]
-    return [*times, str(len(pages)), str(sum(not page.hits for page in pages)),
+    return [*times, str(len(pages)), str(sum(not page.items for page in pages)),
             str(sum(page.capped for page in pages))]  # fmt: skip
 
 

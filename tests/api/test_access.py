@@ -200,9 +200,9 @@ async def test_what_belongs_to_somebody_else_is_not_there(
     for path in ("/api/jobs", "/api/sources"):
         assert (await other.get(path)).json["items"] == []
         assert len((await mine.get(path)).json["items"]) == 1
-    assert (await other.get("/api/search?q=zebra")).json["hits"] == []
-    assert len((await mine.get("/api/search?q=zebra")).json["hits"]) == 1
-    assert len((await admin.get("/api/search?q=zebra")).json["hits"]) == 2
+    assert (await other.get("/api/search?q=zebra")).json["items"] == []
+    assert len((await mine.get("/api/search?q=zebra")).json["items"]) == 1
+    assert len((await admin.get("/api/search?q=zebra")).json["items"]) == 2
     assert (await other.get("/api/jobs/work")).json["counts"]["pending"] == 0
     assert (await mine.get("/api/jobs/work")).json["pending_work"][0]["jobs"] == 1
     assert (await other.get("/api/explain?url=https://mine.example/")).json["job_id"] is None

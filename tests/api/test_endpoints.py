@@ -205,15 +205,15 @@ async def test_pages_are_read_and_found(api: Api, crawls: Crawls) -> None:
     sections = (await api.get(f"/api/sections?source={SOURCE}&path=/a")).json
     assert [section["heading"] for section in sections["items"]] == ["Guide", "Details"]
     assert (await api.get(f"/api/sections?source={SOURCE}&path=/")).status == 404
-    hits = (await api.get("/api/search?q=zebra")).json["hits"]
+    hits = (await api.get("/api/search?q=zebra")).json["items"]
     assert {hit["url"].partition("#")[0][-1] for hit in hits} == {"a", "b"}
     start, end = hits[0]["highlights"][0]
     assert hits[0]["snippet"][start:end].lower() == "zebra"
     first = (await api.get("/api/search?q=zebra&limit=1")).json
     second = await api.get(f"/api/search?q=zebra&limit=1&cursor={first['next_cursor']}")
-    assert second.json["hits"] != first["hits"]
+    assert second.json["items"] != first["items"]
     nasty = await api.get("/api/search", params={"q": NASTY, "path": NASTY})
-    assert (nasty.status, nasty.json["hits"]) == (200, [])
+    assert (nasty.status, nasty.json["items"]) == (200, [])
 
 
 async def test_domains_and_proxies(api: Api) -> None:

@@ -118,7 +118,7 @@ def test_every_list_goes_on_by_a_cursor_and_has_a_limit(
     lists = 0
     for method, path, operation in calls:
         fields = schema_of(document, operation).get("properties", {})
-        if method != "GET" or path in SHORT_LISTS or not {"items", "hits"} & fields.keys():
+        if method != "GET" or path in SHORT_LISTS or "items" not in fields:
             continue
         asked = parameters(operation, "query")
         assert {"limit", "cursor"} <= asked.keys(), path

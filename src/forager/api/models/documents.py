@@ -79,8 +79,16 @@ class Reading(View):
         )
 
 
+class FurtherSection(View):
+    """Another section of a page that was found."""
+
+    url: str
+    heading: str
+    section_id: UUID
+
+
 class Hit(View):
-    """A section that was found. All texts are plain: what looks like HTML in them is text."""
+    """A page by its best section. All texts are plain, even if they look like HTML."""
 
     url: str
     title: str
@@ -93,15 +101,25 @@ class Hit(View):
     source_id: str
     document_id: int
     section_id: UUID
+    language: str | None
+    missing: list[str] = Field(description="Words of the query that the section does not have.")
+    sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
+    more_sections: int = Field(description="How many further sections of the page match.")
+    repeats: int = Field(description="Sections on other pages that say the same.")
 
 
 class SearchAnswer(View):
     """Hits, best first."""
 
-    hits: list[Hit]
-    capped: bool = Field(description="There were so many that not all of them were ranked.")
+    items: list[Hit]
+    total: int = Field(description="Pages that match, at least so many if `capped`.")
+    capped: bool = Field(description="So many sections match that not all of them were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="About the query, for whoever typed it.")
+    note: str | None = Field(description="About the answer, such as what was relaxed.")
+    suggestion: str | None = Field(description="The query as it may have been meant.")
+    facets: dict[str, dict[str, int]] = Field(
+        description="Number of pages by `source`, `language` and `kind`."
+    )
 
 
 class Step(View):

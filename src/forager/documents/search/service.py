@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
+from forager.db.text_search import primary
 from forager.documents.publication import no_such_source
 from forager.documents.search import cursor as cursors
 from forager.documents.search import store
-from forager.documents.search.hit import MAX_HITS, SearchPage, SearchRequest
-from forager.documents.search.query import Kind, Query, parse_query
+from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
+from forager.documents.search.query import Query, parse_query
 from forager.documents.search.ranking import rank
 from forager.documents.search.scope import Scope, scopes_of
-from forager.documents.search.showing import hits_of
-from forager.documents.search.store import Ranked, SearchedGeneration
+from forager.documents.search.score import Candidate
+from forager.documents.search.showing import by_page, facets_of, hits_of
+from forager.documents.search.spelling import suggest
+from forager.documents.search.store import SearchedGeneration
+from forager.documents.search.tsquery import Reading
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.choice import View, choose
@@ -24,16 +28,35 @@ from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES
 
-BY_WORDS = "Nothing is written as typed; these have the same words in a row."
+BY_WORDS = "Nothing is written as typed; these sections have the same words in a row."
+BY_PREFIX = "Nothing is written as typed; these sections have words that begin so."
+CORRECTED = "Nothing was found for {typed}. Showing results for {meant}."
+BY_STEM = "Nothing is written as typed; these sections have words with other endings."
+ALSO_CORRECTED = "Few sections match. Also showing results for {meant}."
+MOST_WORDS = "Some results do not have all of the words."
+# queries of as many words are answered with sections that have most of them, too
+_LONG = 3
+# with fewer pages, a word may be misspelled
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """The generations to look in, after which place, and how identifiers are looked for."""
+class SearchStart:
+    """The generations to look in, and how many hits were shown before."""
 
     generations: Sequence[SearchedGeneration]
-    after: cursors.Place = cursors.START
-    as_typed: bool = True
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Ranked sections, and what was done to find them."""
+
+    candidates: list[Candidate]
+    scopes: Sequence[Scope]
+    capped: bool = False
+    note: str | None = None
+    suggestion: str | None = None
 
 
 async def search(
@@ -72,7 +95,7 @@ async def _by_engine(
     connection: Connection,
     request: SearchRequest,
     query: Query,
-    start: _Start,
+    start: SearchStart,
     engine: Engine | None,
     *,
     again: bool,
@@ -99,14 +122,94 @@ async def _looked(
     connection: Connection,
     request: SearchRequest,
     query: Query,
-    start: _Start,
+    start: SearchStart,
     view: View | None,
 ) -> SearchPage:
-    page = await _answer(connection, request, query, start, view)
-    if page.hits or request.cursor is not None or not _has_identifiers(query):
-        return page
-    by_words = await _answer(connection, request, query, replace(start, as_typed=False), view)
-    return replace(by_words, note=BY_WORDS) if by_words.hits else page
+    found = await Finder(connection, request, start.generations, view).find(query)
+    pages = by_page(found.candidates)
+    end = start.offset + request.limit
+    items = await hits_of(connection, pages[start.offset : end])
+    return SearchPage(
+        items=items,
+        total=len(pages),
+        capped=found.capped,
+        next_cursor=_next(request, start, end) if len(pages) > end else None,
+        took=0,
+        note=_note(query, start.generations, found, items),
+        suggestion=found.suggestion,
+        facets=facets_of(pages),
+    )
+
+
+class Finder:
+    """Looks for what was typed and, if that is nowhere, for what may have been meant."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        request: SearchRequest,
+        generations: Sequence[SearchedGeneration],
+        view: View | None,
+    ) -> None:
+        self._connection = connection
+        self._request = request
+        self._generations = generations
+        self._view = view
+
+    async def find(self, query: Query) -> _Found:
+        is_long = len([term for term in query.terms if not term.negated]) >= _LONG
+        typed = await self._rank(query, relax=is_long)
+        if not typed.scopes:
+            return typed
+        if typed.candidates:
+            return await self._with_corrected(query, typed)
+        for reading, note in ((Reading.WORDS, BY_WORDS), (Reading.PREFIX, BY_PREFIX)):
+            found = await self._rank(query, reading)
+            if found.candidates:
+                return replace(found, note=note)
+        if (corrected := await self._corrected(query)) and corrected.candidates:
+            return corrected
+        found = await self._rank(query, Reading.STEM)
+        if found.candidates:
+            return replace(found, note=BY_STEM)
+        return await self._rank(query, relax=True)
+
+    async def _rank(
+        self, query: Query, reading: Reading = Reading.TYPED, *, relax: bool = False
+    ) -> _Found:
+        scopes = await scopes_of(
+            self._connection, query, self._generations, reading, self._request.prefers
+        )
+        ranking = await rank(self._connection, self._request, scopes, self._view, relax=relax)
+        return _Found(ranking.candidates, scopes, ranking.capped)
+
+    async def _corrected(self, query: Query) -> _Found | None:
+        """What is found for the query with other words for those that no heading has."""
+        text = self._request.query
+        ids = [generation.id for generation in self._generations]
+        meant = await suggest(self._connection, query, text, ids)
+        if meant is None:
+            return None
+        found = await self._rank(parse_query(meant))
+        note = CORRECTED.format(typed=text, meant=meant)
+        return replace(found, note=note, suggestion=meant)
+
+    async def _with_corrected(self, query: Query, typed: _Found) -> _Found:
+        """Add what was perhaps meant, if few texts and no headings have what was typed."""
+        pages = {each.document_id for each in typed.candidates}
+        if len(pages) >= _FEW or any(any(each.in_heading) for each in typed.candidates):
+            return typed
+        corrected = await self._corrected(query)
+        if corrected is None or not corrected.candidates:
+            return typed
+        added = [each for each in corrected.candidates if each.document_id not in pages]
+        meant = corrected.suggestion
+        return replace(
+            typed,
+            candidates=[*typed.candidates, *added],
+            note=ALSO_CORRECTED.format(meant=meant),
+            suggestion=meant,
+        )
 
 
 def _checked(request: SearchRequest) -> SearchRequest:
@@ -116,37 +219,34 @@ def _checked(request: SearchRequest) -> SearchRequest:
     return replace(
         request,
         query=storable(request.query),
+        language=None if request.language is None else primary(storable(request.language)),
         source=None if request.source is None else storable(request.source),
         path=f"/{path.lstrip('/')}" if path.strip("/") else None,
     )
 
 
-def _has_identifiers(query: Query) -> bool:
-    return any(term.kind is Kind.IDENTIFIER and not term.negated for term in query.terms)
-
-
 # --- where -------------------------------------------------------------------------------------
 
 
-async def _start(connection: Connection, request: SearchRequest) -> _Start:
+async def _start(connection: Connection, request: SearchRequest) -> SearchStart:
     if request.cursor is not None:
         return await _go_on(connection, request, request.cursor)
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
-    return _Start(published)
+    return SearchStart(published)
 
 
-async def _go_on(connection: Connection, request: SearchRequest, text: str) -> _Start:
+async def _go_on(connection: Connection, request: SearchRequest, text: str) -> SearchStart:
     cursor = cursors.decode(text, *_question(request))
     generations = await store.select_once_published(
         connection, cursor.generations, request.source, request.user_id
     )
     if len(generations) < len(cursor.generations):
         raise InvalidInput(
-            "what this search was looking at is gone", hint="Start again without a cursor."
+            "the generations of this search are gone", hint="Start again without a cursor."
         )
-    return _Start(generations, cursor.after, cursor.as_typed)
+    return SearchStart(generations, cursor.offset)
 
 
 async def _must_exist(connection: Connection, request: SearchRequest, source_id: str) -> None:
@@ -155,49 +255,34 @@ async def _must_exist(connection: Connection, request: SearchRequest, source_id:
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
-    return request.query, request.source, request.path
+    return request.query, request.source, request.path, request.language, request.kind
 
 
 # --- what --------------------------------------------------------------------------------------
 
 
-async def _answer(
-    connection: Connection,
-    request: SearchRequest,
-    query: Query,
-    start: _Start,
-    view: View | None,
-) -> SearchPage:
-    scopes = await scopes_of(connection, query, start.generations, as_typed=start.as_typed)
-    ranked, capped = await rank(connection, request, scopes, start.after, view)
-    shown = ranked[: request.limit]
-    return SearchPage(
-        hits=await hits_of(connection, query, scopes, shown),
-        capped=capped,
-        next_cursor=_next(request, start, shown[-1]) if len(ranked) > request.limit else None,
-        took=0,
-        note=_note(query, start.generations, scopes),
-    )
-
-
-def _next(request: SearchRequest, start: _Start, last: Ranked) -> str:
-    cursor = cursors.SearchCursor(
-        tuple(generation.id for generation in start.generations),
-        (last.score, last.document_id, last.position),
-        start.as_typed,
-    )
-    return cursors.encode(cursor, *_question(request))
+def _next(request: SearchRequest, start: SearchStart, offset: int) -> str:
+    generations = tuple(generation.id for generation in start.generations)
+    return cursors.encode(cursors.SearchCursor(generations, offset), *_question(request))
 
 
 def _note(
-    query: Query, generations: Sequence[SearchedGeneration], scopes: Sequence[Scope]
+    query: Query,
+    generations: Sequence[SearchedGeneration],
+    found: _Found,
+    items: Sequence[Hit],
 ) -> str | None:
     if not generations:
         return "Nothing has been published yet."
     if not query.terms:
-        return "There is no word to look for."
-    if not scopes:
+        return "No searchable words in the query."
+    if not found.scopes:
         if all(term.negated for term in query.terms):
-            return "There are only words to leave out, and none to look for."
-        return "These words are too common to be looked for, or no words at all."
-    return "Only the beginning of the query was used." if query.shortened else None
+            return "The query has only words to exclude."
+        return "No searchable words in the query: these are too common, or not words."
+    notes = [found.note] if found.note else []
+    if any(hit.missing for hit in items):
+        notes.append(MOST_WORDS)
+    if query.shortened:
+        notes.append("Only the beginning of the query was used.")
+    return " ".join(notes) or None
