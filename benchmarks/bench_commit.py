@@ -41,8 +41,8 @@ from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
+from forager.jobs.job import Lease
 from forager.jobs.kinds import load_kinds
-from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 

@@ -45,9 +45,8 @@ from forager.extract.markdown.tokens import tokenise
 from forager.extract.page import read_page
 from forager.extract.sections import build_sections, join_parts
 from forager.jobs.context import JobContext
-from forager.jobs.job import NewJob
+from forager.jobs.job import Lease, NewJob
 from forager.jobs.kinds import load_kinds
-from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.jobs.store import hold_lease
 from forager.logs import configure_logs

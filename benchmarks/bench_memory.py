@@ -17,12 +17,12 @@ import psutil
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.crawl import job  # what a runner imports counts as well
-from forager.crawl.frontier.contents import ContentFilter
 from forager.crawl.frontier.discovery import NOFOLLOW, Discovery
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.window import CAPACITY
 from forager.crawl.ledger import Ledger
+from forager.crawl.visitor import ContentFilter
 from forager.extract.urls import NormalisedUrl
 
 # one in so many URLs was refused as nofollow

@@ -17,8 +17,7 @@ from psycopg import sql
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.jobs.job import Job, NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 

@@ -18,8 +18,7 @@ from forager.archive.storage import Storage
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
-from forager.jobs.job import NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store import hold_lease
 

@@ -15,8 +15,7 @@ from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
 from forager.jobs import store as job_store
 from forager.jobs.context import JobContext
-from forager.jobs.job import NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 

@@ -8,7 +8,7 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from forager.db.database import Connection
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease
 
 
 async def hold_nothing(connection: Connection, lease: Lease) -> AsyncCursor[TupleRow]:

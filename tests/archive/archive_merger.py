@@ -14,9 +14,9 @@ from pathlib import Path
 
 from obstore.store import LocalStore
 
-from forager.archive import merge_store
 from forager.archive.merging import merge_segments
 from forager.archive.objects import ObjectStorage
+from forager.archive.store import merges
 from forager.db.database import Connection, Database
 
 LIMIT = 1_000_000
@@ -48,7 +48,7 @@ async def main(url: str, folder: str, moment: str) -> None:
     storage = FatalStorage(LocalStore(Path(folder)))
     storage.moment = moment
     if moment == "before-commit":
-        merge_store.keep_segments = die_in_the_transaction
+        merges.keep_segments = die_in_the_transaction
     async with Database(url) as database:
         await merge_segments(database, storage, LIMIT)
     die()

@@ -10,10 +10,11 @@ import pytest
 from archive_samples import body_of, no_register, packed
 
 from forager.archive.errors import StorageFull
-from forager.archive.export import export_warc
+from forager.archive.export import ExportReport, warc_codec, write_warc
 from forager.archive.local import LocalStorage
 from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef
+from forager.archive.wholefile import whole_file
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
 from foreign_readers import by_fastwarc, by_warcio
@@ -31,13 +32,20 @@ async def archived(storage: LocalStorage, codec: Codec, owner: str = "job") -> l
     return refs
 
 
+async def export_warc(
+    storage: LocalStorage, refs: Iterable[ArchiveRef], target: Path, **info: str
+) -> ExportReport:
+    with whole_file(target, overwrite=True) as file:
+        return await write_warc(storage, stream(refs), file, warc_codec(target.name), info)
+
+
 @pytest.mark.parametrize("suffix", [".warc.zst", ".warc.gz", ".warc"])
 @pytest.mark.parametrize("codec", list(Codec))
 async def test_chosen_records_of_any_segment(tmp_path: Path, codec: Codec, suffix: str) -> None:
     storage = LocalStorage(tmp_path / "archive")
     refs = await archived(storage, codec)
     target = tmp_path / f"out{suffix}"
-    report = await export_warc(storage, stream([refs[3], refs[1]]), target, {"isPartOf": "job"})
+    report = await export_warc(storage, [refs[3], refs[1]], target, isPartOf="job")
     assert (report.written, report.failed) == (2, [])
     for read in [by_fastwarc] if suffix == ".warc.zst" else [by_fastwarc, by_warcio]:
         info, *pages = read(target.read_bytes())
@@ -54,7 +62,7 @@ async def test_damaged_and_missing_records_are_named(tmp_path: Path) -> None:
     data[bad.offset + 500] ^= 1
     path.write_bytes(data)
     gone = ArchiveRef("2020/01/01/job-1-0000.warc.zst", 0, 10)
-    report = await export_warc(storage, stream([good, bad, gone]), tmp_path / "out.warc.gz")
+    report = await export_warc(storage, [good, bad, gone], tmp_path / "out.warc.gz")
     assert report.written == 1
     assert [ref for ref, _ in report.failed] == [bad, gone]
     assert len(by_warcio((tmp_path / "out.warc.gz").read_bytes())) == 2
@@ -69,7 +77,7 @@ async def test_a_failed_export_leaves_the_old_file(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
     try:
         with pytest.raises(StorageFull):
-            await export_warc(storage, stream(refs), target)
+            await export_warc(storage, refs, target)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert target.read_bytes() == b"the one of yesterday"
@@ -78,4 +86,4 @@ async def test_a_failed_export_leaves_the_old_file(tmp_path: Path) -> None:
 
 async def test_the_name_must_say_the_kind(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="which kind"):
-        await export_warc(LocalStorage(tmp_path), stream([]), tmp_path / "out.zip")
+        await export_warc(LocalStorage(tmp_path), [], tmp_path / "out.zip")

@@ -15,17 +15,18 @@ import pytest
 from obstore.store import LocalStore
 
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
-from forager.archive import merge_store, merging, store
+from forager.archive import merging, store
 from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.deletion import plan_prune, prune
 from forager.archive.inventory import find_orphans
-from forager.archive.merge_store import SmallSegment
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, StoredSegment
+from forager.archive.store import merges
+from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 
@@ -204,14 +205,14 @@ async def test_a_merge_that_was_given_up_moves_nothing(
     job = await start_job(database, storage, queue)
     before = await commits(job, 4)
     await job.end()
-    lock = merge_store.lock_referring_rows
+    lock = merges.lock_referring_rows
 
     async def given_up_meanwhile(connection: Any, segments: Any) -> None:
         async with database.connection() as other:
-            await merge_store.close_abandoned(other, "merged", seconds=-60)
+            await merges.close_abandoned(other, "merged", seconds=-60)
         await lock(connection, segments)
 
-    monkeypatch.setattr(merge_store, "lock_referring_rows", given_up_meanwhile)
+    monkeypatch.setattr(merges, "lock_referring_rows", given_up_meanwhile)
     assert (await merge_segments(database, storage, LIMIT)).into == 0
     assert set(await refs_of(database)) == set(before)
     assert {ref.segment for ref in before} == await names(database)

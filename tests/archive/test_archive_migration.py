@@ -16,9 +16,8 @@ from forager.archive.deletion import plan_prune, prune
 from forager.archive.errors import ArchiveError
 from forager.archive.local import LocalStorage
 from forager.archive.migration import Move
-from forager.archive.moving import MovingStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.options import archive_options, is_same_place, place_name
+from forager.archive.options import MovingStorage, archive_options, is_same_place, place_name
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef

@@ -7,12 +7,12 @@ import zlib
 from pathlib import Path
 
 import pytest
-from archive_samples import WHEN, body_of, no_register, packed, page
+from archive_samples import body_of, no_register, packed, page
 
 from forager.archive.errors import DamagedRecord
 from forager.archive.local import LocalStorage
-from forager.archive.reader import SegmentScan, read_record, read_response, verify_segment
-from forager.archive.record import Codec, MetadataRecord, compress, pack
+from forager.archive.reader import SegmentScan, read_record, read_response
+from forager.archive.record import Codec, InfoRecord, compress, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 
@@ -114,8 +114,9 @@ async def test_a_changed_body_in_a_sound_frame_is_damage(storage: LocalStorage) 
     await segment.close()
     with pytest.raises(DamagedRecord, match="is damaged"):
         await read_response(storage, ref)
-    report = await verify_segment(storage, ref.segment)
-    assert (report.records, report.damaged, report.tail) == (1, [ref], None)
+    scan = SegmentScan(storage, ref.segment)
+    assert [(found, record.is_intact) async for found, record in scan] == [(ref, False)]
+    assert scan.tail is None
 
 
 @pytest.mark.parametrize(
@@ -148,11 +149,10 @@ async def test_a_frame_that_claims_too_much_costs_nothing(storage: LocalStorage)
         await read_record(storage, ref)
 
 
-async def test_metadata_is_a_record_but_no_response(storage: LocalStorage) -> None:
+async def test_an_info_record_is_no_response(storage: LocalStorage) -> None:
     writer = ArchiveWriter(storage, "job", 1, no_register)
-    (ref,) = await writer.write([pack(MetadataRecord("https://h/", WHEN, {"via": "x"}))])
+    (ref,) = await writer.write([pack(InfoRecord({"via": "x"}))])
     await writer.close()
-    assert (await read_record(storage, ref)).block == b"via: x\r\n"
-    with pytest.raises(DamagedRecord, match="metadata record"):
+    assert (await read_record(storage, ref)).block.endswith(b"via: x\r\n")
+    with pytest.raises(DamagedRecord, match="warcinfo record"):
         await read_response(storage, ref)
-    assert (await verify_segment(storage, ref.segment)).responses == 0

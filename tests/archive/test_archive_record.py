@@ -14,14 +14,10 @@ from forager.archive.reader import ArchivedResponse, parse_record, parse_respons
 from forager.archive.record import (
     Codec,
     InfoRecord,
-    MetadataRecord,
     Record,
     ResponseRecord,
-    RevisitProfile,
-    RevisitRecord,
     Truncation,
     compress,
-    digest_of,
 )
 from foreign_readers import by_fastwarc, by_warcio
 
@@ -125,35 +121,13 @@ def test_no_input_breaks_out_of_its_record(
     assert after.body == body_of(1)
 
 
-def test_a_304_is_a_revisit_without_a_body() -> None:
-    answer = replace(page(1), status=304, reason="Not Modified", body=b"")
-    revisit = RevisitRecord(answer, RevisitProfile.NOT_MODIFIED, "https://h/x", WHEN)
-    own = read_back(revisit)
-    assert own.is_revisit
-    assert (own.status, own.revisits_url, own.revisits_date) == (304, "https://h/x", WHEN)
-    (fast,) = by_fastwarc(zst(revisit))
-    (warcio,) = by_warcio(gz(revisit))
-    assert fast.kind == warcio.kind == "revisit"
-    assert fast.status == warcio.status == 304
-
-
-def test_an_identical_body_is_referred_to_by_its_digest() -> None:
-    first = page(1)
-    digest = digest_of(first.body)
-    revisit = RevisitRecord(first, RevisitProfile.IDENTICAL, first.url, WHEN, digest)
-    own = read_back(revisit)
-    assert (own.digest, own.body) == (digest, b"")
-
-
-def test_info_metadata_and_truncation() -> None:
+def test_info_and_truncation() -> None:
     info = InfoRecord({"http-header-user-agent": "x\r\ny"}, filename="a.warc.zst")
-    about = MetadataRecord("https://h/", WHEN, {"via": "https://h/up", "fetchTimeMs": "12"})
     cut = replace(page(1), truncated=Truncation.LENGTH)
-    kinds = [found.kind for found in by_fastwarc(zst(info, about, cut))]
-    assert kinds == [found.kind for found in by_warcio(gz(info, about, cut))]
-    assert kinds == ["warcinfo", "metadata", "response"]
+    kinds = [found.kind for found in by_fastwarc(zst(info, cut))]
+    assert kinds == [found.kind for found in by_warcio(gz(info, cut))]
+    assert kinds == ["warcinfo", "response"]
     assert b"http-header-user-agent: x y\r\n" in parse_record(info.encode()).block
-    assert parse_record(about.encode()).block == b"via: https://h/up\r\nfetchTimeMs: 12\r\n"
     assert read_back(cut).truncated == "length"
 
 

@@ -13,8 +13,7 @@ from uuid import uuid4
 import pytest
 
 from forager.demo.server import demo_site
-from forager.jobs.job import NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from support import cli
 from support.cli import FORAGER

@@ -14,8 +14,7 @@ import pytest
 from forager.cli.main import run
 from forager.db.database import open_database
 from forager.db.ids import new_id
-from forager.jobs.job import Job, NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.processes.identity import process_name
 from forager.settings import Settings

@@ -14,7 +14,7 @@ from forager.db.database import Database
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.jobs.report import list_workers
+from forager.jobs.workers import list_workers
 from support.cli import FORAGER, forager
 from support.waiting import LIMIT, eventually
 

@@ -18,8 +18,7 @@ from forager.crawl.service import request_crawl
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.context import JobContext
-from forager.jobs.job import Job
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
 from forager.settings import Settings

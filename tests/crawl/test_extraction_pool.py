@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import psutil
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.fetch.response import Response, Timing, headers_from
+from forager.fetch.response import Response, Timing
 from forager.processes.sandbox import SandboxLimits
 
 HOME = "http://a.example/"
@@ -15,7 +16,7 @@ PAGE = b"<title>A</title><main><p>Text <a href=/b>b</a> <a href=http://other.exa
 
 
 def response(url: str = HOME) -> Response:
-    headers = headers_from({"Content-Type": "text/html"})
+    headers = CIMultiDictProxy(CIMultiDict({"Content-Type": "text/html"}))
     timing = Timing(None, None, 0.0, 0.0)
     return Response(url, 200, "OK", headers, PAGE, len(PAGE), timing, "127.0.0.1", "1.1")
 

@@ -147,7 +147,7 @@ async def end_of_rest(crawls: Crawls) -> None:
 async def test_a_long_rest_with_more_urls_than_can_wait_in_memory(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.crawl.frontier.rests.MAX_ASIDE", 3)
+    monkeypatch.setattr("forager.crawl.frontier.window.MAX_ASIDE", 3)
     site.pages["/"] = html("Start", ["/busy", *(f"/{n}" for n in range(100))])
     busy = Page(b"", "429 Busy", {"Retry-After": "600"})
     site.pages["/busy"] = lambda hit: busy if hit == 1 else html("Busy")

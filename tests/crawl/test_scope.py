@@ -105,7 +105,6 @@ def test_out_of_scope_is_not_excluded() -> None:
     verdict = scope().verdict(url("https://other.example/"))
     assert not verdict.in_scope
     assert not verdict.wanted
-    assert verdict.excluded_by is None
     assert verdict.rule is not None
     assert verdict.rule.words == "other.example is another host"
 
@@ -139,8 +138,8 @@ def test_patterns(pattern: str, link: str, matches: bool) -> None:
 def test_exclude_beats_include_and_names_itself() -> None:
     both = scope(include="/blog/*", exclude="/none /blog/private/*")
     verdict = both.verdict(url("/blog/private/1"))
-    assert verdict.excluded_by is not None
-    assert verdict.excluded_by.words == "the exclude pattern /blog/private/* matches"
+    assert verdict.rule is not None
+    assert verdict.rule.words == "the exclude pattern /blog/private/* matches"
     assert both.verdict(url("/blog/1")).wanted
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from forager.crawl.shared_query import SharedQuery
+from forager.crawl.pages import SharedQuery
 
 
 class Table:

@@ -13,7 +13,7 @@ import pytest
 from built_site import Crawls, active_site, counts_of, page, pages, rows_of
 from forager.db.database import Database
 from forager.documents.cleanup import DocumentCleanup
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease
 
 CHILD = Path(__file__).with_name("generation_child.py")
 TABLES = ("generation_documents", "documents", "sections", "section_search", "link_sets")

@@ -405,3 +405,33 @@ async def test_common_words_are_capped_and_it_is_said(
     page = await look("needle", limit=50)
     assert page.capped
     assert len(page.items) == 15
+
+
+# --- versions and generations --------------------------------------------------------
+
+
+async def test_a_name_finds_all_its_versions_and_a_label_only_one(
+    corpus: Corpus, look: Look
+) -> None:
+    for label in ("python@3.12", "python@3.13"):
+        await corpus.publish(label, {"/gather": [("gather", f"Runs tasks in {label}.")]})
+    await corpus.publish("pythonic", {"/gather": [("gather", "Another site.")]})
+    both = await look("gather", source="python")
+    assert {hit.source_id for hit in both.items} == {"python@3.12", "python@3.13"}
+    one = await look("gather", source="python@3.13")
+    assert [hit.source_id for hit in one.items] == ["python@3.13"]
+    with pytest.raises(NotFound):
+        await look("gather", source="pyth")
+
+
+async def test_an_older_generation_is_searched_by_its_number(corpus: Corpus, look: Look) -> None:
+    await corpus.publish("manual.example", {"/a": [("Sockets", "They close themselves.")]})
+    await corpus.publish("manual.example", {"/a": [("Sockets", "Close them by hand.")]})
+    now = (await look("sockets", source="manual.example")).items[0]
+    assert (now.generation, now.snippet) == (2, "Close them by hand.")
+    then = (await look("sockets", source="manual.example", generation=1)).items[0]
+    assert (then.generation, then.snippet) == (1, "They close themselves.")
+    with pytest.raises(NotFound):
+        await look("sockets", source="manual.example", generation=3)
+    with pytest.raises(InvalidInput):
+        await look("sockets", generation=1)

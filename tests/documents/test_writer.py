@@ -25,8 +25,7 @@ from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, LeaseLost
 from forager.extract.keys import url_key
 from forager.jobs.context import JobContext
-from forager.jobs.job import NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease, NewJob
 
 STORED = ("documents", "sections", "section_search", "link_sets")
 

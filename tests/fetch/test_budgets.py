@@ -20,10 +20,8 @@ from forager.extract.hosts import parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.budget import Budgets, is_loopback
-from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Terms, Wanted
-from forager.fetch.budgets.lanes import Lane, Window
-from forager.fetch.budgets.server_clock import ServerClock
-from forager.fetch.budgets.slots import DomainInactive, HostResting
+from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, ServerClock, Terms, Wanted
+from forager.fetch.budgets.slots import DomainInactive, HostResting, Lane, Window
 
 USER = Path(__file__).with_name("budget_user.py")
 HOST = "shop.example"

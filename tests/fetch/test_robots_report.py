@@ -8,7 +8,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.fetch.robots.cache import CachedRobots
-from forager.fetch.robots.report import MAX_SHOWN, RobotsReport, robots_report
+from forager.fetch.robots.gate import MAX_SHOWN, RobotsReport, robots_report
 from forager.fetch.robots.store import upsert_robots
 
 ORIGIN = "https://shop.example"

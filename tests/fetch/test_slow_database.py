@@ -9,7 +9,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.budgets.accounts import FRESH_FOR, DomainAccount
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.budgets.server_clock import ServerClock
+from forager.fetch.budgets.exchange import ServerClock
 
 HOST = "slow-database.example"
 

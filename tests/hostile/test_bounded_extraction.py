@@ -12,10 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.errors import ErrorKind, GiveUp
-from forager.fetch.response import Response, Timing, headers_from
+from forager.fetch.response import Response, Timing
 from forager.processes.sandbox import SandboxLimits
 from hostile.pages import (
     BYTES,
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def response(given: HostilePage) -> Response:
-    headers = headers_from({"Content-Type": given.content_type})
+    headers = CIMultiDictProxy(CIMultiDict({"Content-Type": given.content_type}))
     timing = Timing(None, None, 0.0, 0.0)
     return Response(
         HOME, 200, "OK", headers, given.body, len(given.body), timing, "127.0.0.1", "1.1"

@@ -16,8 +16,7 @@ from typing import NoReturn
 from forager.db.database import Connection
 from forager.errors import DatabaseUnavailable, GiveUp
 from forager.jobs.context import JobContext
-from forager.jobs.kinds import JobKind, register
-from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting, register
 from forager.secrets import Vault
 
 CHILD = "import time; time.sleep(600)"

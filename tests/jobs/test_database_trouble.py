@@ -22,11 +22,9 @@ from forager.db.ids import new_id
 from forager.errors import DatabaseUnavailable, DiskFull, LeaseLost
 from forager.jobs import store
 from forager.jobs.context import JobContext
-from forager.jobs.job import Job
-from forager.jobs.kinds import JobKind
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease
+from forager.jobs.kinds import Completed, JobKind
 from forager.jobs.lifecycle import Status
-from forager.jobs.outcome import Completed
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
 from forager.jobs.supervisor import Supervisor

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.jobs.finding import find_jobs
-from forager.jobs.history import queue_history, recent_jobs
+from forager.jobs.history import find_jobs, queue_history, recent_jobs
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue

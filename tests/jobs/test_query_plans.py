@@ -12,7 +12,7 @@ from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.jobs import store
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease
 from forager.jobs.queue import Queue
 
 ROWS = 50_000

@@ -11,8 +11,7 @@ import pytest
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
-from forager.jobs.job import Job, NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease, NewJob
 from forager.jobs.lifecycle import IllegalMove, Status
 from forager.jobs.queue import Queue
 

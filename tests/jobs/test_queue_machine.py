@@ -23,8 +23,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import LeaseLost, NotAllowed
 from forager.jobs.context import JobContext
-from forager.jobs.job import NewJob
-from forager.jobs.lease import Lease
+from forager.jobs.job import Lease, NewJob
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.queue import Queue
 from forager.jobs.watchdog import Watchdog

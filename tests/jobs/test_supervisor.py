@@ -18,9 +18,8 @@ from workshop import Shop, at_work, open_shop, worker_process
 from forager.jobs import workers
 from forager.jobs.job import NewJob, Recovered
 from forager.jobs.lifecycle import Status
-from forager.jobs.services import delete_old_jobs
 from forager.jobs.supervisor import Supervisor
-from forager.jobs.watchdog import Watchdog
+from forager.jobs.watchdog import Watchdog, delete_old_jobs
 from forager.settings import Settings
 from support.waiting import eventually, gone, lives
 

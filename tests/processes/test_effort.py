@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from forager.processes import effort
-from forager.processes.effort import WALL_CLOCK_FACTOR, Effort
-from forager.processes.usage import Usage
+from forager.processes import usage as effort
+from forager.processes.usage import WALL_CLOCK_FACTOR, Effort, Usage
 
 RUNNING = Usage(cpu_seconds=0.0, memory_mb=1.0, is_asleep=False, is_stopped=False)
 SECONDS = 20.0
@@ -20,7 +19,7 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.usage: Usage | None = RUNNING
-        monkeypatch.setattr("forager.processes.effort.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("forager.processes.usage.time.monotonic", lambda: self.now)
         monkeypatch.setattr(effort, "read_usage", lambda _: self.usage)
         self.effort = Effort()
         self.effort.add(1, 7, 1.0)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry
-from forager.processes import effort, sandbox
+from forager.processes import sandbox
+from forager.processes import usage as effort
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox, SandboxLimits
 from forager.processes.usage import started_at

@@ -17,9 +17,8 @@ from forager.archive.errors import StorageAway
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments
 from forager.archive.migration import Move
-from forager.archive.moving import MovingStorage
 from forager.archive.objects import ObjectStorage, open_bucket
-from forager.archive.options import archive_options
+from forager.archive.options import MovingStorage, archive_options
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl import engine

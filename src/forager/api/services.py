@@ -9,22 +9,21 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from forager.access.caller import Caller
-from forager.access.scope import Scope
+from forager.access.caller import Caller, Scope
 from forager.api.remembered import Remembered
 from forager.api.slots import Slots
 from forager.crawl.admission import move_job
 from forager.db.database import Connection, Database
-from forager.db.within import Within
+from forager.db.patience import Within
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.sources import get_source
 from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.service import Proxies
+from forager.hints import Hint, action
 from forager.index.engine import Engine
-from forager.jobs.bulk import Move
-from forager.jobs.job import Job
+from forager.jobs.job import Job, Move
 from forager.jobs.queue import Queue
 from forager.parsers.backtest import Backtest, backtest
 from forager.products.audit import Audit, audit_catalog
@@ -145,7 +144,7 @@ def only_own(caller: Caller, job: Job) -> Job:
     """The job, if the caller may see it; otherwise as if it were not there."""
     if not caller.sees(job.user_id):
         raise NotFound(
-            f"there is no job {job.id}", hint="`forager jobs list` shows the jobs there are."
+            f"there is no job {job.id}", hint=Hint("{} lists jobs.", action("jobs list"))
         )
     return job
 

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
-from forager.archive.errors import DamagedRecord
-from forager.archive.inventory import Growth, SegmentRow
+from forager.archive.errors import ArchiveError, DamagedRecord
 from forager.archive.reader import SegmentScan, read_record
-from forager.archive.segment import ArchiveRef, parse_segment_name
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.database import Database
 from forager.errors import NotFound
@@ -250,3 +250,31 @@ def _job_of(name: str) -> UUID | None:
         return UUID(parse_segment_name(name).owner)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One reference, and what is wrong with the record there."""
+
+    ref: ArchiveRef
+    problem: str | None
+
+
+async def sample_references(database: Database, storage: Storage, size: int) -> AsyncIterator[Look]:
+    """Read some records that rows refer to, from as many segments as there can be."""
+    async with database.connection() as connection:
+        names = await store.select_some_segments(connection, limit=size)
+        each = -(-size // max(1, len(names)))
+        refs = await store.select_some_references(connection, names, each=each)
+    for ref in refs[:size]:
+        yield Look(ref, await _problem(database, storage, ref))
+
+
+async def _problem(database: Database, storage: Storage, ref: ArchiveRef) -> str | None:
+    try:
+        await read_record(storage, ref)
+    except (ArchiveError, NotFound) as error:
+        # merged or forgotten since it was listed: nothing refers to it any more
+        async with database.connection() as connection:
+            return error.message if await store.is_referred_to(connection, ref) else None
+    return None

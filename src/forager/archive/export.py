@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO
 
 from forager.archive.errors import DamagedRecord
 from forager.archive.record import Codec, InfoRecord, compress, decompress
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
-from forager.archive.wholefile import whole_file
 from forager.errors import InvalidInput, NotFound
 
 _SUFFIXES = {".warc.zst": Codec.ZSTD, ".warc.gz": Codec.GZIP, ".warc": None}
@@ -31,20 +29,6 @@ class ExportReport:
         self.missed += 1
         if len(self.failed) < _NAMED_FAILURES:
             self.failed.append((ref, reason))
-
-
-async def export_warc(
-    storage: Storage,
-    refs: AsyncIterable[ArchiveRef],
-    target: Path,
-    info: Mapping[str, str] | None = None,
-    *,
-    overwrite: bool = True,
-) -> ExportReport:
-    """Copy records to `target` (.warc.zst, .warc.gz or .warc), which appears only when complete."""
-    codec = warc_codec(target.name)
-    with whole_file(target, overwrite=overwrite) as file:
-        return await write_warc(storage, refs, file, codec, info, filename=target.name)
 
 
 async def write_warc(

@@ -17,8 +17,7 @@ from uuid import uuid4
 
 from forager.archive.errors import ArchiveError, DamagedRecord, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
-from forager.archive.storage import StoredSegment
-from forager.archive.threads import in_thread
+from forager.archive.storage import StoredSegment, in_thread
 from forager.errors import InvalidInput, NotFound
 from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from uuid import UUID, uuid4
 
-from forager.archive import merge_store, store
-from forager.archive.copying import put_checked, read_parts
+from forager.archive import store
 from forager.archive.deletion import delete_segment
-from forager.archive.merge_store import SmallSegment
 from forager.archive.segment import SegmentName, codec_of, parse_segment_name
-from forager.archive.storage import Storage
+from forager.archive.storage import Storage, put_checked, read_parts
+from forager.archive.store import merges
+from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.errors import ForagerError, LeaseLost
 from forager.logs import get_logger
@@ -62,9 +62,9 @@ async def merge_segments(
 ) -> Merged:
     """Merge what is small, until nothing is left to merge."""
     async with database.connection() as connection:
-        await merge_store.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
+        await merges.close_abandoned(connection, OWNER, seconds=GIVEN_UP_AFTER)
         # so small that the fewest always fit into one: whatever is listed is merged
-        small = await merge_store.select_small(
+        small = await merges.select_small(
             connection, below=limit // FEWEST, owner=OWNER, fewest=FEWEST, limit=CHUNK
         )
     done = Merged()
@@ -80,7 +80,7 @@ async def _merge(
 ) -> bool:
     names = [segment.name for segment in group]
     async with database.connection() as connection:
-        if await merge_store.claim_segments(connection, names, seconds=grace) < len(names):
+        if await merges.claim_segments(connection, names, seconds=grace) < len(names):
             return False  # another merger has some; its claim and ours end by themselves
         target = _new_name(names[0])
         await store.register_segment(connection, target, None)
@@ -108,15 +108,15 @@ async def _switch(
     names = [segment.name for segment in group]
     starts = list(accumulate((segment.bytes for segment in group[:-1]), initial=0))
     async with database.transaction() as connection:
-        await merge_store.limit_waiting(connection)
-        await merge_store.lock_referring_rows(connection, names)
-        if not await merge_store.lock_unfinished(connection, target):
+        await merges.limit_waiting(connection)
+        await merges.lock_referring_rows(connection, names)
+        if not await merges.lock_unfinished(connection, target):
             raise LeaseLost(f"the merge {target} was given up")
-        if await merge_store.lock_sources(connection, names) != set(names):
+        if await merges.lock_sources(connection, names) != set(names):
             raise LeaseLost("segments went while they were merged")
-        await merge_store.move_references(connection, target, names, starts)
-        await merge_store.finish_merge(connection, _sum(target, group), seconds=grace)
-        await merge_store.keep_segments(connection, names, seconds=grace)
+        await merges.move_references(connection, target, names, starts)
+        await merges.finish_merge(connection, _sum(target, group), seconds=grace)
+        await merges.keep_segments(connection, names, seconds=grace)
 
 
 async def _discard(database: Database, storage: Storage, target: str) -> None:

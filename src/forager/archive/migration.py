@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from forager.archive import move_store, store
-from forager.archive.copying import fingerprint, put_checked, read_parts
-from forager.archive.move_store import MovableSegment, MovedSegment
-from forager.archive.storage import Storage
+from forager.archive import store
+from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
+from forager.archive.store import moves
+from forager.archive.store.moves import MovableSegment
 from forager.db.database import Database
 from forager.errors import NotFound
 
@@ -53,32 +53,33 @@ class Move:
         """Count as not copied what the new place has lost since; how many segments."""
         sizes = {stored.name: stored.size for stored in await self.target.list_segments()}
         lost = 0
-        async for page in self._moved():
+        async for page in self._pages(moved=True):
             names = [each.name for each in page if sizes.get(each.name, -1) < each.bytes]
             async with self.database.connection() as connection:
-                await move_store.mark_unmoved(connection, names, self.place)
+                await moves.mark_unmoved(connection, names, self.place)
             lost += len(names)
         return lost
 
     async def count(self) -> int:
         async with self.database.connection() as connection:
-            return await move_store.count_unmoved(connection, self.place)
+            return await moves.count_unmoved(connection, self.place)
 
     async def run(self, on_progress: Progress) -> Moved:
         """Copy every segment that was not copied yet."""
         moved = Moved()
         seen = 0
-        async for segment in self._unmoved():
-            await self._move(segment, moved)
-            seen += 1
-            on_progress(seen)
+        async for page in self._pages(moved=False):
+            for segment in page:
+                await self._move(segment, moved)
+                seen += 1
+                on_progress(seen)
         return moved
 
     async def delete_source(self) -> int:
         """Delete from the old place what the new one has; how many segments."""
         deleted = 0
         there = {stored.name for stored in await self.source.list_segments()}
-        async for page in self._moved():
+        async for page in self._pages(moved=True):
             for name in [each.name for each in page if each.name in there]:
                 # asked again: a copy that somebody took away since must not be the last one
                 await self.target.size(name)
@@ -134,31 +135,17 @@ class Move:
 
     async def _mark(self, name: str) -> None:
         async with self.database.connection() as connection:
-            marked = await move_store.mark_moved(connection, name, self.place)
+            marked = await moves.mark_moved(connection, name, self.place)
         if not marked:
             # deleted while it was copied: whoever did so did not know of the copy
             await self.target.delete(name)
 
-    async def _unmoved(self) -> AsyncIterator[MovableSegment]:
+    async def _pages(self, *, moved: bool) -> AsyncIterator[list[MovableSegment]]:
+        select = moves.select_moved if moved else moves.select_unmoved
         after = ""
         while True:
             async with self.database.connection() as connection:
-                page = await move_store.select_unmoved(
-                    connection, self.place, after=after, limit=PAGE
-                )
-            for segment in page:
-                yield segment
-            if len(page) < PAGE:
-                return
-            after = page[-1].name
-
-    async def _moved(self) -> AsyncIterator[list[MovedSegment]]:
-        after = ""
-        while True:
-            async with self.database.connection() as connection:
-                page = await move_store.select_moved(
-                    connection, self.place, after=after, limit=PAGE
-                )
+                page = await select(connection, self.place, after=after, limit=PAGE)
             yield page
             if len(page) < PAGE:
                 return

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from forager.archive.retention import Policy
-from forager.archive.storage import Storage, local_folder, open_storage
+from forager.archive.segment import ArchiveRef
+from forager.archive.storage import (
+    SegmentWriter,
+    Storage,
+    StoredSegment,
+    local_folder,
+    open_storage,
+)
+from forager.errors import NotFound
 from forager.settings import Settings
 
 MEGABYTE = 1_000_000
@@ -33,7 +43,6 @@ class ArchiveOptions:
         storage = open_storage(self.place)
         if self.old_place is None:
             return storage
-        from forager.archive.moving import MovingStorage
 
         return MovingStorage(storage, open_storage(self.old_place))
 
@@ -75,3 +84,45 @@ def is_same_place(one: str | Path, other: str | Path) -> bool:
         return folder.samefile(another)
     except FileNotFoundError:
         return False
+
+
+Answer = TypeVar("Answer")
+
+
+class MovingStorage:
+    """Two places that act as one. A segment is whole in each place that has it."""
+
+    def __init__(self, new: Storage, old: Storage) -> None:
+        self._new = new
+        self._old = old
+
+    def open_segment(self, name: str) -> SegmentWriter:
+        return self._new.open_segment(name)
+
+    async def read(self, ref: ArchiveRef) -> bytes:
+        return await self._ask(lambda storage: storage.read(ref))
+
+    async def size(self, segment: str) -> int:
+        return await self._ask(lambda storage: storage.size(segment))
+
+    async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
+        await self._new.put(segment, parts)
+
+    async def delete(self, segment: str) -> None:
+        await self._old.delete(segment)
+        await self._new.delete(segment)
+
+    async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
+        # the old place first: what is moved meanwhile is then found in one of them at least
+        found = {stored.name: stored for stored in await self._old.list_segments(prefix)}
+        found |= {stored.name: stored for stored in await self._new.list_segments(prefix)}
+        return [found[name] for name in sorted(found)]
+
+    async def _ask(self, ask: Callable[[Storage], Awaitable[Answer]]) -> Answer:
+        for storage in (self._new, self._old):
+            try:
+                return await ask(storage)
+            except NotFound:
+                continue
+        # moved between the two looks
+        return await ask(self._new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from forager.archive.errors import DamagedRecord
@@ -19,7 +19,6 @@ from forager.archive.record import (
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 
-_RESPONSES = ("response", "revisit")
 # one request to an object store, and what is fed to a decoder at once
 _FETCH_BYTES = 4 * 1024 * 1024
 _FEED_BYTES = 64 * 1024
@@ -62,13 +61,6 @@ class ArchivedResponse:
     protocol: str | None = None
     truncated: str | None = None
     digest: str | None = None
-    # where the body is, if this is a revisit
-    revisits_url: str | None = None
-    revisits_date: datetime | None = None
-
-    @property
-    def is_revisit(self) -> bool:
-        return self.revisits_url is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +72,6 @@ class Tail:
     reason: str
 
 
-@dataclass(slots=True)
-class SegmentReport:
-    """What a segment holds, after reading all of it."""
-
-    records: int = 0
-    responses: int = 0
-    damaged: list[ArchiveRef] = field(default_factory=list)
-    tail: Tail | None = None
-
-
 async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
     """The record at a reference; one that is not what was stored is an error."""
     record = parse_record(decompress(codec_of(ref.segment), await storage.read(ref)))
@@ -99,21 +81,8 @@ async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
 
 
 async def read_response(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
-    """The response or revisit at a reference."""
+    """Return the response at a reference."""
     return parse_response(await read_record(storage, ref))
-
-
-async def verify_segment(storage: Storage, segment: str) -> SegmentReport:
-    """Read all of a segment and check every digest."""
-    report = SegmentReport()
-    scan = SegmentScan(storage, segment)
-    async for ref, record in scan:
-        report.records += 1
-        report.responses += record.kind in _RESPONSES
-        if not record.is_intact:
-            report.damaged.append(ref)
-    report.tail = scan.tail
-    return report
 
 
 class SegmentScan:
@@ -194,14 +163,14 @@ def parse_record(data: bytes) -> ArchivedRecord:
 
 
 def parse_response(record: ArchivedRecord) -> ArchivedResponse:
-    if record.kind not in _RESPONSES:
+    if record.kind != "response":
         raise DamagedRecord(f"what is stored there is a {record.kind} record, not a response")
     head, _, body = record.block.partition(b"\r\n\r\n")
     status_line, *lines = head.split(b"\r\n")
     _, status, reason = [*_decode(status_line).split(" ", 2), "", ""][:3]
     if _count(status) < 0:
         raise DamagedRecord("a stored response has no status")
-    fields, revisited = record.fields, record.fields.get("warc-refers-to-date")
+    fields = record.fields
     return ArchivedResponse(
         url=record.url,
         date=record.date,
@@ -213,8 +182,6 @@ def parse_response(record: ArchivedRecord) -> ArchivedResponse:
         protocol=fields.get("warc-protocol"),
         truncated=fields.get("warc-truncated"),
         digest=fields.get("warc-payload-digest"),
-        revisits_url=fields.get("warc-refers-to-target-uri"),
-        revisits_date=_date(revisited) if revisited else None,
     )
 
 

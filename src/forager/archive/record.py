@@ -119,15 +119,6 @@ class Truncation(StrEnum):
 
     LENGTH = "length"
     TIME = "time"
-    DISCONNECT = "disconnect"
-    UNSPECIFIED = "unspecified"
-
-
-class RevisitProfile(StrEnum):
-    """Why a response's body is not stored again."""
-
-    NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
-    IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
 
 class Record(Protocol):
@@ -169,42 +160,6 @@ class ResponseRecord:
     def encode(self) -> bytes:
         fields = [*_origin(self), ("WARC-Payload-Digest", digest_of(self.body))]
         return _record("response", self.date, _http_block(self, self.body), _HTTP, fields)
-
-
-@dataclass(frozen=True, slots=True)
-class RevisitRecord:
-    """A response whose body is in the archive already: a 304, or the same bytes again."""
-
-    response: ResponseRecord
-    profile: RevisitProfile
-    refers_to_url: str
-    refers_to_date: datetime
-    digest: str | None = None
-
-    def encode(self) -> bytes:
-        fields = [
-            *_origin(self.response),
-            ("WARC-Profile", self.profile.value),
-            ("WARC-Refers-To-Target-URI", _uri(self.refers_to_url)),
-            ("WARC-Refers-To-Date", _timestamp(self.refers_to_date)),
-        ]
-        if self.digest:
-            fields.append(("WARC-Payload-Digest", self.digest))
-        block = _http_block(self.response, b"")
-        return _record("revisit", self.response.date, block, _HTTP, fields)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataRecord:
-    """Named facts about a URL (how it was found, how long it took), beside its response."""
-
-    url: str
-    date: datetime
-    fields: Mapping[str, str]
-
-    def encode(self) -> bytes:
-        target = [("WARC-Target-URI", _uri(self.url))]
-        return _record("metadata", self.date, _fields_block(self.fields), _FIELDS, target)
 
 
 def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:

@@ -13,16 +13,24 @@ from forager.cli import output
 from forager.cli.failures import OK, complain
 from forager.cli.jobs import app
 from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
-from forager.cli.output import note, show_json, show_list, show_table
+from forager.cli.output import (
+    counted,
+    note,
+    on_one_line,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import confirm, with_database, with_queue
-from forager.cli.words import counted, on_one_line, short_time
 from forager.crawl.settlement import Outcome
 from forager.errors import ForagerError
 
 if TYPE_CHECKING:
-    from forager.crawl.export.store import SettledUrl
+    from forager.crawl.settlement import SettledUrl
     from forager.db.cursor import Page
     from forager.db.database import Database
+    from forager.hints import Hint
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
     from forager.settings import Settings
@@ -38,7 +46,7 @@ class Moved:
     asked: str
     job: Job | None
     error: str | None
-    hint: str | None
+    hint: str | Hint | None
     exit_code: int
 
 
@@ -135,7 +143,7 @@ def pages(
 ) -> None:
     """List the outcomes of the URLs of a job, in no particular order."""
     from forager.crawl.export.export import row_of
-    from forager.crawl.settled import list_settled
+    from forager.crawl.report import list_settled
     from forager.jobs.queue import Queue
 
     async def ask(database: Database, settings: Settings) -> Page[SettledUrl]:
@@ -152,7 +160,7 @@ def pages(
 @app.command()
 def workers(context: typer.Context, as_json: AsJson = False) -> None:
     """List workers that are or recently were active."""
-    from forager.jobs.report import list_workers
+    from forager.jobs.workers import list_workers
 
     found = with_database(context, lambda db, _: list_workers(db))
     if as_json:

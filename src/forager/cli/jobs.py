@@ -9,15 +9,15 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId, Limit, Yes
+from forager.cli.output import counted, distance, duration, long_time, on_one_line, short_time
 from forager.cli.running import confirm, run, with_queue
-from forager.cli.words import counted, distance, duration, long_time, on_one_line, short_time
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.jobs.job import Job, JobEvent
     from forager.jobs.queue import Queue
-    from forager.jobs.report import JobReport
+    from forager.jobs.workers import JobReport
 
 app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
 
@@ -120,7 +120,7 @@ def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None
     from forager.crawl.report import crawl_report
     from forager.db.database import open_database
     from forager.jobs.queue import Queue
-    from forager.jobs.report import job_report
+    from forager.jobs.workers import job_report
 
     settings = flags_of(context).load()
 

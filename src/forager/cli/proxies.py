@@ -15,9 +15,8 @@ from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
 from forager.cli.flags import flags_of
 from forager.cli.options import AllowPrivate, AsJson, Limit
-from forager.cli.output import note, say, show_json, show_list, show_table
+from forager.cli.output import note, say, short_time, show_json, show_list, show_table
 from forager.cli.running import with_database
-from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ Currency = Annotated[
 
 def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
     """What was given; `default` takes a value back."""
-    from forager.fetch.proxies.cost import parse_cost
+    from forager.fetch.proxies.record import parse_cost
     from forager.fetch.proxies.service import ProxyChanges
 
     if currency is not None and cost in (None, DEFAULT):
@@ -339,7 +338,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
-    from forager.fetch.user_agent import agent_header
+    from forager.fetch.headers import agent_header
 
     agent = agent_header(flags_of(context).load())
     return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
@@ -348,7 +347,7 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
 ) -> list[tuple[PickedProxy, ProbeResult]]:
-    from forager.fetch.proxies.trial import try_proxies
+    from forager.fetch.proxies.probe import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
     trials = await try_proxies(proxies, ids, options, url)

@@ -11,10 +11,9 @@ from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Cursor
-from forager.cli.output import console, note, say, show_json, write
+from forager.cli.output import clean, console, counted, note, say, short_time, show_json, write
 from forager.cli.progress import Steps
 from forager.cli.running import run, with_database
-from forager.cli.words import clean, counted, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -118,7 +117,12 @@ def search(
         list[str],
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
-    source: Annotated[str | None, typer.Option(help="Only in this source.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Only in this source; `python` includes `python@3.13`.")
+    ] = None,
+    generation: Annotated[
+        int | None, typer.Option(min=1, max=2**31 - 1, help="Search this generation of the source.")
+    ] = None,
     path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
     language: Annotated[
         str | None, typer.Option(help="Only pages in this language, such as en.")
@@ -138,6 +142,7 @@ def search(
     request = SearchRequest(
         query=" ".join(words),
         source=source,
+        generation=generation,
         path=path,
         language=language,
         kind=None if kind is None else SectionKind(kind.value),

@@ -13,14 +13,14 @@ from typing import Any
 import psycopg
 
 from forager.crawl.state import CrawlState
-from forager.crawl.store import activity as store
+from forager.crawl.store import state as store
 from forager.errors import DatabaseUnavailable
+from forager.fetch.budgets.accounts import HostWait
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
+from forager.jobs.kinds import Outcome, Waiting
 from forager.jobs.lifecycle import Status
-from forager.jobs.outcome import Outcome, Waiting
 
 INTERVAL = 2.0
 PACE_WINDOW = 30.0

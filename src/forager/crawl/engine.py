@@ -11,16 +11,15 @@ from forager.crawl import store
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
 from forager.crawl.frontier.entry import Entry
-from forager.crawl.frontier.rests import Rests
 from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.frontier.window import Window
+from forager.crawl.frontier.window import Rests, Window
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
-from forager.fetch.budgets.waits import HostWait
+from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext
-from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000

@@ -16,7 +16,6 @@ from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.activity import Activity
-from forager.crawl.adoption import adopt
 from forager.crawl.batch import Committer
 from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
@@ -30,13 +29,16 @@ from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
-from forager.crawl.sealing import open_options
+from forager.crawl.sealing import open_options, seal_options
+from forager.crawl.service import default_source
 from forager.crawl.state import CrawlState, state_from
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.writer import GenerationWriter
+from forager.errors import GiveUp, InvalidInput
 from forager.extract.document import EXTRACTOR_VERSION
+from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
@@ -49,7 +51,7 @@ from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
-from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
@@ -298,3 +300,30 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
 async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
     async with database.connection() as connection:
         await archive_store.register_segment(connection, name, job_id)
+
+
+# how long a job waits for the active job of its source
+BUSY_DELAY = 60.0
+
+
+async def adopt(context: JobContext) -> Waiting | None:
+    """Check the payload, seal its secrets and assign the source; wait if the source is busy."""
+    job = context.job
+    if job.source_id is not None:
+        return None
+    options = _options(job.payload)
+    source = default_source(options)
+    payload = seal_options(options, Vault(context.settings)).model_dump(
+        mode="json", exclude_defaults=True
+    )
+    if not await context.assign_source(source, host=host_of(options.seeds[0]), payload=payload):
+        return Waiting(BUSY_DELAY, f"source {source} has another active job")
+    context.job = replace(job, source_id=source, payload=payload)
+    return None
+
+
+def _options(payload: dict[str, object]) -> CrawlOptions:
+    try:
+        return crawl_options(payload)
+    except InvalidInput as error:
+        raise GiveUp(f"the payload is not valid: {error.message}") from None

@@ -10,7 +10,7 @@ from forager.jobs.kinds import JobKind, register
 
 if TYPE_CHECKING:
     from forager.jobs.context import JobContext
-    from forager.jobs.outcome import Outcome
+    from forager.jobs.kinds import Outcome
 
 
 async def _crawl(context: JobContext) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,15 @@ from uuid import UUID
 
 from forager.crawl import store
 from forager.crawl.activity import CrawlWait, wait_from
+from forager.crawl.export.store import select_settled
 from forager.crawl.ledger import Ledger
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.state import ledger_from
+from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.documents import store as document_store
 from forager.documents.generation import Generation
+from forager.errors import InvalidInput
 from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
@@ -116,3 +121,91 @@ def _report(job: Job, state: dict[str, Any] | None, generation: Generation | Non
         wait=wait_from(job.status, state),
         pace=state["pace"] if runs else None,
     )
+
+
+# URLs that are read for one answer; of larger crawls a sample is
+MAX_SAMPLE = 10_000
+INTERVALS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """URLs settled in each interval, the oldest first; `estimated` if only a sample was read."""
+
+    width: float
+    settled: list[float]
+    failed: list[float]
+    estimated: bool
+
+    @property
+    def per_second(self) -> list[float]:
+        return [count / self.width for count in self.settled]
+
+
+async def pace_of(
+    database: Database,
+    job_ids: Sequence[UUID],
+    *,
+    since: float,
+    until: float,
+    intervals: int = INTERVALS,
+) -> Pace:
+    """The pace of these crawls together between two moments, in seconds of the epoch."""
+    width = max(1.0, (until - since) / intervals)
+    sample = max(1, MAX_SAMPLE // max(1, len(job_ids)))
+    async with database.connection() as connection:
+        rows = await store.sample_settled(
+            connection, job_ids, since=since, width=width, sample=sample
+        )
+    settled, failed = [0.0] * intervals, [0.0] * intervals
+    for number, count, failures, _ in rows:
+        place = min(max(number, 0), intervals - 1)
+        settled[place] += count
+        failed[place] += failures
+    return Pace(width, settled, failed, estimated=any(row[3] for row in rows))
+
+
+async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
+    """Failed URLs of these crawls by reason, the most frequent first."""
+    async with database.connection() as connection:
+        return await store.sum_failures(connection, job_ids)
+
+
+MAX_LIST = 1000
+KEY_BYTES = 16
+
+
+async def list_settled(
+    database: Database,
+    job_id: UUID,
+    *,
+    outcomes: Sequence[Outcome] = tuple(Outcome),
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[SettledUrl]:
+    """URLs of a job that are settled, in the order of their keys, which is no order to people."""
+    if not 1 <= limit <= MAX_LIST:
+        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    after = b"" if cursor is None else _decode(cursor)
+    async with database.connection() as connection:
+        found = await select_settled(
+            connection, job_id, [o.value for o in outcomes], after=after, limit=limit + 1
+        )
+    more = len(found) > limit
+    return Page(found[:limit], _encode(found[limit - 1].url_hash) if more else None)
+
+
+def _encode(key: bytes) -> str:
+    return base64.urlsafe_b64encode(key).decode()
+
+
+def _decode(cursor: str) -> bytes:
+    try:
+        key = base64.urlsafe_b64decode(cursor.encode())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        )
+    return key

@@ -7,11 +7,14 @@ service, however often that looks.
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import TracebackType
 
 import psycopg
 from structlog.stdlib import BoundLogger
 
+from forager.db.database import Connection, Database, translated_errors
 from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
 
 # what the database can do to a service, and what passes by itself
@@ -77,3 +80,19 @@ class Patience:
 
 def _reason(error: BaseException) -> str:
     return error.message if isinstance(error, ForagerError) else str(error)
+
+
+class Within(Database):
+    """Everything that is done through it belongs to the transaction its connection is in.
+
+    A transaction begun through it is a savepoint in that one. One user at a time.
+    """
+
+    def __init__(self, database: Database, connection: Connection) -> None:
+        self.__dict__.update(database.__dict__)
+        self._connection = connection
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        with translated_errors():
+            yield self._connection

@@ -13,10 +13,11 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
+from psycopg import AsyncConnection, AsyncTransaction, sql
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
 Connection = AsyncConnection[TupleRow]
@@ -114,3 +115,40 @@ async def _answers(connection: Connection) -> bool:
         await connection.close()
         raise
     return True
+
+
+LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+class PooledConnection(AsyncConnection[TupleRow]):
+    """A connection of which only transactions are one's own."""
+
+    _limits: tuple[sql.Composed, ...]
+
+    @classmethod
+    async def open(cls, url: str, limits: tuple[int, int, int], **arguments: Any) -> Self:
+        """`limits`: milliseconds, in the order of LIMITS."""
+        connection = await cls.connect(url, prepare_threshold=None, **arguments)
+        connection._limits = tuple(
+            sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), limit)
+            for name, limit in zip(LIMITS, limits, strict=True)
+        )
+        return connection
+
+    @asynccontextmanager
+    async def transaction(
+        self, savepoint_name: str | None = None, force_rollback: bool = False
+    ) -> AsyncIterator[AsyncTransaction]:
+        outermost = self.info.transaction_status is TransactionStatus.IDLE
+        async with super().transaction(savepoint_name, force_rollback) as transaction:
+            if outermost:
+                await self._set_limits()
+            yield transaction
+
+    async def _set_limits(self) -> None:
+        """In one message. SET, and no query: the isolation level can still be chosen after it."""
+        if self.pgconn.pipeline_status is PipelineStatus.OFF:
+            await self.execute(sql.SQL("; ").join(self._limits))
+        else:  # which takes one statement at a time, and waits for none
+            for limit in self._limits:
+                await self.execute(limit)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg.rows import scalar_row
 
-from forager.errors import NotFound, SchemaMismatch
+from forager.errors import DatabaseUnavailable, NotFound, SchemaMismatch
+from forager.hints import Hint, action
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
     from alembic.config import Config
+
+    from forager.db.database import Database
 
 log = get_logger("db")
 
@@ -74,7 +79,9 @@ def _migrate(url: str, revision: str, *, forward: bool) -> None:
         if f"'{revision}'" in str(error):
             raise NotFound(
                 f"there is no schema {revision}",
-                hint="`forager db current` shows the versions of the database and of Forager.",
+                hint=Hint(
+                    "{} shows the versions of the database and of Forager.", action("db current")
+                ),
             ) from None
         raise SchemaMismatch(
             f"the database cannot be moved to schema {revision}: {error}",
@@ -91,3 +98,29 @@ def _alembic_config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     return config
+
+
+PATIENCE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    database: bool
+    schema: str | None
+    expected_schema: str = SCHEMA_VERSION
+
+    @property
+    def ready(self) -> bool:
+        return self.database and self.schema == self.expected_schema
+
+
+async def readiness(database: Database) -> Readiness:
+    try:
+        async with database.answering_within(PATIENCE).connection() as connection:
+            cursor = connection.cursor(row_factory=scalar_row)
+            await cursor.execute("SELECT version_num FROM alembic_version")
+            return Readiness(True, await cursor.fetchone())
+    except psycopg.errors.UndefinedTable:
+        return Readiness(True, None)
+    except DatabaseUnavailable:
+        return Readiness(False, None)

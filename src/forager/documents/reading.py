@@ -22,6 +22,8 @@ class DocumentRow:
     content_hash: bytes
     extractor_version: str
     generation_id: int
+    # of the source: 1, 2, 3
+    generation_number: int
     fetched_at: datetime
     # carried over from an earlier generation: since when it fails, why, in how many refreshes
     carried_since: datetime | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from forager.db.cursor import Page
@@ -11,6 +12,7 @@ from forager.documents.generation import Generation, Source
 from forager.documents.publication import no_such_source
 from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, action
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
 
@@ -73,6 +75,28 @@ async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueu
     return await queue.enqueue(job, actor=actor)
 
 
+async def declare_source(
+    database: Database,
+    source_id: str,
+    *,
+    base_url: str,
+    kind: str,
+    payload: dict[str, Any],
+    schedule: Schedule,
+) -> Source:
+    """Create a source, or let its next crawls run with these options and at these times."""
+    async with database.transaction() as connection:
+        await store.upsert_source(
+            connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
+        )
+        await store.remember_job(connection, source_id, kind, payload)
+        source = await _existing(connection, source_id)
+        if Schedule(source.refresh_every, source.refresh_cron) != schedule:
+            now = await store.select_now(connection)
+            await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+        return await _existing(connection, source_id)
+
+
 async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:
     """Refresh a source by a schedule; an empty one ends it."""
     async with database.transaction() as connection:
@@ -112,7 +136,7 @@ async def delete_source(database: Database, source_id: str) -> None:
         if source.active_job is not None:
             raise NotAllowed(
                 f"{source_id} is being crawled by job {source.active_job}",
-                hint=f"Cancel that first: forager jobs cancel {source.active_job}",
+                hint=Hint("Cancel that job first: {}", action("jobs cancel", source.active_job)),
             )
         await store.hide_source(connection, source_id)
         await store.abandon_all(connection, source_id)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from forager import __version__
+from forager.settings import Settings
+
 # what a header with one of these names says is no secret; any other may be one
 _PUBLIC = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
 
@@ -43,3 +46,8 @@ def header_refusal(name: str, value: str) -> str | None:
     if name.lower() in _RESERVED:
         return f"the header {name} cannot be set: it is decided for each connection"
     return None
+
+
+def agent_header(settings: Settings, given: str | None = None) -> str:
+    """The User-Agent header: what was given for this once, or what is set."""
+    return (given or settings.user_agent).replace("{version}", __version__)

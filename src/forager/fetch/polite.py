@@ -21,13 +21,13 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
+from forager.fetch.headers import agent_header
 from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.sender import Sender
-from forager.fetch.user_agent import agent_header
 from forager.secrets import Vault
 from forager.settings import Settings
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from ada_url import join_url
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDictProxy
 
 from forager.fetch.limits import Limits
 from forager.fetch.proxies.proxy import ProxySpec
@@ -82,11 +82,6 @@ class Response:
     def retry_after(self) -> float | None:
         """Seconds the server asks to wait, from either form of Retry-After."""
         return parse_retry_after(self.headers)
-
-
-def headers_from(pairs: Mapping[str, str]) -> Headers:
-    """Case-insensitive headers of plain pairs."""
-    return CIMultiDictProxy(CIMultiDict(pairs))
 
 
 def join_location(base: str, location: str) -> str | None:

@@ -1,8 +1,7 @@
-"""Making an index anew beside the one in use: fill, catch up, swap, delete.
+"""Rebuilding an index beside the one in use: fill, catch up, swap, delete.
 
-From its first step on, all changes are told to the new index as well. What is filled in has the
-lowest version, so that it never replaces what was told meanwhile. Killed at any moment, it goes on
-where it was.
+From the first step on, all changes are sent to the new index as well. Filled entries have the
+lowest version, so that they never replace a later change. The next run resumes a killed one.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from dataclasses import dataclass
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import NotAllowed
+from forager.hints import Hint, action
+from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
-from forager.index.kind import Kind
+from forager.index.kind import IndexState, Kind
 from forager.index.mapping import LAYOUT, template
-from forager.index.store import indexes, messages
-from forager.index.store.indexes import IndexState
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
+from forager.outbox import store as outbox
 
 log = get_logger("index")
 
@@ -68,7 +68,7 @@ class Reindexer:
         self._progress = progress
 
     async def run(self, kind: Kind) -> Reindexed:
-        """Make the index of a kind anew, or go on with one that was not completed."""
+        """Rebuild the index of a kind, or resume an index that was not completed."""
         began = time.monotonic()
         state, resumed = await self._begin(kind)
         assert state.building is not None
@@ -106,7 +106,7 @@ class Reindexer:
         index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
         # the name is kept before the index is made: killed between, another run deletes it
         async with self._database.connection() as connection:
-            if not await indexes.begin_building(
+            if not await store.begin_building(
                 connection, kind.name, name=index, layout=LAYOUT, instead_of=abandoned
             ):
                 return
@@ -114,23 +114,23 @@ class Reindexer:
             await self._client.delete(abandoned)
         uuid = await self._client.create(index)
         async with self._database.connection() as connection:
-            ours = await indexes.know_made(connection, kind.name, index, uuid)
+            ours = await store.know_made(connection, kind.name, index, uuid)
         if not ours:
             await self._client.delete(index)
 
     async def _await_writers(self) -> None:
-        """Whoever began to write before the index was known has not told of it."""
+        """Wait for transactions that began before the index was known: they enqueue no messages."""
         async with self._database.transaction() as connection:
-            own = await indexes.current_transaction(connection)
+            own = await store.current_transaction(connection)
         limit = time.monotonic() + BARRIER_LIMIT
         while True:
             async with self._database.connection() as connection:
-                if await indexes.all_have_ended(connection, own):
+                if await store.all_have_ended(connection, own):
                     return
             if time.monotonic() > limit:
                 raise NotAllowed(
                     "a transaction has been open for too long for an index to be filled",
-                    hint="`forager doctor` says whose it is.",
+                    hint=Hint("{} shows which one.", action("doctor")),
                 )
             await asyncio.sleep(BARRIER_LOOK)
 
@@ -158,30 +158,33 @@ class Reindexer:
         async with self._database.transaction() as connection:
             if refused:
                 log.error("the search engine refuses entries", kind=kind.name, entries=refused)
-                await messages.insert_refused(connection, kind.name, refused, seconds=REFUSED_FOR)
-            if not await indexes.advance(connection, kind.name, index, filled_to):
+                await outbox.insert_failed(connection, kind.name, refused, wait=REFUSED_FOR)
+            if not await store.advance(connection, kind.name, index, filled_to):
                 raise NotAllowed(
                     f"the index {index} is not to be filled any more",
-                    hint="Another `forager search reindex` has completed it, or the engine has"
-                    " lost it. Run it again if searches say that the index is not complete.",
+                    hint=Hint(
+                        "Another {} has completed it, or the engine has lost it. Run it again if"
+                        " searches report an incomplete index.",
+                        action("search reindex"),
+                    ),
                 )
 
     # --- the end ----------------------------------------------------------------------------
 
     async def _catch_up(self, kind: Kind) -> None:
-        """Until little is left to tell; searches look at the rest in PostgreSQL."""
+        """Send changes until few are left; searches find the rest in PostgreSQL."""
         feeder = Feeder(self._database, self._client, self._prefix, [kind])
         while await feeder.feed(kind) >= PER_CLAIM:
             pass
 
     async def _swap(self, kind: Kind, index: str) -> None:
         async with self._database.connection() as connection:
-            await indexes.complete(connection, kind.name, index)
+            await store.complete(connection, kind.name, index)
         state = await self._state(kind)
         if state is None or state.name != index:
             raise NotAllowed(
                 f"the search engine has lost the index {index} while it was filled",
-                hint="Run `forager search reindex` again.",
+                hint=Hint("Run {} again.", action("search reindex")),
             )
         await self._client.point(alias_of(self._prefix, kind.name), index)
         if state.old is not None:
@@ -190,4 +193,4 @@ class Reindexer:
 
     async def _state(self, kind: Kind) -> IndexState | None:
         async with self._database.connection() as connection:
-            return await indexes.select_index(connection, kind.name)
+            return await store.select_index(connection, kind.name)

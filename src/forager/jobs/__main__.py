@@ -14,9 +14,8 @@ import uvloop
 from forager.db import database as db
 from forager.errors import DatabaseUnavailable
 from forager.jobs.context import JobContext
-from forager.jobs.job import Job
+from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import JobKind, load_kind
-from forager.jobs.lease import Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import RECONNECT_INTERVAL, Runner, patiently
 from forager.metrics.recorder import recording

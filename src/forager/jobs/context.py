@@ -13,8 +13,7 @@ import psycopg
 
 from forager.db.database import Connection, Database
 from forager.jobs import store
-from forager.jobs.job import Job
-from forager.jobs.lease import Lease
+from forager.jobs.job import Job, Lease
 from forager.jobs.lifecycle import Status
 from forager.metrics.recorded import COMMIT_SECONDS
 from forager.processes.control import StopCause

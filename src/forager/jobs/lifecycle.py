@@ -77,11 +77,6 @@ MOVES = (
 )
 
 
-def legal_targets(status: Status) -> frozenset[Status]:
-    """The states that can follow this one."""
-    return frozenset(m.target for m in MOVES if status in m.sources and m is not PARK)
-
-
 def moves_by_hand(status: Status) -> list[str]:
     """What a person may do to a job in this state, in words."""
     return sorted(

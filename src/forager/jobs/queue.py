@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,10 +15,10 @@ from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
+from forager.hints import Hint, action
 from forager.jobs import lifecycle, store
-from forager.jobs.job import Job, JobEvent, NewJob, StateCount
+from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
-from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import IllegalMove, Move, Status
 from forager.settings import Settings
 from forager.tracing import span, traceparent
@@ -89,7 +88,9 @@ class Queue:
         """The job a person means: a whole id, or its beginning as long as that is unique."""
         digits = text.replace("-", "").lower()
         if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
-            raise InvalidInput(f"{text!r} is not a job id", hint="`forager jobs list` shows ids.")
+            raise InvalidInput(
+                f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
+            )
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         async with self._database.connection() as connection:
             found = await store.select_jobs_by_prefix(connection, low, high)
@@ -316,15 +317,6 @@ class Queue:
         raise IllegalMove(job_id, action, job.status)
 
 
-@asynccontextmanager
-async def open_queue(settings: Settings, *, name: str = "forager") -> AsyncIterator[Queue]:
-    """The queue of the configured database."""
-    from forager.db.database import open_database
-
-    async with open_database(settings, name=name) as database:
-        yield Queue(database, settings)
-
-
 async def _existing(connection: Connection, job_id: UUID) -> Job:
     job = await store.select_job(connection, job_id)
     if job is None:
@@ -333,9 +325,7 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
 
 
 def _no_such_job(job_id: object) -> NotFound:
-    return NotFound(
-        f"there is no job {job_id}", hint="`forager jobs list` shows the jobs there are."
-    )
+    return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
 
 
 def _checked_limit(limit: int) -> int:

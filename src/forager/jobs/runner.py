@@ -11,8 +11,7 @@ from typing import TypeVar
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost
 from forager.jobs import store
 from forager.jobs.context import JobContext
-from forager.jobs.kinds import JobKind
-from forager.jobs.outcome import Completed, Outcome, Stopped, Waiting
+from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
 from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS, LEASE_LOSSES

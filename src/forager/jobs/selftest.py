@@ -7,8 +7,7 @@ from typing import Any
 
 from forager.errors import InvalidInput
 from forager.jobs.context import JobContext
-from forager.jobs.kinds import JobKind, register
-from forager.jobs.outcome import Completed, Outcome, Stopped
+from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, register
 
 MAX_STEPS = 1_000_000
 

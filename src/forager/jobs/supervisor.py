@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID
@@ -13,19 +14,17 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.patience import TROUBLE, Patience
 from forager.jobs import store
-from forager.jobs.job import Job
+from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
-from forager.jobs.lease import Lease
 from forager.jobs.lifecycle import Status
-from forager.jobs.process import RunnerProcess
 from forager.jobs.queue import Queue
 from forager.jobs.registration import Registration
-from forager.jobs.services import job_services
+from forager.jobs.watchdog import job_services
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
 from forager.processes.control import Assignment, StopCause
 from forager.processes.identity import process_name
-from forager.processes.supervised import watch_limits
+from forager.processes.supervised import SupervisedProcess, watch_limits
 from forager.services.report import identify, run_services
 from forager.settings import Settings
 
@@ -298,3 +297,17 @@ async def _exits(runners: list[RunnerProcess], timeout: float) -> None:
         await asyncio.wait(exits, timeout=max(0.0, timeout))
         for task in exits:
             task.cancel()
+
+
+class RunnerProcess(SupervisedProcess):
+    """Runs one job under one lease."""
+
+    def __init__(self, lease: Lease, assignment: Assignment, on_exit: Callable[[], None]) -> None:
+        self.lease = lease
+        mark = f"{lease.worker_id} {lease.job_id} {lease.number}"
+        super().__init__("forager.jobs", assignment, name="runner", mark=mark, on_exit=on_exit)
+
+    def how_it_ended(self) -> str:
+        ended = super().how_it_ended()
+        by_itself = self.kill_reason is None and (self.exit_code or 0) >= 0
+        return f"{ended} before the job was finished" if by_itself else ended

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from forager.db.database import Database
 from forager.jobs import store, workers
 from forager.jobs.job import Recovered
+from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import has_died
@@ -101,3 +103,26 @@ class Watchdog:
     def suspects(self) -> int:
         """Jobs that looked dead at the last look, and will be recovered if they still do."""
         return len(self._suspects)
+
+
+CLEANUP_INTERVAL = 3600.0
+# how long a worker that ended without unregistering stays in the list
+WORKER_MEMORY = 24 * 3600.0
+
+
+def job_services(database: Database, settings: Settings) -> list[Service]:
+    cleanup = partial(delete_old_jobs, database, settings)
+    return [
+        Watchdog(database, settings).service(),
+        Service(name="job cleanup", every=CLEANUP_INTERVAL, step=cleanup),
+    ]
+
+
+async def delete_old_jobs(database: Database, settings: Settings) -> int:
+    """Delete finished jobs past their age, and workers that are gone."""
+    deleted = await Queue(database, settings).prune()
+    if deleted:
+        log.info("old jobs deleted", jobs=deleted)
+    async with database.connection() as connection:
+        await workers.delete_gone(connection, older_than=WORKER_MEMORY)
+    return deleted

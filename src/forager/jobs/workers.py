@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
-from forager.db.database import Connection
+from forager.db.database import Connection, Database
+from forager.jobs import store, workers
+from forager.jobs.job import Job, JobEvent
+from forager.jobs.queue import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +146,32 @@ async def delete_unseen(
         """,
         (list(ids), list(last_seen)),
     )
+
+
+LAST_EVENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """A job, how far it is, and its latest history."""
+
+    job: Job
+    total_processed: int
+    total_pending: int
+    checkpoint: dict[str, Any] | None
+    last_events: list[JobEvent]
+
+
+async def job_report(database: Database, queue: Queue, job_id: UUID) -> JobReport:
+    job = await queue.get(job_id)
+    async with database.connection() as connection:
+        saved = await store.select_checkpoint(connection, job_id)
+        events = await store.select_last_events(connection, job_id, LAST_EVENTS)
+    processed, pending, checkpoint = saved or (0, 0, None)
+    return JobReport(job, processed, pending, checkpoint, events)
+
+
+async def list_workers(database: Database) -> list[Worker]:
+    """Workers that are, or lately were, there."""
+    async with database.connection() as connection:
+        return await workers.select_workers(connection)

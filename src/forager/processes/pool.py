@@ -6,8 +6,8 @@ import asyncio
 from itertools import count
 from typing import Any
 
-from forager.processes.frames import encode_frame
 from forager.processes.sandbox import Answer, Sandbox, SandboxLimits
+from forager.processes.serving import encode_frame
 
 
 class SandboxPool:

@@ -16,8 +16,7 @@ from typing import Any, Self
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
-from forager.processes.effort import Effort
-from forager.processes.frames import (
+from forager.processes.serving import (
     OUT_OF_MEMORY,
     PREFIX,
     READY,
@@ -26,6 +25,7 @@ from forager.processes.frames import (
     frame_lengths,
 )
 from forager.processes.tree import mark_below
+from forager.processes.usage import Effort
 from forager.settings import Settings
 
 log = get_logger("sandbox")

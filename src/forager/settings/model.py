@@ -96,6 +96,8 @@ class Settings(
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - part of the signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
+        # read by `forager sources apply`
+        file.init_kwargs.pop("sources", None)
         return init_settings, env_settings, file
 
 

@@ -6,15 +6,11 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.export.store import SettledUrl
-from forager.crawl.pace import Pace, pace_of
-from forager.crawl.report import CrawlReport, crawl_report
-from forager.crawl.settled import list_settled
-from forager.crawl.settlement import Outcome
-from forager.jobs.bulk import Move
-from forager.jobs.job import Job, JobEvent
+from forager.crawl.report import CrawlReport, Pace, crawl_report, list_settled, pace_of
+from forager.crawl.settlement import Outcome, SettledUrl
+from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import moves_by_hand
-from forager.jobs.report import job_report
+from forager.jobs.workers import job_report
 from forager.web.charts import Part, Series
 from forager.web.formats import duration
 from forager.web.visit import Visit

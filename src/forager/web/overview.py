@@ -5,23 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
-from forager.access.scope import Scope
-from forager.crawl.pace import Pace, failures_of, pace_of
-from forager.crawl.report import CrawlReport, crawl_reports
+from forager.access.caller import Scope
+from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.report import list_workers
+from forager.jobs.workers import Worker, list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.web.formats import counted
 from forager.web.visit import Visit
-from forager.web.worker_state import is_stale
 
 MINUTES = 60
 SHOWN_RUNNING = 8
@@ -191,7 +189,7 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     if tasks.hold is not None:
         return [Attention(f"All tasks are {tasks.hold}", "/tasks")]
     if tasks.no_scheduler and waiting:
-        return [Attention("Tasks are due, but no scheduler runs", "/workers", True)]
+        return [Attention("Tasks are due, but no scheduler is running", "/workers", True)]
     return []
 
 
@@ -240,19 +238,24 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
         return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
-        return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
+        return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
     return []
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
     found = await list_service_processes(visit.here.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing})
+    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
+    stuck = sorted({each.name for each in running if each.is_stuck})
     skipping = sorted({each.name for each in running if each.skipped})
-    return [
-        Attention(f"Background service {name} fails and is restarted", "/workers", True)
-        for name in failing
-    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    return (
+        [
+            Attention(f"Background service {name} is failing and being restarted", "/workers", True)
+            for name in failing
+        ]
+        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
+        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    )
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:
@@ -272,3 +275,12 @@ async def _slowed(visit: Visit) -> list[Attention]:
 
 def _name(job: Job) -> str:
     return job.source_id or job.kind
+
+
+def is_stale(worker: Worker, stale_after: float) -> bool:
+    return (datetime.now(UTC) - worker.last_seen).total_seconds() > stale_after
+
+
+def shown_state(worker: Worker, stale_after: float) -> str:
+    """The state in words for people: a worker that is not heard of is stale."""
+    return "stale" if is_stale(worker, stale_after) else worker.state

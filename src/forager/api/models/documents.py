@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.commands import in_calls
+from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
 from forager.crawl.explain import explanation as explain
@@ -101,6 +101,8 @@ class Hit(View):
     source_id: str
     document_id: int
     section_id: UUID
+    generation: int = Field(description="Number of the generation it was found in.")
+    fetched_at: Time
     language: str | None
     missing: list[str] = Field(description="Words of the query that the section does not have.")
     sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
@@ -159,7 +161,7 @@ class TrackedAs(View):
 
     task_id: int
     status: str
-    why: str
+    why: HintText
     next_at: Time | None
     last_attempt: str | None
     last_at: Time | None
@@ -189,10 +191,7 @@ class Explanation(View):
 
     @classmethod
     def of(cls, found: explain.Explanation) -> Explanation:
-        shown = cls.model_validate(found)
-        if shown.task is not None:
-            shown.task.why = in_calls(shown.task.why)
-        return shown
+        return cls.model_validate(found)
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

@@ -10,12 +10,11 @@ from pydantic import Field
 
 from forager.api.models.values import Order, Reason, Time, View, example
 from forager.api.problems import Problem
-from forager.crawl.export.store import SettledUrl
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
-from forager.jobs.bulk import Move
+from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.report import JobReport
+from forager.jobs.workers import JobReport
 
 
 class ShownStatus(StrEnum):
@@ -195,7 +194,7 @@ class BackgroundService(View):
 
     name: str
     every: float = Field(description="Seconds between two runs.")
-    state: Literal["waiting", "running", "backing_off"]
+    state: Literal["waiting", "running", "backing_off", "stuck"]
     failures: int
     is_failing: bool
     last_run: Time | None

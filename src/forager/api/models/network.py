@@ -8,15 +8,30 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forager.api.models.measures import Amount, Every, interval_of
-from forager.api.models.values import Order, PlainText, Reason, Time, View, example
+from forager.api.models.values import (
+    Amount,
+    Every,
+    Order,
+    PlainText,
+    Reason,
+    Time,
+    View,
+    example,
+    interval_of,
+)
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxies import costs
-from forager.fetch.proxies.cost import DEFAULT_CURRENCY, CostUnit, ProxyCost
+from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.record import ProxyRecord, ProxyState, shown_address
+from forager.fetch.proxies.record import (
+    DEFAULT_CURRENCY,
+    CostUnit,
+    ProxyCost,
+    ProxyRecord,
+    ProxyState,
+    shown_address,
+)
 from forager.fetch.proxies.service import ProxyChanges
-from forager.fetch.proxies.trial import Trial
 
 MAX_ADDRESSES = 1000
 Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]

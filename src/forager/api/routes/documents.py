@@ -14,6 +14,7 @@ from forager.api.models.documents import (
     SearchAnswer,
     Sections,
 )
+from forager.api.models.sources import Number
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
@@ -88,6 +89,9 @@ async def search(
     here: Here,
     caller: Reader,
     source: AnySource = None,
+    generation: Annotated[
+        Number | None, Query(description="Search this generation of the source.")
+    ] = None,
     path: Annotated[PathText | None, Query(description="Only below this path.")] = None,
     language: Annotated[
         PlainText | None,
@@ -100,10 +104,11 @@ async def search(
         str | None, Header(description="The reader's language, which comes first.")
     ] = None,
 ) -> SearchAnswer:
-    """Published pages by their best sections, best first."""
+    """Published pages by their best sections. The source `python` includes `python@3.13`."""
     request = SearchRequest(
         query=q,
         source=source,
+        generation=generation,
         path=path,
         language=language,
         kind=kind,

@@ -28,19 +28,19 @@ from forager.api.models.jobs import (
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
-from forager.api.problems import told_to_programs
+from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat
-from forager.crawl.settled import list_settled
+from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
-from forager.jobs import bulk
-from forager.jobs.bulk import Move
+from forager.jobs import job as bulk
+from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.report import job_report, list_workers
+from forager.jobs.workers import job_report, list_workers
 from forager.services.report import list_service_processes
 
 router = APIRouter(tags=["jobs"])
@@ -234,5 +234,5 @@ def _moved(each: bulk.Moved) -> Moved:
     return Moved(
         id=each.id,
         job=None if each.job is None else Job.of(each.job),
-        problem=None if each.error is None else told_to_programs(each.error),
+        problem=None if each.error is None else problem_of(each.error),
     )

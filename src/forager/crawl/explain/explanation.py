@@ -8,17 +8,15 @@ from uuid import UUID
 
 from forager.crawl.activity import rounded_time
 from forager.crawl.explain import store
-from forager.crawl.explain.history import RECENT_CRAWLS, PastFate, url_history
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
-from forager.crawl.explain.task import TrackedAs, tracked_as
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import (
     NormalisedUrl,
@@ -27,9 +25,86 @@ from forager.extract.urls import (
     normalise,
     with_scheme,
 )
-from forager.fetch.user_agent import agent_header
+from forager.fetch.headers import agent_header
+from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
+from forager.settings import Settings
+from forager.tasks.service import Tasks
+from forager.tasks.task import Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedAs:
+    """The task of a URL, why it does not run now, and how it went the last time."""
+
+    task_id: int
+    status: str
+    why: str | Hint
+    next_at: datetime | None
+    last_attempt: str | None
+    last_at: datetime | None
+
+
+async def tracked_as(
+    database: Database, settings: Settings, url: NormalisedUrl
+) -> TrackedAs | None:
+    try:
+        report = await Tasks(database, settings).report(url)
+    except NotFound:
+        return None
+    last = report.attempts[0] if report.attempts else None
+    return TrackedAs(
+        task_id=report.task.id,
+        status=report.task.shown_status,
+        why=report.why,
+        next_at=report.next_at,
+        last_attempt=_attempt_words(last) if last else None,
+        last_at=last.finished_at if last else None,
+    )
+
+
+def _attempt_words(attempt: Attempt) -> str:
+    status = f" (HTTP {attempt.http_status})" if attempt.http_status else ""
+    return f"{attempt.stage} {attempt.outcome}{status}"
+
+
+RECENT_CRAWLS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastFate:
+    """How one crawl has settled a URL."""
+
+    job_id: UUID
+    outcome: str
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    settled_at: datetime | None
+
+
+async def url_history(
+    connection: Connection, url: NormalisedUrl, *, user_id: UUID | None = None
+) -> list[PastFate]:
+    """How each of the newest crawls (of an owner) that has settled it did so, the newest first."""
+    jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
+    fates = await store.select_settled(connection, jobs, url_key(url))
+    return [_past(fate) for fate in sorted(fates, key=lambda fate: jobs.index(fate.job_id))]
+
+
+def _past(fate: Fate) -> PastFate:
+    return PastFate(
+        job_id=fate.job_id,
+        outcome=fate.outcome,
+        reason=fate.reason,
+        detail=fate.detail,
+        http_status=fate.http_status,
+        attempts=fate.attempts,
+        settled_at=fate.settled_at,
+    )
+
 
 LONGEST_WAY = 200
 NEVER_SEEN = "never seen"

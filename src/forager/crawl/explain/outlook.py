@@ -14,8 +14,8 @@ from forager.db.database import Database
 from forager.errors import GiveUp, NotFound
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import Domains
-from forager.fetch.domains.store import Domain
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
 from forager.fetch.robots.gate import host_of, origin_of

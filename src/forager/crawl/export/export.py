@@ -18,9 +18,8 @@ from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.export import store
-from forager.crawl.export.store import SettledUrl
 from forager.crawl.options import ExportFormat
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.decode import decode
@@ -244,12 +243,10 @@ async def _add_bodies(
 
 
 async def _text_of(storage: Storage, settled: SettledUrl) -> str | None:
-    """The page as text; nothing for what is not text, and for what was not stored again."""
+    """The page as text; nothing for what is not text."""
     if settled.ref is None:
         return None
     response = await read_response(storage, settled.ref)
-    if response.is_revisit:
-        return None
     if kind_of(response.body, settled.content_type, settled.url) is ContentKind.OTHER:
         return None
     return decode(response.body, settled.content_type).text

@@ -74,10 +74,6 @@ class ScopeVerdict:
     def wanted(self) -> bool:
         return self.in_scope and self.rule is None
 
-    @property
-    def excluded_by(self) -> ScopeRule | None:
-        return self.rule if self.in_scope else None
-
 
 @dataclass(frozen=True, slots=True)
 class Pattern:

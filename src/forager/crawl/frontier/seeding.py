@@ -26,7 +26,7 @@ from forager.fetch.response import Request
 from forager.fetch.robots.gate import RobotsGate, origin_of
 from forager.fetch.sender import Paced, Sender
 from forager.jobs.context import JobContext
-from forager.jobs.outcome import Waiting
+from forager.jobs.kinds import Waiting
 from forager.logs import get_logger
 
 log = get_logger("crawl")

@@ -19,19 +19,24 @@ from forager.crawl.store.frontier import (
     select_next_retry,
     select_retries,
 )
-from forager.crawl.store.known import Known, select_known_frontier, select_known_visited
 from forager.crawl.store.state import (
     insert_state,
     purge,
+    sample_settled,
     select_orphaned_jobs,
     select_state,
     select_states,
+    sum_failures,
+    update_activity,
     update_state,
 )
 from forager.crawl.store.visited import (
+    Known,
     delete_visited,
     insert_visited,
     select_expected_url,
+    select_known_frontier,
+    select_known_visited,
     select_url_of_content,
     settled_as_page,
 )
@@ -50,6 +55,7 @@ __all__ = [
     "postpone_entries",
     "purge",
     "repoint_copies",
+    "sample_settled",
     "select_archived",
     "select_entries",
     "select_expected_url",
@@ -65,5 +71,7 @@ __all__ = [
     "select_states",
     "select_url_of_content",
     "settled_as_page",
+    "sum_failures",
+    "update_activity",
     "update_state",
 ]

@@ -20,7 +20,7 @@ from forager.db.embedded.postmaster import (
     kill_orphans,
     last_socket_folder,
 )
-from forager.db.embedded.server_log import last_words, open_log, trim_log
+from forager.db.embedded.server_log import last_words, moments, open_log, trim_log
 from forager.db.embedded.sockets import (
     PORT,
     SOCKET_NAME,
@@ -30,7 +30,6 @@ from forager.db.embedded.sockets import (
     remove_socket_folder,
 )
 from forager.db.embedded.trouble import StillStartingError, explain_exit, explain_os_error
-from forager.db.embedded.waiting import moments
 from forager.errors import EmbeddedServerError
 from forager.logs import get_logger
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
+from collections.abc import Iterator
 
 from forager.db.embedded.folder import ServerFolder
+from forager.logs import announce, get_logger
 
 MAX_LOG_BYTES = 8 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
@@ -51,3 +54,22 @@ def last_words(folder: ServerFolder, since: int = 0) -> str:
     except OSError:
         return ""
     return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])
+
+
+PROGRESS_INTERVAL = 5.0
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.1
+
+log = get_logger("db.embedded")
+
+
+def moments(limit: float, message: str, folder: ServerFolder) -> Iterator[float]:
+    """Moments to look again, until the limit, with a word in the log every few seconds."""
+    began = time.monotonic()
+    said = 0.0
+    while (waited := time.monotonic() - began) < limit:
+        yield waited
+        if waited - said > PROGRESS_INTERVAL:
+            said = waited
+            announce(log, message, seconds=round(waited), server_says=last_line(folder))
+        time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE + waited / 20))

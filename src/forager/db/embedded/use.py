@@ -9,14 +9,20 @@ shared lock is enough to keep the server from being stopped meanwhile.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from forager.db.embedded.contents import ensure_database
+import psycopg
+from psycopg import errors, sql
+
+from forager.db.embedded.binaries import MAJOR_VERSION
+from forager.db.embedded.cluster import ROLE, data_version
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.db.embedded.identity import home_mode
 from forager.db.embedded.locks import (
@@ -29,13 +35,15 @@ from forager.db.embedded.locks import (
 )
 from forager.db.embedded.postmaster import Postmaster, find_postmaster
 from forager.db.embedded.server import (
+    START_LIMIT,
     socket_exists,
     start_server,
     stop_server,
     wait_until_ready,
 )
-from forager.db.embedded.server_log import log_size
-from forager.db.embedded.trouble import StillStartingError
+from forager.db.embedded.server_log import log_size, moments
+from forager.db.embedded.sockets import database_url
+from forager.db.embedded.trouble import StillStartingError, disk_is_full
 from forager.errors import EmbeddedServerError
 from forager.logs import get_logger
 
@@ -171,3 +179,110 @@ def _forget_all_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_all_in_child)
+
+
+DATABASE = "forager"
+_CONNECT_LIMIT = 30
+_DROPPED_LIMIT = 3.0
+
+
+def ensure_database(folder: ServerFolder, socket_folder: Path) -> str:
+    """The URL of Forager's database, which is created if it is missing."""
+    url = database_url(socket_folder, ROLE, DATABASE)
+    for waited in moments(START_LIMIT, "waiting for the embedded PostgreSQL to recover", folder):
+        try:
+            if not _exists(url):
+                _create_database(socket_folder)
+            return url
+        except psycopg.Error as error:
+            # after the crash of a backend the server drops everybody, then recovers for as long
+            # as that takes, and its pid file says "ready" all the while
+            if waited > _DROPPED_LIMIT and "the database system is" not in str(error):
+                raise EmbeddedServerError(
+                    f"the embedded PostgreSQL runs, but cannot be used: {error}",
+                    hint=f"the server's log is {folder.log}",
+                ) from error
+    raise StillStartingError(hint=f"try again later, and see {folder.log}")
+
+
+def _exists(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=_CONNECT_LIMIT).close()
+    except errors.OperationalError as error:
+        if "does not exist" not in str(error):
+            raise
+        return False
+    return True
+
+
+def _create_database(socket_folder: Path) -> None:
+    maintenance = database_url(socket_folder, ROLE, "postgres")
+    with psycopg.connect(
+        maintenance, autocommit=True, connect_timeout=_CONNECT_LIMIT
+    ) as connection:
+        try:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        except (errors.DuplicateDatabase, errors.UniqueViolation):
+            return  # another process was quicker
+
+
+_LOCKS = Path("/proc/locks")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """The embedded server as it is now."""
+
+    folder: Path
+    server_version: int
+    data_version: int | None  # None: no data yet
+    pid: int | None
+    state: str  # "stopped", or the server's own word: starting, ready, stopping
+    socket_folder: Path | None
+    log: Path
+    log_bytes: int
+    users: tuple[int, ...] | None  # pids; None where the system does not tell
+    disk_full: bool
+
+
+def server_status(home: Path) -> ServerStatus:
+    """Look at the embedded server of this home."""
+    folder = ServerFolder.below(home)
+    postmaster = find_postmaster(folder.data)
+    return ServerStatus(
+        folder=folder.root,
+        server_version=MAJOR_VERSION,
+        data_version=data_version(folder),
+        pid=postmaster.pid if postmaster else None,
+        state=postmaster.status if postmaster else "stopped",
+        socket_folder=postmaster.socket_folder if postmaster else None,
+        log=folder.log,
+        log_bytes=_size(folder.log),
+        users=_lock_holders(folder.users),
+        disk_full=disk_is_full(folder.root),
+    )
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _lock_holders(path: Path) -> tuple[int, ...] | None:
+    """From lines such as `1: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF`."""
+    try:
+        inode = path.stat().st_ino
+        lines = [line.split() for line in _LOCKS.read_text(encoding="ascii").splitlines()]
+    except FileNotFoundError:
+        return () if _LOCKS.exists() else None
+    except OSError:
+        return None
+    return tuple(
+        sorted(
+            int(line[4])
+            for line in lines
+            # blocked waiters have a "->" in second place
+            if len(line) > 5 and line[1] == "FLOCK" and line[5].endswith(f":{inode}")
+        )
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -22,7 +23,10 @@ class SearchRequest:
     """What to look for and where; `cursor` continues after an earlier page of the same search."""
 
     query: str
+    # a source, or a name that several versions share: `python` finds in `python@3.13` as well
     source: str | None = None
+    # a generation of that source by its number; by default the published one
+    generation: int | None = None
     # only pages whose path begins so
     path: str | None = None
     # only pages in this language
@@ -61,6 +65,9 @@ class Hit:
     source_id: str
     document_id: int
     section_id: UUID
+    # the number of the generation it was found in, and when the server last sent or confirmed it
+    generation: int
+    fetched_at: datetime
     language: str | None
     # words of the query that the section does not have
     missing: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
 from forager.db.text_search import primary
-from forager.documents.publication import no_such_source
+from forager.documents import store as documents
+from forager.documents.publication import no_such_generation, no_such_source
 from forager.documents.search import cursor as cursors
 from forager.documents.search import store
 from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
@@ -22,8 +23,7 @@ from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import Reading
 from forager.errors import InvalidInput
 from forager.extract.text import storable
-from forager.index.choice import View, choose
-from forager.index.engine import Engine, note_of
+from forager.index.engine import Engine, View, choose, note_of
 from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES
@@ -128,7 +128,7 @@ async def _looked(
     found = await Finder(connection, request, start.generations, view).find(query)
     pages = by_page(found.candidates)
     end = start.offset + request.limit
-    items = await hits_of(connection, pages[start.offset : end])
+    items = await hits_of(connection, pages[start.offset : end], start.generations)
     return SearchPage(
         items=items,
         total=len(pages),
@@ -231,10 +231,27 @@ def _checked(request: SearchRequest) -> SearchRequest:
 async def _start(connection: Connection, request: SearchRequest) -> SearchStart:
     if request.cursor is not None:
         return await _go_on(connection, request, request.cursor)
+    if request.generation is not None:
+        return SearchStart(await _one_generation(connection, request, request.generation))
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
     return SearchStart(published)
+
+
+async def _one_generation(
+    connection: Connection, request: SearchRequest, number: int
+) -> list[SearchedGeneration]:
+    """An older generation can be searched for as long as it is kept."""
+    if request.source is None:
+        raise InvalidInput("a generation is searched together with its source", hint="Give both.")
+    await _must_exist(connection, request, request.source)
+    found = await documents.select_generation(connection, request.source, number)
+    ids = [] if found is None else [found.id]
+    searched = await store.select_once_published(connection, ids, request.source, request.user_id)
+    if not searched:
+        raise no_such_generation(request.source, number)
+    return searched
 
 
 async def _go_on(connection: Connection, request: SearchRequest, text: str) -> SearchStart:
@@ -255,7 +272,9 @@ async def _must_exist(connection: Connection, request: SearchRequest, source_id:
 
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
-    return request.query, request.source, request.path, request.language, request.kind
+    generation = () if request.generation is None else (str(request.generation),)
+    filters = (request.source, request.path, request.language, request.kind)
+    return request.query, *filters, *generation
 
 
 # --- what --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from forager.documents.search.hit import FurtherSection, Hit
 from forager.documents.search.plain import one_line
 from forager.documents.search.score import Candidate
 from forager.documents.search.snippets import HEADLINE_OPTIONS, make_snippet, text_to_mark
-from forager.documents.search.store import FoundSection
+from forager.documents.search.store import FoundSection, SearchedGeneration
 from forager.documents.search.tsquery import TsQuery
 
 # further sections of a page that are listed
@@ -45,11 +45,18 @@ def facets_of(pages: Sequence[Sequence[Candidate]]) -> dict[str, dict[str, int]]
     }
 
 
-async def hits_of(connection: Connection, pages: Sequence[Sequence[Candidate]]) -> list[Hit]:
+async def hits_of(
+    connection: Connection,
+    pages: Sequence[Sequence[Candidate]],
+    generations: Sequence[SearchedGeneration],
+) -> list[Hit]:
     shown = [page[: MAX_SECTIONS + 1] for page in pages]
     keys = [(each.document_id, each.position) for page in shown for each in page]
-    sections = await store.select_sections(connection, keys) if keys else {}
-    marked = await _mark(connection, [page[0] for page in pages], sections) if pages else []
+    if not keys:
+        return []
+    ids = [generation.id for generation in generations]
+    sections = await store.select_sections(connection, keys, ids)
+    marked = await _mark(connection, [page[0] for page in pages], sections)
     return [
         _hit(page, len(all_) - 1, sections, text)
         for page, all_, text in zip(shown, pages, marked, strict=True)
@@ -102,6 +109,8 @@ def _hit(
         source_id=section.source_id,
         document_id=section.document_id,
         section_id=section.section_id,
+        generation=section.generation,
+        fetched_at=section.fetched_at,
         language=section.language,
         missing=tuple(term.text for term, rank, head in terms if not rank and not head),
         sections=tuple(_further(sections[other.document_id, other.position]) for other in others),

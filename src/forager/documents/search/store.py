@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
@@ -23,6 +24,8 @@ class SearchedGeneration:
     source_id: str
     source_number: int
     config: str
+    # as readers know it: 1, 2, 3 of its source
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class FoundSection:
     heading: str
     anchor: str | None
     content: str
+    generation: int
+    fetched_at: datetime
 
 
 async def begin_reading(connection: Connection) -> None:
@@ -50,11 +55,12 @@ async def begin_reading(connection: Connection) -> None:
 
 _GENERATIONS: LiteralString = """
     SELECT g.id, s.id AS source_id, s.number AS source_number,
-           coalesce(s.text_config, 'simple') AS config
+           coalesce(s.text_config, 'simple') AS config, g.number
       FROM sources s
       JOIN generations g ON g.source_id = s.id
      WHERE s.deleted_at IS NULL
-       AND (%(source)s::text IS NULL OR s.id = %(source)s)
+       AND (%(source)s::text IS NULL OR s.id = %(source)s
+            OR starts_with(s.id, %(source)s || '@'))
        AND (%(user_id)s::uuid IS NULL OR s.user_id = %(user_id)s)
 """
 
@@ -62,7 +68,7 @@ _GENERATIONS: LiteralString = """
 async def select_published(
     connection: Connection, source_id: str | None, user_id: UUID | None
 ) -> list[SearchedGeneration]:
-    """What readers see now."""
+    """The published generations; `python` also stands for `python@3.12` and `python@3.13`."""
     cursor = connection.cursor(row_factory=class_row(SearchedGeneration))
     await cursor.execute(
         f"{_GENERATIONS} AND g.id = s.published_generation ORDER BY g.id",
@@ -93,7 +99,7 @@ async def source_exists(connection: Connection, source_id: str, user_id: UUID | 
     cursor = await connection.execute(
         """
         SELECT FROM sources
-         WHERE id = %(source)s
+         WHERE (id = %(source)s OR starts_with(id, %(source)s || '@'))
            AND deleted_at IS NULL
            AND (%(user_id)s::uuid IS NULL OR user_id = %(user_id)s)
         """,
@@ -286,18 +292,21 @@ async def select_word_counts(
 
 
 async def select_sections(
-    connection: Connection, keys: Sequence[tuple[int, int]]
+    connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
 ) -> dict[tuple[int, int], FoundSection]:
     cursor = connection.cursor(row_factory=class_row(FoundSection))
     await cursor.execute(
         """
         SELECT c.document_id, c.position, c.id AS section_id, d.source_id, d.url, d.title,
-               d.language, c.heading, c.anchor, c.content
+               d.language, c.heading, c.anchor, c.content, g.number AS generation,
+               m.fetched_at
           FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
           JOIN sections c USING (document_id, position)
           JOIN documents d ON d.id = c.document_id
+          JOIN generation_documents m ON m.document_id = d.id AND m.generation_id = ANY(%s)
+          JOIN generations g ON g.id = m.generation_id
         """,
-        ([key[0] for key in keys], [key[1] for key in keys]),
+        ([key[0] for key in keys], [key[1] for key in keys], list(generations)),
     )
     return {(row.document_id, row.position): row for row in await cursor.fetchall()}
 

@@ -181,10 +181,14 @@ async def generation_is_readable(connection: Connection, generation_id: int) -> 
 
 # --- pages -------------------------------------------------------------------------------------
 
-_DOCUMENT: LiteralString = """
-    SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
-           d.extractor_version, m.generation_id, m.fetched_at, m.carried_since,
-           m.carried_reason, m.carried_times
+_COLUMNS: LiteralString = """
+    d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash, d.extractor_version,
+    m.generation_id,
+    (SELECT n.number FROM generations n WHERE n.id = m.generation_id) AS generation_number,
+    m.fetched_at, m.carried_since, m.carried_reason, m.carried_times
+"""
+_DOCUMENT: LiteralString = f"""
+    SELECT {_COLUMNS}
       FROM documents d
       JOIN generation_documents m ON m.document_id = d.id
 """
@@ -298,9 +302,7 @@ async def select_published_documents(
     cursor = connection.cursor(row_factory=class_row(DocumentRow))
     await cursor.execute(
         f"""
-        SELECT d.id, d.source_id, d.url, d.path, d.title, d.language, d.content_hash,
-               d.extractor_version, m.generation_id, m.fetched_at, m.carried_since,
-               m.carried_reason, m.carried_times
+        SELECT {_COLUMNS}
           FROM sources s
           JOIN generation_documents m
             ON m.generation_id = s.published_generation AND m.url_hash = %(url_hash)s

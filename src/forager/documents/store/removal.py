@@ -8,7 +8,7 @@ from uuid import UUID
 
 from forager.db.database import Connection
 from forager.documents.store.words import delete_words
-from forager.index.store.messages import tell_rows
+from forager.index.store import enqueue_changes
 
 # Whoever may write to a generation of the source: its runner, or one that is about to pause.
 _IS_RUNNING: LiteralString = """
@@ -211,7 +211,7 @@ async def delete_sections(connection: Connection, document_ids: Sequence[int]) -
          WHERE document_id = ANY(%s)
          GROUP BY document_id
     """
-    await connection.execute(tell_rows("sections", counts), (ids,))
+    await connection.execute(enqueue_changes("sections", counts), (ids,))
     await connection.execute("DELETE FROM section_search WHERE document_id = ANY(%s)", (ids,))
     await connection.execute("DELETE FROM sections WHERE document_id = ANY(%s)", (ids,))
 

@@ -16,11 +16,10 @@ from forager.fetch.budgets.exchange import (
     Given,
     GivenToPair,
     Returned,
+    ServerClock,
     Wanted,
 )
-from forager.fetch.budgets.lanes import LATENESS, Lane, Window
-from forager.fetch.budgets.server_clock import ServerClock
-from forager.fetch.budgets.slots import Slot
+from forager.fetch.budgets.slots import LATENESS, Lane, Slot, Window
 
 FRESH_FOR = 2.5
 """Nothing is sent on knowledge older than this: a block by others is noticed within it."""
@@ -351,3 +350,40 @@ def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slac
     last = clock.earliest(starts_at + (slots - 1) * delay + slack)
     due = clock.latest(starts_at)
     return Window(due=due, last=last, delay=delay, offset=starts_at - due)
+
+
+WORTH_SAYING = 1.0
+"""Shorter waits for the next slot are the usual pace of a crawl."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostWait:
+    """Why requests wait, and for how many seconds if that is known."""
+
+    reason: str
+    seconds: float | None = None
+
+
+def wait_of(account: DomainAccount, now: float) -> HostWait | None:
+    """What the pages of an account wait for; None if they go as fast as they may."""
+    if not account.pages_waiting:
+        return None
+    if account.blocked_until > now:
+        reason = f"rate-limited by {account.name} (Retry-After)"
+        return HostWait(reason, account.blocked_until - now)
+    if account.is_starved:
+        return HostWait(f"all connections to {account.name} are used by other jobs")
+    if account.in_use >= account.permits > 0:
+        busy = f"{account.in_use} of {account.permits} connections to {account.name} busy"
+        return HostWait(busy)
+    return _wait_for_slot(account, now)
+
+
+def _wait_for_slot(account: DomainAccount, now: float) -> HostWait | None:
+    ready_at = account.ready_at(now, None)
+    until = account.resting_until(None) if ready_at == inf else ready_at
+    if until - now < WORTH_SAYING:
+        return None
+    slowed = f"slowed down by {account.slow_delay:.3g} s because its answers failed"
+    pace = slowed if account.slow_delay > 0 else f"one request in {account.delay:.3g} s"
+    return HostWait(f"rate-limited by {account.name} ({pace})", until - now)

@@ -21,11 +21,9 @@ from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import is_address, parent_domains
 from forager.fetch.budgets import store
-from forager.fetch.budgets.accounts import DomainAccount, HostState, Waiter
-from forager.fetch.budgets.exchange import Terms, Wanted
-from forager.fetch.budgets.server_clock import ServerClock
+from forager.fetch.budgets.accounts import DomainAccount, HostState, HostWait, Waiter, wait_of
+from forager.fetch.budgets.exchange import ServerClock, Terms, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Slot
-from forager.fetch.budgets.waits import HostWait, wait_of
 from forager.logs import get_logger
 
 log = get_logger("budgets")

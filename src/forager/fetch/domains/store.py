@@ -2,46 +2,79 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.db.locks import REGION_LOCK
+from forager.db.ids import REGION_LOCK
+from forager.errors import InvalidInput
 from forager.fetch.budgets.store import SLOW_NOW
+from forager.fetch.domains.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
-    """A domain: what a person set (None: not set), and how it is doing now."""
+class Cover:
+    """The row that covers a host."""
 
     id: int
-    domain_name: str
-    base_url: str
-    crawl_delay_seconds: float | None
-    max_concurrent_requests: int | None
-    per_proxy_only: bool
-    is_active: bool
-    # how its tasks are treated; lengths of time in seconds
-    crawl_frequency: float | None
-    adaptive: bool | None
-    min_frequency: float | None
-    max_frequency: float | None
-    use_proxies: bool | None
     allow_private: bool
-    currency: str | None
-    task_hold: str | None
-    region: str | None
-    created_at: datetime
-    updated_at: datetime
-    blocked_until: datetime | None  # None unless that is still to come
-    slow_delay: float
-    next_slot_at: datetime | None
-    runners: int
-    connections: int
+
+
+async def select_covers(connection: Connection, names: Sequence[str]) -> dict[str, Cover]:
+    """Of these names, those that have a row."""
+    cursor = await connection.execute(
+        "SELECT domain_name, id, allow_private FROM domains WHERE domain_name = ANY(%s)",
+        (list(names),),
+    )
+    return {row[0]: Cover(row[1], row[2]) for row in await cursor.fetchall()}
+
+
+async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> None:
+    """Rows for these names and base URLs, in one order for everybody who inserts."""
+    names = sorted(domains)
+    await connection.execute(
+        """
+        INSERT INTO domains (domain_name, base_url)
+        SELECT * FROM unnest(%s::text[], %s::text[])
+        ON CONFLICT (domain_name) DO NOTHING
+        """,
+        (names, [domains[name] for name in names]),
+    )
+
+
+async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> None:
+    """Their rows are locked in one order, as everybody does who changes several."""
+    await connection.execute(
+        """
+        WITH locked AS MATERIALIZED (
+            SELECT id FROM domains
+             WHERE id = ANY(%s) AND NOT allow_private
+             ORDER BY id
+               FOR NO KEY UPDATE
+        )
+        UPDATE domains d
+           SET allow_private = true, updated_at = now()
+          FROM locked
+         WHERE d.id = locked.id
+        """,
+        (list(domain_ids),),
+    )
+
+
+async def hold_domain(connection: Connection, domain_id: int, hold: str | None) -> bool:
+    cursor = await connection.execute(
+        """
+        UPDATE domains
+           SET task_hold = %(hold)s, updated_at = now()
+         WHERE id = %(id)s AND task_hold IS DISTINCT FROM %(hold)s
+        """,
+        {"id": domain_id, "hold": hold},
+    )
+    return cursor.rowcount > 0
 
 
 _COLUMNS: LiteralString = f"""
@@ -226,3 +259,28 @@ async def forget_slow_down(connection: Connection, name: str) -> bool:
         (name,),
     )
     return cursor.rowcount == 1
+
+
+_REGION = re.compile("[a-z0-9-]{1,32}")
+
+
+def check_region(region: str | None) -> None:
+    """Refuse what is no short name; None, which is no region, is one that can be set."""
+    if region is not None and not _REGION.fullmatch(region):
+        raise InvalidInput(
+            f"{region[:40]!r} is not the name of a region",
+            hint="Write it in 1 to 32 small letters, digits and hyphens, as eu or us-east-1.",
+        )
+
+
+# Work bound to a region goes to workers of that region; workers without one get unbound work.
+IN_REGION: LiteralString = "(d.region IS NULL OR d.region = %(region)s)"
+
+# Proxied work goes to workers with a usable proxy, unless no proxy is active anywhere: waiting
+# would then be pointless. The subqueries refer to no row, so PostgreSQL runs them once.
+HAS_PROXY: LiteralString = """
+    (NOT coalesce(d.use_proxies, %(task_proxies)s)
+     OR EXISTS (SELECT FROM proxies
+                 WHERE is_active AND (region IS NULL OR region = %(region)s))
+     OR NOT EXISTS (SELECT FROM proxies WHERE is_active))
+"""

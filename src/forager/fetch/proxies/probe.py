@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aiohttp import ClientHttpProxyError
@@ -16,7 +17,7 @@ from forager.fetch.failure import classify_status
 from forager.fetch.limits import Limits
 from forager.fetch.proxies import store
 from forager.fetch.proxies.record import PickedProxy, SealedProxy
-from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, storable, unsealed
+from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, Proxies, storable, unsealed
 from forager.fetch.response import Request
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
@@ -133,3 +134,27 @@ class ProxyProber:
             else:
                 reason = storable(result.error or "unknown")
                 await store.note_failed_probe(connection, result.proxy_id, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of a proxy's trial; one that had failed and works is used again."""
+
+    proxy: PickedProxy
+    result: ProbeResult
+    has_recovered: bool
+
+
+async def try_proxies(
+    proxies: Proxies, ids: Sequence[int], options: ClientOptions, url: str | None = None
+) -> list[Trial]:
+    """Go through each proxy, a few at the same time; turn on those that have recovered."""
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def try_one(proxy: PickedProxy) -> Trial:
+        async with turn:
+            result = await probe(proxy, options, url)
+        return Trial(proxy, result, result.ok and await proxies.recovered(proxy.id))
+
+    opened = [await proxies.open(proxy_id) for proxy_id in ids]
+    return await asyncio.gather(*map(try_one, opened))

@@ -11,6 +11,7 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.proxies.record import PickedProxy
 from forager.fetch.proxies.service import ProxyPool
 from forager.fetch.response import Request, Response
+from forager.hints import Hint, action
 
 # proxies that are tried for one request before it counts as failed
 PROXIES_PER_REQUEST = 3
@@ -29,7 +30,7 @@ async def through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
             raise Retry(
                 "there is no proxy that can be used" + (": others failed" if tried else ""),
                 kind=ErrorKind.NETWORK,
-                hint="`forager proxies list` shows the pool.",
+                hint=Hint("{} shows the pool.", action("proxies list")),
             )
         try:
             response = await send(picked)

@@ -10,7 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
-from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 
 @dataclass(frozen=True, slots=True)

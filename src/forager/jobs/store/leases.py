@@ -11,8 +11,7 @@ from psycopg.rows import TupleRow, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.jobs.job import Held
-from forager.jobs.lease import Lease
+from forager.jobs.job import Held, Lease
 from forager.jobs.lifecycle import Status
 
 

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Literal
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.locks import REGION_LOCK
+from forager.db.ids import REGION_LOCK
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
 from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor

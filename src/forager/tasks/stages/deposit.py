@@ -12,13 +12,13 @@ from forager.archive.inventory import growth_of
 from forager.archive.options import archive_options
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
-from forager.archive.threads import in_thread
+from forager.archive.storage import in_thread
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
+from forager.fetch.headers import agent_header
 from forager.fetch.response import Response
-from forager.fetch.user_agent import agent_header
 from forager.parsers.page_cache import PageCache, page_of
 from forager.products.writer import touch_unchanged
 from forager.settings import Settings

@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import LEAD
-from forager.fetch.domains.eligibility import HAS_PROXY, IN_REGION
+from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 

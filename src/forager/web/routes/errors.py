@@ -14,14 +14,12 @@ from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
-from forager.tasks.causes import ErrorType
+from forager.tasks.causes import ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.tasks.errors import ErrorFilter
-from forager.tasks.store.errors import ErrorGroup, ErrorRow
-from forager.web.asking import asked, following, remembered
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -135,10 +133,10 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
     to = "/errors"
     if form.text("move") == "retry":
         done = await letters.retry_letters(visit.here.database, wanted)
-        return Done(f"{counted(done, 'task')} tried again now.", to=to)
+        return Done(f"{counted(done, 'task')} retried.", to=to)
     if form.text("move") == "drop":
         done = await letters.drop_letters(visit.here.database, wanted)
-        return Done(f"{counted(done, 'dead letter')} dropped; the tasks stay failed.", to=to)
+        return Done(f"{counted(done, 'dead letter')} dismissed. The tasks stay failed.", to=to)
     raise InvalidInput("dead letters can be retried or dropped")
 
 
@@ -200,7 +198,7 @@ def _meant(form: Form) -> LetterFilter:
         case "ticked" if ids := form.texts("id"):
             return letters.letter_filter(ids=[_number(each) for each in ids])
         case _:
-            raise InvalidInput("no dead letter is selected", hint="Tick those that are meant.")
+            raise InvalidInput("no dead letter is selected", hint="Select at least one.")
 
 
 def _number(text: str) -> int:

@@ -8,16 +8,14 @@ from uuid import UUID
 
 from fastapi import Query
 
-from forager.crawl.settled import list_settled
+from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput
-from forager.jobs import bulk
-from forager.jobs.bulk import Move
-from forager.jobs.finding import AMONG, find_jobs
-from forager.jobs.job import Job
+from forager.jobs import job as bulk
+from forager.jobs.history import AMONG, find_jobs
+from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import Status
-from forager.web.clicks import in_clicks
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
@@ -65,7 +63,7 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
     refused = [each.error for each in moved if each.error is not None]
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
-        text += f" {counted(len(refused), 'job')} refused: {in_clicks(refused[0].message)}."
+        text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
     to = _url(status=form.text("status"), q=form.text("q")) or "/jobs"
     return Done(text, to=to, failed=bool(refused))
 

@@ -11,13 +11,12 @@ from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput, NotFound
 from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.parsers.store.rates import VersionRate
-from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()
@@ -47,9 +46,9 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
         canary=None if canary is None else canary / 100,
     )
     if done.canary_version is not None:
-        text = f"Version {done.canary_version} of {name} is tried on some tasks."
+        text = f"Version {done.canary_version} of {name} runs as a canary."
     else:
-        text = f"Version {done.active_version} of {name} counts from now on."
+        text = f"Version {done.active_version} of {name} is now active."
     return Done(text, to="/parsers")
 
 
@@ -57,7 +56,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # noqa: ARG001
     load_parsers(visit.here.settings.parser_modules)
     done = await roll_back(visit.here.database, name)
-    return Done(f"{name} runs in version {done.active_version} again.", to="/parsers")
+    return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
 
 
 @action(router, "/parsers/backtest")

@@ -9,16 +9,14 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.cost import parse_cost
+from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
-from forager.fetch.proxies.record import ProxyRecord, shown_address
+from forager.fetch.proxies.probe import Trial, try_proxies
+from forager.fetch.proxies.record import ProxyRecord, parse_cost, shown_address
 from forager.fetch.proxies.service import ProxyChanges, parse_address
-from forager.fetch.proxies.trial import Trial, try_proxies
-from forager.fetch.user_agent import agent_header
-from forager.web.asking import asked, following, remembered
 from forager.web.formats import number
 from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates
 
 router = new_router()
@@ -68,7 +66,7 @@ async def change(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done
         cost=parse_cost(price, form.text("currency") or None) if price else None,
     )
     proxy = await visit.here.proxies.set(proxy_id, changes)
-    return Done(f"Proxy {proxy.id} is changed.", to=f"/proxies/{proxy.id}")
+    return Done(f"Proxy {proxy.id} updated.", to=f"/proxies/{proxy.id}")
 
 
 @action(router, "/proxies")
@@ -87,13 +85,13 @@ async def move(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
     match form.text("move"):
         case "enable":
             await proxies.enable(proxy_id)
-            text = f"Proxy {proxy_id} is used again."
+            text = f"Proxy {proxy_id} enabled."
         case "disable":
             await proxies.disable(proxy_id, form.text("reason")[:500] or None)
-            text = f"Proxy {proxy_id} is used no more."
+            text = f"Proxy {proxy_id} disabled."
         case "remove":
             await proxies.remove(proxy_id)
-            text = f"Proxy {proxy_id} is forgotten."
+            text = f"Proxy {proxy_id} removed."
         case _:
             raise InvalidInput("a proxy can be enabled, disabled and removed")
     return Done(text, to="/proxies")
@@ -112,7 +110,7 @@ async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
 def _told(trial: Trial) -> str:
     result = trial.result
     if not result.ok:
-        return f"Proxy {result.proxy_id} does not work: {result.error}."
+        return f"Proxy {result.proxy_id} failed: {result.error}."
     again = " It is used again." if trial.has_recovered else ""
     return f"Proxy {result.proxy_id} answered in {number(result.seconds)} s.{again}"
 

@@ -11,16 +11,14 @@ from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.holds import Held
-from forager.tasks.intervals import parse_every
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import PRIORITIES, Task
+from forager.tasks.task import PRIORITIES, Task, parse_every
 from forager.tasks.waiting import SILENT_AFTER
-from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -95,7 +93,7 @@ async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
         every=parse_every(every) if every else None,
         default_every=not every,
     )
-    return Done("The task is changed.", to=f"/tasks/{task_id}")
+    return Done("Task saved.", to=f"/tasks/{task_id}")
 
 
 async def _move(visit: Visit, name: str, chosen: Selection) -> str:
@@ -128,7 +126,7 @@ def _selection(form: Form) -> Selection:
         case "ticked" if ids := form.texts("id"):
             return Selection(ids=tuple(_number(each) for each in ids))
         case _:
-            raise InvalidInput("no task is selected", hint="Tick the tasks that are meant.")
+            raise InvalidInput("no task is selected", hint="Select at least one task.")
 
 
 def _number(text: str) -> int:
@@ -156,7 +154,7 @@ def _held(held: Held) -> str:
         now.append(f"{counted(held.held_domains, 'domain')} held.")
     if held.held_tasks:
         now.append(f"{counted(held.held_tasks, 'task')} held.")
-    return " ".join(now) or "Nothing is held now."
+    return " ".join(now) or "No tasks are on hold."
 
 
 def _total(chosen: Selection, stats: TaskStats) -> int | None:

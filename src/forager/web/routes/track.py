@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.errors import InvalidInput
-from forager.tasks.intervals import parse_every
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, parse_every
 from forager.tasks.tracking import Tracked
-from forager.web.asking import asked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, new_router, page
 from forager.web.visit import Operates, Visit
 
 router = new_router()
@@ -38,7 +36,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
     if not 1 <= len(urls) <= MAX_URLS:
         raise InvalidInput(
             f"give from 1 to {MAX_URLS:,} addresses, one a line",
-            hint="For more there is `forager products track --from`.",
+            hint="Use `forager products track --from FILE` for more.",
         )
     tracked = await _tracked(visit, form, urls)
     if not tracked.kept:

@@ -1,0 +1,361 @@
+"""The archive's SQL: one statement per function, no decisions.
+
+Features refer to segments by rows with the columns segment, segment_offset and segment_length. The
+view archive_references lists them all: a feature that adds such a table adds it to the view, with
+an index on segment. Before a feature copies a reference, it locks the segment's row FOR KEY SHARE
+and checks that the segment is not being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+from psycopg.sql import SQL, Identifier
+
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
+from forager.db.database import Connection
+
+# The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
+# closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
+# for tasks closes its segments after that commit, and claims nothing without its row in the list of
+# workers, which it keeps for as long as it holds a task.
+MAY_BE_WRITTEN: LiteralString = """
+    CASE WHEN s.worker_id IS NOT NULL THEN s.closed_at IS NULL AND EXISTS (
+            SELECT FROM workers w WHERE w.id = s.worker_id
+         )
+         WHEN s.job_id IS NULL THEN s.closed_at IS NULL
+         ELSE EXISTS (
+            SELECT FROM crawl_jobs j
+             WHERE j.id = s.job_id AND j.lease = s.lease AND j.status IN ('processing', 'paused')
+         )
+    END
+"""
+IS_REFERRED_TO: LiteralString = "EXISTS (SELECT FROM archive_references WHERE segment = s.name)"
+COLUMNS: LiteralString = f"""
+    s.name, s.job_id, s.lease, s.bytes, s.records, s.created_at, s.written_at, s.closed_at,
+    s.going_at, s.keep_until, {MAY_BE_WRITTEN} AS open,
+    (SELECT count(*) FROM archive_references WHERE segment = s.name) AS "references"
+"""
+
+
+# --- for whoever writes segments; these fetch nothing, so they can be part of a pipeline --------
+
+
+async def register_segment(
+    connection: Connection, name: str, job_id: UUID | None, *, worker_id: UUID | None = None
+) -> None:
+    """Insert a segment's row; must be committed before the segment's first byte."""
+    await connection.execute(
+        """
+        INSERT INTO archive_segments (name, job_id, worker_id, lease)
+        VALUES (%s, %s, %s, %s)
+        ON CONFLICT (name) DO NOTHING
+        """,
+        (name, job_id, worker_id, parse_segment_name(name).lease),
+    )
+
+
+async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> None:
+    """Say how long segments are now; part of the commit that refers to the new records."""
+    await connection.execute(
+        """
+        UPDATE archive_segments s
+           SET bytes = greatest(s.bytes, g.until),
+               records = s.records + g.added,
+               written_at = now()
+          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS g (name, until, added)
+         WHERE s.name = g.name
+        """,
+        (
+            [growth.segment for growth in growths],
+            [growth.end for growth in growths],
+            [growth.records for growth in growths],
+        ),
+    )
+
+
+async def close_segment(connection: Connection, name: str) -> None:
+    """Say that a segment is complete; not before the last commit that refers to it."""
+    await connection.execute(
+        "UPDATE archive_segments SET closed_at = coalesce(closed_at, now()) WHERE name = %s",
+        (name,),
+    )
+
+
+async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str = "") -> None:
+    """Say that a worker writes to none of its segments any more, but perhaps to one."""
+    await connection.execute(
+        """
+        UPDATE archive_segments
+           SET closed_at = now()
+         WHERE worker_id = %s AND closed_at IS NULL AND name <> %s
+        """,
+        (worker_id, but),
+    )
+
+
+async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str]:
+    """Those of the segments that stay while the transaction lasts: rows may refer to them."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT name
+          FROM archive_segments
+         WHERE name = ANY(%s) AND going_at IS NULL
+         ORDER BY name
+           FOR KEY SHARE
+        """,
+        (list(names),),
+    )
+    return set(await cursor.fetchall())
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+async def select_segments(
+    connection: Connection, *, after: str = "", job_id: UUID | None = None, limit: int
+) -> list[SegmentRow]:
+    """Segments by name, and thereby by day."""
+    of_job: LiteralString = "AND s.job_id = %(job_id)s" if job_id else ""
+    cursor = connection.cursor(row_factory=class_row(SegmentRow))
+    await cursor.execute(
+        f"""
+        SELECT {COLUMNS}
+          FROM archive_segments s
+         WHERE s.name > %(after)s {of_job}
+         ORDER BY s.name
+         LIMIT %(limit)s
+        """,
+        {"after": after, "job_id": job_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_segment(connection: Connection, name: str) -> SegmentRow | None:
+    cursor = connection.cursor(row_factory=class_row(SegmentRow))
+    await cursor.execute(f"SELECT {COLUMNS} FROM archive_segments s WHERE s.name = %s", (name,))
+    return await cursor.fetchone()
+
+
+async def select_going(connection: Connection) -> list[str]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT name FROM archive_segments WHERE going_at IS NOT NULL ORDER BY name"
+    )
+    return await cursor.fetchall()
+
+
+async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
+    """Where in a segment somebody believes a record to be."""
+    cursor = await connection.execute(
+        """
+        SELECT segment_offset, segment_length
+          FROM archive_references r
+         WHERE segment = %s
+         ORDER BY segment_offset
+        """,
+        (segment,),
+    )
+    return [ArchiveRef(segment, *row) for row in await cursor.fetchall()]
+
+
+async def select_referred_names(connection: Connection) -> list[tuple[str, int]]:
+    """Segments that rows refer to although they have no row of their own, with how many do."""
+    cursor = await connection.execute(
+        """
+        SELECT segment, count(*)
+          FROM archive_references r
+         WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
+         GROUP BY segment
+         ORDER BY segment
+        """
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def select_some_segments(connection: Connection, *, limit: int) -> list[str]:
+    """Segments that hold something, of all ages."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT name FROM archive_segments
+         WHERE records > 0 AND going_at IS NULL
+         ORDER BY random()
+         LIMIT %s
+        """,
+        (limit,),
+    )
+    return await cursor.fetchall()
+
+
+async def select_some_references(
+    connection: Connection, segments: Sequence[str], *, each: int
+) -> list[ArchiveRef]:
+    """Some of the references into each of these segments."""
+    cursor = await connection.execute(
+        """
+        SELECT r.segment, r.segment_offset, r.segment_length
+          FROM unnest(%s::text[]) AS s (name),
+               LATERAL (
+                SELECT * FROM archive_references every
+                 WHERE every.segment = s.name
+                 ORDER BY random()
+                 LIMIT %s
+               ) AS r
+        """,
+        (list(segments), each),
+    )
+    return [ArchiveRef(*row) for row in await cursor.fetchall()]
+
+
+async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
+    cursor = await connection.execute(
+        """
+        SELECT FROM archive_references r
+         WHERE segment = %s AND segment_offset = %s AND segment_length = %s
+         LIMIT 1
+        """,
+        (ref.segment, ref.offset, ref.length),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_unknown(connection: Connection, names: Sequence[str]) -> set[str]:
+    """Those that have no row, and that no row refers to."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"""
+        SELECT s.name
+          FROM unnest(%s::text[]) AS s (name)
+         WHERE NOT EXISTS (SELECT FROM archive_segments a WHERE a.name = s.name)
+           AND NOT ({IS_REFERRED_TO})
+        """,
+        (list(names),),
+    )
+    return set(await cursor.fetchall())
+
+
+async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
+    cursor = await connection.execute(
+        """
+        SELECT FROM crawl_jobs
+         WHERE id = %s AND lease = %s AND status IN ('processing', 'paused')
+        """,
+        (job_id, lease),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def select_now(connection: Connection) -> datetime:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT now()")
+    now = await cursor.fetchone()
+    assert isinstance(now, datetime)
+    return now
+
+
+# --- deleting ------------------------------------------------------------------------------------
+
+
+async def lock_closed_segment(connection: Connection, name: str) -> bool:
+    """Lock a segment's row if nobody can write to the segment any more, and no merge keeps it.
+
+    A lease that has ended never comes back, and whoever wrote under it has committed by then, so
+    the statements that follow see every reference there will ever be.
+    """
+    cursor = await connection.execute(
+        f"""
+        SELECT FROM archive_segments s
+         WHERE s.name = %s AND NOT ({MAY_BE_WRITTEN})
+           AND (s.keep_until IS NULL OR s.keep_until <= now())
+           FOR UPDATE
+        """,
+        (name,),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def referring_tables(connection: Connection) -> list[Identifier]:
+    """Return the tables that the view archive_references is made of."""
+    cursor = await connection.execute(
+        """
+        SELECT DISTINCT c.relname
+          FROM pg_rewrite r
+          JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+          JOIN pg_class c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
+         WHERE r.ev_class = 'archive_references'::regclass AND c.relkind IN ('r', 'p')
+         ORDER BY c.relname
+        """
+    )
+    return [Identifier(row[0]) for row in await cursor.fetchall()]
+
+
+async def execute_for_each(
+    connection: Connection, tables: Sequence[Identifier], statement: LiteralString, values: Any
+) -> int:
+    """Execute a statement once per table; return the number of rows."""
+    rows = 0
+    for table in tables:
+        cursor = await connection.execute(SQL(statement).format(table=table), values)
+        rows += cursor.rowcount
+    return rows
+
+
+async def drop_references(connection: Connection, segment: str) -> int:
+    """Remove the references to a segment; return how many."""
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table}
+           SET segment = NULL, segment_offset = NULL, segment_length = NULL
+         WHERE segment = %s
+        """,
+        (segment,),
+    )
+
+
+async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef]) -> int:
+    """Remove the references to single records; return how many."""
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table} t
+           SET segment = NULL, segment_offset = NULL, segment_length = NULL
+          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS r (name, place, size)
+         WHERE t.segment = r.name
+           AND t.segment_offset = r.place
+           AND t.segment_length = r.size
+        """,
+        (
+            [ref.segment for ref in refs],
+            [ref.offset for ref in refs],
+            [ref.length for ref in refs],
+        ),
+    )
+
+
+async def mark_going(connection: Connection, name: str) -> bool:
+    """Say that a locked segment is about to be deleted, unless something refers to it."""
+    cursor = await connection.execute(
+        f"""
+        UPDATE archive_segments s
+           SET going_at = coalesce(going_at, now())
+         WHERE s.name = %s AND NOT ({IS_REFERRED_TO})
+        """,
+        (name,),
+    )
+    return cursor.rowcount > 0
+
+
+async def delete_row(connection: Connection, name: str) -> None:
+    await connection.execute(
+        "DELETE FROM archive_segments WHERE name = %s AND going_at IS NOT NULL", (name,)
+    )

@@ -1,0 +1,198 @@
+"""SQL of merges: one statement per function, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.archive.store import (
+    IS_REFERRED_TO,
+    MAY_BE_WRITTEN,
+    execute_for_each,
+    referring_tables,
+)
+from forager.db.database import Connection
+
+NEVER_MERGED: Literal[-1] = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallSegment:
+    """A closed segment that could be part of a larger one."""
+
+    name: str
+    job_id: UUID | None
+    worker_id: UUID | None
+    bytes: int
+    records: int
+    created_at: datetime
+    written_at: datetime
+    # of a finished merge: the power of the fewest that its size is, so that each merge with its
+    # like lifts it out of its tier, and a few new segments do not have it written again
+    tier: int = NEVER_MERGED
+
+
+async def select_small(
+    connection: Connection, *, below: int, owner: str, fewest: int, limit: int
+) -> list[SmallSegment]:
+    """Closed segments that rows refer to and nobody merges, if their owner has enough of a tier."""
+    cursor = connection.cursor(row_factory=class_row(SmallSegment))
+    await cursor.execute(
+        f"""
+        WITH small AS (
+            SELECT s.name, s.job_id, s.worker_id, s.bytes, s.records, s.created_at, s.written_at,
+                   CASE WHEN s.name LIKE %(merged)s
+                        THEN floor(log(%(fewest)s::numeric, s.bytes::numeric))::int
+                        ELSE {NEVER_MERGED}
+                   END AS tier
+              FROM archive_segments s
+             WHERE s.bytes > 0 AND s.bytes < %(below)s AND s.going_at IS NULL
+               AND (s.keep_until IS NULL OR s.keep_until <= now())
+               AND NOT ({MAY_BE_WRITTEN})
+               AND ({IS_REFERRED_TO})
+        ), counted AS (
+            SELECT *, count(*) OVER (PARTITION BY job_id, worker_id, tier) AS together
+              FROM small
+        )
+        SELECT name, job_id, worker_id, bytes, records, created_at, written_at, tier
+          FROM counted
+         WHERE together >= %(fewest)s
+         ORDER BY job_id, worker_id, tier, name
+         LIMIT %(limit)s
+        """,
+        {"below": below, "merged": f"%/{owner}-%", "fewest": fewest, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def claim_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> int:
+    """Keep them from other mergers and from the clean-up for a while; how many are ours."""
+    cursor = await connection.execute(
+        """
+        UPDATE archive_segments
+           SET keep_until = now() + make_interval(secs => %s)
+         WHERE name = ANY(%s) AND going_at IS NULL AND (keep_until IS NULL OR keep_until <= now())
+        """,
+        (seconds, list(names)),
+    )
+    return cursor.rowcount
+
+
+# --- moving the references; one transaction, in this order ---------------------------------------
+
+
+async def limit_waiting(connection: Connection) -> None:
+    """A merge that would hold others up is put off."""
+    await connection.execute("SET LOCAL lock_timeout = '5s'")
+
+
+async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -> None:
+    """Before the segments, as those do it who copy a reference: else each waits for the other."""
+    await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        "SELECT FROM {table} WHERE segment = ANY(%s) FOR NO KEY UPDATE",
+        (list(segments),),
+    )
+
+
+async def lock_unfinished(connection: Connection, name: str) -> bool:
+    """Lock the row of a merge that was neither finished nor given up."""
+    cursor = await connection.execute(
+        """
+        SELECT FROM archive_segments
+         WHERE name = %s AND closed_at IS NULL AND going_at IS NULL
+           FOR UPDATE
+        """,
+        (name,),
+    )
+    return await cursor.fetchone() is not None
+
+
+async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
+    """Those that are still there, and that nobody can write to."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"""
+        SELECT s.name
+          FROM archive_segments s
+         WHERE s.name = ANY(%s) AND s.going_at IS NULL AND NOT ({MAY_BE_WRITTEN})
+         ORDER BY s.name
+           FOR UPDATE
+        """,
+        (list(names),),
+    )
+    return set(await cursor.fetchall())
+
+
+async def move_references(
+    connection: Connection, target: str, sources: Sequence[str], starts: Sequence[int]
+) -> int:
+    """Let every row that refers to a source refer to the same record in the target."""
+    return await execute_for_each(
+        connection,
+        await referring_tables(connection),
+        """
+        UPDATE {table} t
+           SET segment = %s, segment_offset = t.segment_offset + m.start
+          FROM unnest(%s::text[], %s::bigint[]) AS m (name, start)
+         WHERE t.segment = m.name
+        """,
+        (target, list(sources), list(starts)),
+    )
+
+
+async def finish_merge(connection: Connection, merged: SmallSegment, *, seconds: float) -> None:
+    """Close the merged segment; a reference to it may just be on its way into another row."""
+    await connection.execute(
+        """
+        UPDATE archive_segments
+           SET job_id = %s, worker_id = %s, bytes = %s, records = %s, created_at = %s,
+               written_at = %s, closed_at = now(), keep_until = now() + make_interval(secs => %s)
+         WHERE name = %s
+        """,
+        (
+            merged.job_id,
+            merged.worker_id,
+            merged.bytes,
+            merged.records,
+            merged.created_at,
+            merged.written_at,
+            seconds,
+            merged.name,
+        ),
+    )
+
+
+async def keep_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> None:
+    """Let readers that hold a reference from before have it for a while."""
+    await connection.execute(
+        """
+        UPDATE archive_segments
+           SET keep_until = now() + make_interval(secs => %s)
+         WHERE name = ANY(%s)
+        """,
+        (seconds, list(names)),
+    )
+
+
+# --- what mergers left that died -----------------------------------------------------------------
+
+
+async def close_abandoned(connection: Connection, owner: str, *, seconds: float) -> int:
+    """Give up merges that are not finished after so long; the clean-up deletes them then."""
+    cursor = await connection.execute(
+        """
+        UPDATE archive_segments
+           SET closed_at = now()
+         WHERE name LIKE %s AND closed_at IS NULL
+           AND created_at < now() - make_interval(secs => %s)
+        """,
+        (f"%/{owner}-%", seconds),
+    )
+    return cursor.rowcount
