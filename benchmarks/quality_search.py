@@ -14,21 +14,30 @@ import re
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import uvloop
 
+from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from benchmarks.search_sites import DEVELOPMENT, HELD_OUT, DocumentationSite, prepare
 from forager.db.database import Database
 from forager.db.embedded import join_server
-from forager.documents.search import SearchRequest, search
+from forager.documents.search import SearchRequest, ranking, search
+from forager.documents.search.embedding import Embedder, static_model
+from forager.documents.search.semantic import Embedding
 from forager.logs import configure_logs
+from forager.settings import Settings
 
 CACHE = Path(os.environ.get("FORAGER_SEARCH_BENCH", "/var/tmp/forager-search"))
 OWN_QUERIES = Path(__file__).parent / "search_queries.json"
 DEPTH = 10
+KINDS = ("keywords", "questions")
+HEAD = ("queries", "number", "first", "first three", "MRR", "median ms", "p90 ms")
+
+Queries = dict[str, dict[str, list[list[str]]]]
+Group = tuple[str, Sequence[DocumentationSite]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +53,16 @@ class Judged:
 
 
 async def judge(
-    database: Database, queries: dict[str, dict[str, list[list[str]]]], sites: Sequence[str]
+    database: Database, queries: Queries, sites: Sequence[str], embedder: Embedder | None = None
 ) -> list[Judged]:
     judged = []
-    for site in sites:
-        for kind in ("keywords", "questions"):
-            for query, pattern in queries[site][kind]:
-                page = await search(database, SearchRequest(query=query, source=site, limit=DEPTH))
-                urls = [hit.url for hit in page.items]
-                place = next((n for n, url in enumerate(urls, 1) if re.search(pattern, url)), 0)
-                judged.append(
-                    Judged(site, kind, query, place, page.took * 1000, " ".join(urls[:3]))
-                )
+    for site, kind in ((site, kind) for site in sites for kind in KINDS):
+        for query, pattern in queries[site][kind]:
+            request = SearchRequest(query=query, source=site, limit=DEPTH)
+            page = await search(database, request, None, embedder)
+            urls = [hit.url for hit in page.items]
+            place = next((n for n, url in enumerate(urls, 1) if re.search(pattern, url)), 0)
+            judged.append(Judged(site, kind, query, place, page.took * 1000, " ".join(urls[:3])))
     return judged
 
 
@@ -74,33 +81,67 @@ def summary(judged: Sequence[Judged]) -> list[str]:
     ]
 
 
-HEAD = ("queries", "number", "first", "first three", "MRR", "median ms", "p90 ms")
-
-
 def rows_of(name: str, judged: Sequence[Judged]) -> Iterator[list[str]]:
-    for kind in ("keywords", "questions"):
+    for kind in KINDS:
         if chosen := [each for each in judged if each.kind == kind]:
             yield [f"{name}, {kind}", *summary(chosen)]
 
 
+async def report_group(
+    database: Database, queries: Queries, group: Group, report: Report, *, misses: bool
+) -> None:
+    name, sites = group
+    names = [site.name for site in sites]
+    report.heading(f"{name} sites")
+    by_words = await judge(database, queries, names)
+    rows = [*rows_of("by words", by_words)]
+    judged = by_words
+    if (embedder := static_model()) is not None:
+        judged = await judge(database, queries, names, embedder)
+        rows += rows_of("by words and meaning", judged)
+    for site in names:
+        rows += rows_of(site, [each for each in judged if each.site == site])
+    report.table(HEAD, rows)
+    for each in judged:
+        if misses and each.place != 1:
+            print(f"{each.site} {each.place} {each.query!r} {each.first}", file=sys.stderr)
+
+
+async def report_signals(
+    database: Database, queries: Queries, groups: Sequence[Group], report: Report
+) -> None:
+    """What each signal contributes: all queries without it, by words alone."""
+    report.heading("Without one signal")
+    report.text("All sites, by words. The first row has every signal.")
+    sites = [site.name for _, group in groups for site in group]
+    weights = ranking.WEIGHTS
+    rows = []
+    for name in ("", *(field.name for field in fields(weights))):
+        ranking.WEIGHTS = replace(weights, **{name: 0.0}) if name else weights
+        judged = await judge(database, queries, sites)
+        shown = (summary([each for each in judged if each.kind == kind])[1:4] for kind in KINDS)
+        rows.append(
+            [f"without {name}" if name else "all", *(cell for row in shown for cell in row)]
+        )
+    ranking.WEIGHTS = weights
+    head = [f"{kind} {what}" for kind in KINDS for what in ("first", "first three", "MRR")]
+    report.table(("signal", *head), rows)
+
+
 async def run(url: str, options: argparse.Namespace, report: Report) -> None:
-    queries = json.loads(options.queries.read_text(encoding="utf-8"))
+    queries: Queries = json.loads(options.queries.read_text(encoding="utf-8"))
     queries |= json.loads(OWN_QUERIES.read_text(encoding="utf-8"))
+    groups = groups_of(options)
     async with Database(url, name="quality-search", max_size=1) as database:
-        for name, sites in groups(options):
-            report.heading(f"{name} sites")
-            judged = await judge(database, queries, [site.name for site in sites])
-            rows = [*rows_of("all", judged)]
-            for site in sites:
-                rows += rows_of(site.name, [each for each in judged if each.site == site.name])
-            report.table(HEAD, rows)
-            for each in judged:
-                if options.misses and each.place != 1:
-                    print(f"{each.site} {each.place} {each.query!r} {each.first}", file=sys.stderr)
+        await Embedding(database, Settings()).run()
+        for group in groups:
+            await report_group(database, queries, group, report, misses=options.misses)
+        if options.signals:
+            await report_signals(database, queries, groups, report)
 
 
-def groups(options: argparse.Namespace) -> list[tuple[str, Sequence[DocumentationSite]]]:
-    every = [("Development", DEVELOPMENT), ("Held-out", HELD_OUT)]
+def groups_of(options: argparse.Namespace) -> list[Group]:
+    every: list[Group] = [("Development", DEVELOPMENT), ("Held-out", HELD_OUT)]
     return [(name, sites) for name, sites in every if options.only in (None, name)]
 
 
@@ -109,10 +150,17 @@ def main() -> None:
     parser.add_argument("queries", type=Path)
     parser.add_argument("--only", choices=("Development", "Held-out"))
     parser.add_argument("--misses", action="store_true", help="list what was not found first")
+    parser.add_argument("--signals", action="store_true", help="leave out each signal in turn")
     options = parser.parse_args()
     configure_logs("critical")
-    home = prepare(CACHE, [site for _, sites in groups(options) for site in sites])
+    home = prepare(CACHE, [site for _, sites in groups_of(options) for site in sites])
     report = Report("Quality of search")
+    report.text(
+        "Made by `make quality-search`. A query counts as answered by the first page whose URL"
+        " matches what was expected before. Queries of the held-out sites were written from"
+        " knowledge of these projects, before the first search."
+    )
+    report.table(("machine", ""), describe_machine(home))
     with join_server(home) as server:
         uvloop.run(run(server.url, options, report))
     print(report.write("quality-search.md"), end="")

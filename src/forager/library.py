@@ -24,6 +24,7 @@ from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
+from forager.documents.search.embedding import embedder_of
 from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
@@ -148,7 +149,7 @@ class AsyncForager:
             limit=limit,
             cursor=cursor,
         )
-        return await search(self._database, request, self._engine)
+        return await search(self._database, request, self._engine, embedder_of(self._settings))
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor, heading or name."""

@@ -157,13 +157,14 @@ def search(
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
     from forager.db.database import open_database
     from forager.documents.search import search
+    from forager.documents.search.embedding import embedder_of
     from forager.index.engine import open_engine
 
     async with (
         open_database(settings, name="forager search") as database,
         open_engine(settings) as engine,
     ):
-        return await search(database, request, engine)
+        return await search(database, request, engine, embedder_of(settings))
 
 
 # --- how it looks ------------------------------------------------------------------------------

@@ -117,7 +117,9 @@ async def search(
         limit=limit,
         cursor=cursor,
     )
-    return SearchAnswer.model_validate(await search_sections(here.database, request, here.engine))
+    return SearchAnswer.model_validate(
+        await search_sections(here.database, request, here.engine, here.embedder)
+    )
 
 
 @router.get("/explain", tags=["search"])

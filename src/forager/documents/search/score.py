@@ -97,6 +97,8 @@ class Candidate:
     place: Place = NOWHERE
     score: float = 0.0
     is_preferred: bool = False
+    # found by its meaning, not by its words
+    is_similar: bool = False
     # what it was found by
     query: TsQuery = EMPTY
     config: str = ""

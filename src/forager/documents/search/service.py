@@ -12,11 +12,13 @@ from forager.documents import store as documents
 from forager.documents.publication import no_such_generation, no_such_source
 from forager.documents.search import cursor as cursors
 from forager.documents.search import store
+from forager.documents.search.embedding import Embedder
 from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
 from forager.documents.search.query import Query, parse_query
 from forager.documents.search.ranking import rank
 from forager.documents.search.scope import Scope, scopes_of
 from forager.documents.search.score import Candidate
+from forager.documents.search.semantic import find_similar, fuse, is_question
 from forager.documents.search.showing import by_page, facets_of, hits_of
 from forager.documents.search.spelling import suggest
 from forager.documents.search.store import SearchedGeneration
@@ -60,7 +62,10 @@ class _Found:
 
 
 async def search(
-    database: Database, request: SearchRequest, engine: Engine | None = None
+    database: Database,
+    request: SearchRequest,
+    engine: Engine | None = None,
+    embedder: Embedder | None = None,
 ) -> SearchPage:
     """Find sections. A page's cursor stays in the generations that its first page looked at.
 
@@ -70,10 +75,10 @@ async def search(
     request = _checked(request)
     query = parse_query(request.query)
     try:
-        page = await _read(database, request, query, engine)
+        page = await _read(database, request, query, engine, embedder)
     except IndexMissing:
         # another one may have taken its place: only a later transaction can see that
-        page = await _read(database, request, query, engine, again=True)
+        page = await _read(database, request, query, engine, embedder, again=True)
     return replace(page, took=time.perf_counter() - began)
 
 
@@ -82,13 +87,14 @@ async def _read(
     request: SearchRequest,
     query: Query,
     engine: Engine | None,
+    embedder: Embedder | None,
     *,
     again: bool = False,
 ) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        return await _by_engine(connection, request, query, start, engine, again=again)
+        return await _by_engine(connection, request, query, start, engine, embedder, again=again)
 
 
 async def _by_engine(
@@ -97,6 +103,7 @@ async def _by_engine(
     query: Query,
     start: SearchStart,
     engine: Engine | None,
+    embedder: Embedder | None,
     *,
     again: bool,
 ) -> SearchPage:
@@ -105,14 +112,14 @@ async def _by_engine(
     trouble = choice.note
     if choice.view is not None:
         try:
-            page = await _looked(connection, request, query, start, choice.view)
+            page = await _looked(connection, request, query, start, choice.view, embedder)
             SEARCHES.add(SECTIONS, "opensearch")
             return page
         except EngineUnavailable as error:
             if isinstance(error, IndexMissing) and not again:
                 raise
             trouble = note_of(error)
-    page = await _looked(connection, request, query, start, None)
+    page = await _looked(connection, request, query, start, None, embedder)
     SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
     notes = [note for note in (page.note, trouble) if note]
     return replace(page, note=" ".join(notes) or None)
@@ -124,8 +131,12 @@ async def _looked(
     query: Query,
     start: SearchStart,
     view: View | None,
+    embedder: Embedder | None,
 ) -> SearchPage:
     found = await Finder(connection, request, start.generations, view).find(query)
+    if embedder is not None and found.scopes and is_question(query):
+        similar = await find_similar(connection, request, found.scopes, embedder)
+        found = replace(found, candidates=fuse(found.candidates, similar))
     pages = by_page(found.candidates)
     end = start.offset + request.limit
     items = await hits_of(connection, pages[start.offset : end], start.generations)

@@ -112,7 +112,9 @@ def _hit(
         generation=section.generation,
         fetched_at=section.fetched_at,
         language=section.language,
-        missing=tuple(term.text for term, rank, head in terms if not rank and not head),
+        missing=()
+        if best.is_similar
+        else tuple(term.text for term, rank, head in terms if not rank and not head),
         sections=tuple(_further(sections[other.document_id, other.position]) for other in others),
         more_sections=more,
         repeats=best.repeats,

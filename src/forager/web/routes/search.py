@@ -126,7 +126,9 @@ async def _found(
         limit=HITS,
         cursor=cursor,
     )
-    return await search_sections(visit.here.database, request, visit.here.engine)
+    return await search_sections(
+        visit.here.database, request, visit.here.engine, visit.here.embedder
+    )
 
 
 def _reading(hit: Hit) -> str:
