@@ -32,6 +32,8 @@ from forager.db.embedded import join_server
 from forager.documents import store
 from forager.documents.page import NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.store import select_published
+from forager.documents.store.words import count_words
 from forager.logs import configure_logs
 
 FOLDER = Path("/usr/share/doc/postgresql-doc-15/html")
@@ -93,6 +95,16 @@ async def warm_up(database: Database, kind: Kind) -> None:
     """Another third of the questions first: a server that was just started has read nothing."""
     for request in kind.requests[::3]:
         await search(database, request)
+
+
+async def count_all_words(url: str) -> None:
+    """What a crawl does at its end."""
+    async with (
+        Database(url, name="bench", max_size=1) as database,
+        database.transaction() as connection,
+    ):
+        for generation in await select_published(connection, None, None):
+            await count_words(connection, generation.id)
 
 
 async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
@@ -190,6 +202,7 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for step in load(connection, text, options.rows):
             print(f"loading: {step}", file=sys.stderr)
+    uvloop.run(count_all_words(url))
     rows = uvloop.run(search_rows(url, text, options.queries))
     report.heading("Searches, in milliseconds")
     report.text(

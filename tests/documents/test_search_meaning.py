@@ -102,7 +102,7 @@ async def test_without_pgvector_words_answer_alone(
 
 
 @pytest.fixture
-async def endpoint() -> AsyncIterator[TestServer]:
+async def endpoint() -> AsyncIterator[Any]:
     async def embed(request: web.Request) -> web.Response:
         asked = await request.json()
         if request.headers.get("authorization") != "Bearer secret":

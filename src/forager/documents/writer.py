@@ -11,6 +11,7 @@ from forager.documents.gate import objection
 from forager.documents.languages import NEUTRAL, configuration_for
 from forager.documents.page import NewPage, PreviousPage
 from forager.documents.plan import Plan, make_plan
+from forager.documents.store.inbound import count_inbound_links
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
@@ -138,10 +139,11 @@ class GenerationWriter:
         await store.copy_pages(connection, self.base_id, self.generation_id, pages)
 
     async def prepare_search(self) -> None:
-        """Count the words of the complete generation, before readers see it."""
+        """Count the words and links of the complete generation, before readers see it."""
         async with self._context.database.transaction() as connection:
             await hold_lease(connection, self._context.lease)
             await count_words(connection, self.generation_id)
+            await count_inbound_links(connection, self.generation_id)
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""

@@ -70,7 +70,7 @@ async def rank(
         if relax and scope.query.is_simple and len(scope.query.terms) > 1:
             matching |= await lookups.select(scope.query.relaxed(scope.terms.rarity, MOST))
         best = _most_promising(matching.values(), scope)
-        await _read_places(connection, best)
+        await _read_places(connection, best, scope.generation_ids)
         score(best, scope.terms, WEIGHTS)
         for candidate in best:
             candidate.query, candidate.config = scope.query, scope.config
@@ -113,10 +113,11 @@ def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candi
     return sorted(candidates, key=promise)[:MAX_SCORED]
 
 
-async def _read_places(connection: Connection, candidates: Sequence[Candidate]) -> None:
-    places = await store.select_places(
-        connection, [(each.document_id, each.position) for each in candidates]
-    )
+async def _read_places(
+    connection: Connection, candidates: Sequence[Candidate], generations: Sequence[int]
+) -> None:
+    keys = [(each.document_id, each.position) for each in candidates]
+    places = await store.select_places(connection, keys, generations)
     for each in candidates:
         each.place = places[each.document_id, each.position]
 

@@ -67,6 +67,8 @@ class Place:
     url: str
     language: str
     last_position: int
+    # pages that link to its page
+    inlinks: int = 0
 
     @property
     def page_name(self) -> str:
@@ -91,7 +93,6 @@ class Candidate:
     is_listing: bool
     # how near to each other the terms are
     near: float
-    inlinks: int = 0
     # further sections that say the same
     repeats: int = 0
     place: Place = NOWHERE
@@ -169,7 +170,7 @@ def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
         "phrase": weights.phrase * _has_phrase(place.heading, terms),
         "title": weights.title * title,
         "definition": weights.definition * defines**2,
-        "inlinks": weights.inlinks * math.log2(1 + candidate.inlinks) / 10,
+        "inlinks": weights.inlinks * math.log2(1 + place.inlinks) / 10,
     }
     if candidate.position == 0:
         parts["lead"] = weights.lead * heading

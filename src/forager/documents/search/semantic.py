@@ -123,7 +123,7 @@ async def find_similar(
         return []
     generations = [number for scope in scopes for number in scope.generation_ids]
     keys = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
-    places = await search_store.select_places(connection, keys)
+    places = await search_store.select_places(connection, keys, generations)
     count = len(scopes[0].query.terms)
     return [
         Candidate(

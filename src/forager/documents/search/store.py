@@ -252,7 +252,7 @@ async def select_candidates(connection: Connection, lookup: Lookup) -> list[Cand
 
 
 async def select_places(
-    connection: Connection, keys: Sequence[tuple[int, int]]
+    connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
 ) -> dict[tuple[int, int], Place]:
     """Where sections stand, and how their texts begin."""
     cursor = connection.cursor(row_factory=class_row(Place))
@@ -261,12 +261,15 @@ async def select_places(
         SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
                d.source_id,
                coalesce(d.title, '') AS title, d.url, coalesce(d.language, '') AS language,
-               (SELECT max(l.position) FROM sections l WHERE l.document_id = d.id) AS last_position
+               (SELECT max(l.position) FROM sections l WHERE l.document_id = d.id) AS last_position,
+               coalesce((SELECT max(i.pages)
+                           FROM inbound_links i
+                          WHERE i.document_id = d.id AND i.generation_id = ANY(%s)), 0) AS inlinks
           FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
           JOIN sections c USING (document_id, position)
           JOIN documents d ON d.id = c.document_id
         """,
-        ([key[0] for key in keys], [key[1] for key in keys]),
+        (list(generations), [key[0] for key in keys], [key[1] for key in keys]),
     )
     return {(row.document_id, row.position): row for row in await cursor.fetchall()}
 

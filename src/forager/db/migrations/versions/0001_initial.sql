@@ -588,6 +588,14 @@ CREATE TABLE search_words (
     PRIMARY KEY (generation_id, is_spelled, word)
 );
 
+-- How many pages of a generation link to each of its documents.
+CREATE TABLE inbound_links (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    pages         integer NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
+
 -- The documents of the published generations.
 CREATE VIEW documents_active AS
 SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.title, d.language,
