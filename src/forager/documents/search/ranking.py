@@ -33,8 +33,8 @@ TEXTS_CAP = 1_000
 ENOUGH = 200
 # candidates whose headings and titles are read
 MAX_SCORED = 300
-# a section that has most of the words has those that tell this much of the query
-MOST = 0.6
+# how much of a query the words of a section must tell to be most of them, and some of them
+MOST, SOME = 0.6, 0.3
 # more sources than this are told apart by the manifest alone
 MAX_MARKS = 8
 # no lexeme is as long
@@ -59,16 +59,16 @@ async def rank(
     scopes: Sequence[Scope],
     view: View | None = None,
     *,
-    relax: bool = False,
+    share: float = 1.0,
 ) -> Ranking:
-    """Score the sections that match the query or, if it is relaxed, most of its words."""
+    """Score the sections that match the query, or words that tell this share of it."""
     found: list[Candidate] = []
     capped = False
     for scope in scopes:
         lookups = _Lookups(connection, request, scope, view, marked=_is_marked(request, scopes))
         matching = await lookups.select(scope.query.match)
-        if relax and scope.query.is_simple and len(scope.query.terms) > 1:
-            matching |= await lookups.select(scope.query.relaxed(scope.terms.rarity, MOST))
+        if share < 1 and scope.query.is_simple and len(scope.query.terms) > 1:
+            matching |= await lookups.select(scope.query.relaxed(scope.terms.rarity, share))
         best = _most_promising(matching.values(), scope)
         await _read_places(connection, best, scope.generation_ids)
         score(best, scope.terms, WEIGHTS)

@@ -15,7 +15,7 @@ from forager.documents.search import store
 from forager.documents.search.embedding import Embedder
 from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
 from forager.documents.search.query import Query, parse_query
-from forager.documents.search.ranking import rank
+from forager.documents.search.ranking import MOST, SOME, rank
 from forager.documents.search.scope import Scope, scopes_of
 from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import find_similar, fuse, is_question
@@ -169,7 +169,7 @@ class Finder:
 
     async def find(self, query: Query) -> _Found:
         is_long = len([term for term in query.terms if not term.negated]) >= _LONG
-        typed = await self._rank(query, relax=is_long)
+        typed = await self._rank(query, share=MOST if is_long else 1.0)
         if not typed.scopes:
             return typed
         if typed.candidates:
@@ -183,15 +183,15 @@ class Finder:
         found = await self._rank(query, Reading.STEM)
         if found.candidates:
             return replace(found, note=BY_STEM)
-        return await self._rank(query, relax=True)
+        return await self._rank(query, share=SOME)
 
     async def _rank(
-        self, query: Query, reading: Reading = Reading.TYPED, *, relax: bool = False
+        self, query: Query, reading: Reading = Reading.TYPED, *, share: float = 1.0
     ) -> _Found:
         scopes = await scopes_of(
             self._connection, query, self._generations, reading, self._request.prefers
         )
-        ranking = await rank(self._connection, self._request, scopes, self._view, relax=relax)
+        ranking = await rank(self._connection, self._request, scopes, self._view, share=share)
         return _Found(ranking.candidates, scopes, ranking.capped)
 
     async def _corrected(self, query: Query) -> _Found | None:
