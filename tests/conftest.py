@@ -49,6 +49,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+    # tests of rendering name their browser; no other test starts one
+    monkeypatch.setenv("FORAGER_BROWSER", "none")
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,10 @@ class CrawlSettings(TypedDict, total=False):
     proxy: str
     documents: bool
     products: bool
+    render: str
+    render_urls: list[str]
+    wait_for: str
+    scroll: int
     carry_over: int
     carry_over_days: float
     allow_private: bool

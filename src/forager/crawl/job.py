@@ -29,6 +29,7 @@ from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import Pages
+from forager.crawl.rendering import open_rendering
 from forager.crawl.sealing import open_options, seal_options
 from forager.crawl.service import default_source
 from forager.crawl.state import CrawlState, state_from
@@ -179,6 +180,9 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
     sender = Sender(client, budgets, proxies)
+    rendering = await open_rendering(
+        context, stack, options, sender=sender, robots=robots, user_agent=agent
+    )
     return _Crawl(
         context,
         options,
@@ -191,6 +195,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             robots=robots,
             pool=pool,
             pages=pages,
+            rendering=rendering,
             carry_over=CarryOver(pages, CarryOverLimits.of(options, context.settings)),
         ),
         committer,

@@ -62,7 +62,7 @@ class Extractor:
             extract_reading(*given) if self._documents else Reading(extract_page(*given), None)
         )
         facts = reading.facts
-        links = self._split_links(facts)
+        links = self._split_links(facts, request.get("links", ()))
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
         header = _header(facts, links)
@@ -79,11 +79,12 @@ class Extractor:
     def _has_document(self, facts: PageFacts) -> bool:
         return self._documents and facts.kind is not ContentKind.OTHER
 
-    def _split_links(self, facts: PageFacts) -> _Links:
+    def _split_links(self, facts: PageFacts, more: Iterable[str] = ()) -> _Links:
         links = _Links()
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
-        for given, unfollowed in facts.outlinks.links:
+        routes = [(url, False) for each in more if not isinstance(url := normalise(each), Refusal)]
+        for given, unfollowed in (*facts.outlinks.links, *routes):
             url, key, outside = self._known.get(given) or self._meet(given)
             if outside is not None:
                 links.outside[outside] += 1
