@@ -63,6 +63,7 @@ class CrawlSettings(TypedDict, total=False):
     render_urls: list[str]
     wait_for: str
     scroll: int
+    hash_routes: bool
     carry_over: int
     carry_over_days: float
     allow_private: bool

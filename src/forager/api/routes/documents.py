@@ -61,7 +61,7 @@ async def read(
     """A published page as markdown and sections; without a source, the copy fetched last."""
     page = await read_page(here.database, url, source_id=source, user_id=caller.sees_only)
     sections = page.sections if section is None else section_of(page, section)
-    return Reading.of(page, sections)
+    return Reading.build(page, sections)
 
 
 @router.get("/sections", tags=["documents"])
