@@ -49,6 +49,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FORAGER_DATABASE_LINGER_SECONDS", "0")
 
 
 @pytest.fixture(scope="session")

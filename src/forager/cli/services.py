@@ -90,7 +90,7 @@ def _run_services(
     settings = flags_of(context).load(quiet=False)
 
     async def work() -> None:
-        async with open_database(settings, name=f"forager {command}") as database:
+        async with open_database(settings, name=f"forager {command}", linger=False) as database:
             await _run_until_signal(database, settings, command, make(database, settings))
 
     run(work())

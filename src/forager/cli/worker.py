@@ -80,7 +80,9 @@ async def run_worker(
     from forager.logs import get_logger
 
     log = get_logger(name)
-    async with open_database(settings, name=f"forager {name}", max_size=12) as database:
+    async with open_database(
+        settings, name=f"forager {name}", max_size=12, linger=False
+    ) as database:
         parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
 
         def stop() -> None:

@@ -45,7 +45,6 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
@@ -151,9 +150,8 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             concurrency=options.concurrency,
         )
     )
-    robots = RobotsGate(
-        context.database, budgets, client, user_agent=agent, ignore=options.ignore_robots
-    )
+    sender = Sender(client, budgets, proxies)
+    robots = RobotsGate(context.database, sender, user_agent=agent, ignore=options.ignore_robots)
     pool = await stack.enter_async_context(
         ExtractionPool(
             SandboxLimits.of_pages(context.settings),
@@ -177,7 +175,6 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
-    sender = Sender(client, budgets, proxies)
     return _Crawl(
         context,
         options,
@@ -211,7 +208,7 @@ async def _client(
     settings = context.settings
     proxies = ProxyPool(context.database, Vault(settings), guard, region=settings.region)
     await stack.enter_async_context(proxies)
-    client = PooledClient(replace(plain, proxy_guard=guard), proxies)
+    client = Client(replace(plain, proxy_guard=guard))
     return await stack.enter_async_context(client), proxies
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from forager.crawl.activity import rounded_time
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.report import rounded_time
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page

@@ -23,8 +23,8 @@ from forager.fetch.failure import classify_status
 from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
 from forager.fetch.response import Request
-from forager.fetch.robots.gate import RobotsGate, origin_of
-from forager.fetch.sender import Paced, Sender
+from forager.fetch.robots.gate import Paced, RobotsGate, origin_of
+from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger
