@@ -222,8 +222,8 @@ _TRACES: LiteralString = """
                                                 'checks', 9, 'findings', jsonb_build_array()));
     INSERT INTO webhooks (url, secret) SELECT 'https://hooks.example/' || n, 'x'
       FROM generate_series(1, 20) AS n;
-    INSERT INTO outbox (topic, ref_id, target_id, sent_at)
-    SELECT 'webhook', n, 1 + n %% 20, CASE WHEN n %% 100 <> 0 THEN now() END
+    INSERT INTO outbox (topic, ref_id, lane, sent_at)
+    SELECT 'webhooks', n, 1 + n %% 20, CASE WHEN n %% 100 <> 0 THEN now() END
       FROM generate_series(1, %(products)s / 20) AS n;
     INSERT INTO proxies (proxy_url, proxy_port) SELECT 'proxy' || n || '.example', 3128
       FROM generate_series(1, 200) AS n

@@ -101,9 +101,9 @@ class Bench:
 
     def clean(self, domains: list[str]) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("TRUNCATE domains, crawl_tasks, dispatch_outbox, workers CASCADE")
+            connection.execute("TRUNCATE domains, crawl_tasks, outbox, workers CASCADE")
             connection.execute(MAKE_DOMAINS, (domains,))
-            connection.execute("VACUUM ANALYZE crawl_tasks, dispatch_outbox")
+            connection.execute("VACUUM ANALYZE crawl_tasks, outbox")
         with Connection(self.broker) as connection:
             channel = connection.default_channel
             for route in routes_of(None):
@@ -120,7 +120,7 @@ async def relay_rate(bench: Bench, messages: int) -> float:
         async with database.connection() as connection:
             await connection.execute(
                 """
-                INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)
+                INSERT INTO outbox (topic, lane, ref_id, payload)
                 SELECT 'crawl', 1 + n %% 3, d.first + n %% %s, ARRAY[n]
                   FROM generate_series(1, %s) AS n, (SELECT min(id) AS first FROM domains) AS d
                 """,

@@ -97,7 +97,7 @@ async def feed(database: Database, client: EngineClient, prefix: str) -> None:
 async def tell(database: Database) -> None:
     async with database.connection() as connection:
         await connection.execute(
-            "INSERT INTO index_outbox (kind, ref_id)"
+            "INSERT INTO outbox (topic, ref_id)"
             " SELECT 'sections', id FROM documents WHERE id > 0 ORDER BY id LIMIT %s",
             (TOLD,),
         )

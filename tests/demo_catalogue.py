@@ -433,9 +433,9 @@ async def _webhooks(database: Database, settings: Settings) -> int:
     async with database.transaction() as connection:
         await connection.execute(
             """
-            INSERT INTO outbox (topic, ref_id, target_id, created_at, next_attempt_at, attempts,
+            INSERT INTO outbox (topic, ref_id, lane, created_at, due_at, attempts,
                                 last_error, sent_at, given_up_at)
-            SELECT 'webhook', e.id, %s, e.occurred_at, e.occurred_at,
+            SELECT 'webhooks', e.id, %s, e.occurred_at, e.occurred_at,
                    CASE WHEN bad THEN 8 ELSE 1 END,
                    CASE WHEN bad THEN 'it answered 500 Internal Server Error' END,
                    CASE WHEN NOT bad THEN e.occurred_at + interval '1 s' END,

@@ -74,6 +74,9 @@ class Corpus:
                 connection, source_id, number, config, [line.page for line in listed]
             )
             await store.list_new_pages(connection, source_id, generation_id, listed)
+            await connection.execute(
+                "UPDATE generations SET pages = %s WHERE id = %s", (len(listed), generation_id)
+            )
         return generation_id
 
     async def delete(self, source_id: str) -> None:

@@ -21,6 +21,7 @@ from forager.fetch.proxies.probe import ProxyProber
 from forager.images.cleanup import delete_unused_files
 from forager.index.services import index_service
 from forager.metrics.recorder import recording
+from forager.outbox.recovery import OutboxRecovery
 from forager.processes.identity import process_name
 from forager.products.archiver import ProductArchiver
 from forager.products.audit import audit_if_due
@@ -33,8 +34,7 @@ from forager.tasks.history import delete_old_history
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.webhooks.delivery import Deliverer
-from forager.webhooks.outbox import clean_up_webhooks
-from forager.webhooks.recovery import DeliveryRecovery
+from forager.webhooks.service import clean_up_webhooks
 
 HOUR = 3600.0
 
@@ -66,10 +66,10 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         TaskRecovery(database, settings).service(),
         Refresher(database, settings, start_due_refresh).service(),
         Deliverer(database, settings, process_id).service(),
-        DeliveryRecovery(database, settings).service(),
+        OutboxRecovery(database, settings).service(),
         prober.service(),
-        *dispatch_services(database, settings),
-        index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS)),
+        *dispatch_services(database, settings, process_id),
+        index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS), process_id),
         *DocumentCleanup(database).services(),
         *ProductArchiver(database, settings).services(),
         Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),

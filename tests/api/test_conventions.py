@@ -198,13 +198,17 @@ async def unavailable() -> None:
     raise ForagerError("the broker is unavailable")
 
 
-@pytest.mark.parametrize(("step", "status"), [(broken, 503), (unavailable, 200)])
+async def hung() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("step", "status"), [(broken, 503), (unavailable, 200), (hung, 503)])
 async def test_services_of_the_process_that_keep_failing_are_shown(
     api: Api, monkeypatch: pytest.MonkeyPatch, step: Step, status: int
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
     monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
-    service = Service(name="scheduler", every=0.001, step=step, first_within=0.0)
+    service = Service(name="scheduler", every=0.001, step=step, first_within=0.0, stuck_after=0.1)
     async with supervisor.running([service]) as running, asyncio.timeout(60):
         while not running.statuses[0].is_failing:
             await asyncio.sleep(0.01)

@@ -123,6 +123,26 @@ async def test_an_unavailable_dependency_is_no_fault(capsys: pytest.CaptureFixtu
     assert (line["level"], line["reason"]) == ("warning", "the broker is unavailable")
 
 
+async def test_a_step_that_hangs_is_reported_until_it_ends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ends = asyncio.Event()
+    hangs = Service(name="test", every=0.001, step=ends.wait, stuck_after=0.01)
+    async with running([hangs]) as supervised:
+        await until(lambda: supervised.statuses[0].is_stuck)
+        (stuck,) = statuses_of_this_process()
+        assert (stuck.is_failing, stuck.failures, stuck.state) == (True, 0, ServiceState.STUCK)
+        ends.set()
+        await until(lambda: supervised.statuses[0].last_success is not None)
+        assert not supervised.statuses[0].is_failing
+    assert [line["event"] for line in logged(capsys)] == ["service is stuck", RECOVERED]
+
+
+def test_a_step_may_take_longer_the_rarer_it_runs() -> None:
+    limits = [Service(name="test", every=every, step=Steps()).step_limit for every in (1.0, 3600.0)]
+    assert limits == [600.0, 4 * 3600.0]
+
+
 async def test_resources_are_opened_again_after_a_fault_only() -> None:
     opened: list[str] = []
 
@@ -212,6 +232,7 @@ FAILING = ServiceStatus(
     is_fault=True,
     last_error="ValueError: a bad row",
 )
+STUCK = ServiceStatus(name="archive cleanup", every=3600.0, state=ServiceState.STUCK)
 SKIPPING = ServiceStatus(name="source refresh", every=15.0, skipped=("source a: no cron",))
 SOUND = ServiceStatus(name="audit", every=3600.0)
 
@@ -229,6 +250,10 @@ async def test_the_doctor_names_services_that_fail(database: Database, settings:
     check = await check_services(database, settings)
     assert check.level is Level.WARN
     assert "scheduler failed 7 times in a row: ValueError: a bad row" in check.finding
+    await report(database, STUCK)
+    check = await check_services(database, settings)
+    assert check.level is Level.WARN
+    assert "stuck in a step that does not end: archive cleanup" in check.finding
     async with database.connection() as connection:
         await connection.execute("UPDATE service_processes SET last_seen = now() - interval '1 h'")
     assert (await check_services(database, settings)).finding == "0 in 0 processes"
@@ -236,10 +261,11 @@ async def test_the_doctor_names_services_that_fail(database: Database, settings:
 
 async def test_metrics_count_services(database: Database, settings: Settings) -> None:
     await report(database, FAILING, SKIPPING)
-    await report(database, SOUND)
+    await report(database, SOUND, STUCK)
     values = await Gauges(database, settings).values()
     assert values["forager_services", ("scheduler", "backing_off"), ""] == 1
     assert values["forager_services", ("audit", "waiting"), ""] == 1
+    assert values["forager_services", ("archive cleanup", "stuck"), ""] == 1
     assert values["forager_service_failures", ("scheduler",), ""] == 7
     assert values["forager_service_failures", ("audit",), ""] == 0
     assert values["forager_service_skipped", ("source refresh",), ""] == 1

@@ -17,7 +17,7 @@ from forager.db.database import Database
 from forager.settings import load_settings
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.events import EventKind, NewEvent, record_events
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 from support import cli
 from support.cli import Finished
 

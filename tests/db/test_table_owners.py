@@ -29,12 +29,12 @@ ALLOWED_READS = {
     " proxies proxy_usage task_attempts",
     "doctor": "archive_segments crawl_jobs crawl_states crawl_tasks domains job_events proxies"
     " workers",
-    "metrics": "archive_segments crawl_jobs crawl_states crawl_tasks dead_letters dispatch_outbox"
-    " index_outbox outbox proxies webhooks workers",
+    "metrics": "archive_segments crawl_jobs crawl_states crawl_tasks dead_letters outbox"
+    " proxies webhooks workers",
     "archive": "crawl_jobs workers",
     "backup": "archive_segments",
     "crawl": "crawl_jobs generation_documents generations",
-    "dispatch": "crawl_tasks dispatch_outbox domains proxies task_control workers",
+    "dispatch": "crawl_tasks domains outbox proxies task_control workers",
     "documents": "archive_segments crawl_jobs crawl_states crawl_visited",
     "fetch": "crawl_jobs",
     "images": "crawl_tasks domains products task_control",
@@ -43,7 +43,7 @@ ALLOWED_READS = {
     "products": "archive_segments catalog_events crawl_tasks dead_letters domains image_files"
     " images task_attempts task_control",
     "tasks": "domains extractions products proxies robots_files workers",
-    "webhooks": "domains products",
+    "webhooks": "domains outbox products",
 }
 
 NAMES = "|".join(OWNERS)

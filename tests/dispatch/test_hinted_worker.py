@@ -54,7 +54,7 @@ async def told(tasks: Tasks) -> AsyncIterator[Hints]:
 
 
 async def written(tasks: Tasks) -> list[tuple[str, list[int]]]:
-    rows = await tasks.sql("SELECT stage, task_ids FROM dispatch_outbox ORDER BY id")
+    rows = await tasks.sql("SELECT topic, payload FROM outbox ORDER BY id")
     return [(row[0], row[1]) for row in rows]
 
 

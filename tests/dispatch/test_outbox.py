@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from pydantic import SecretStr
 
 from forager.db.database import Database
-from forager.dispatch import store
+from forager.dispatch import relay, store
+from forager.dispatch.message import TaskMessage
+from forager.dispatch.relay import LANES, task_messages
 from forager.dispatch.services import delete_unused_hints
 from forager.dispatch.topology import Band, Route
+from forager.outbox import store as outbox
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
-from forager.tasks.store.hints import HINT_SIZE, delete_told, touch
+from forager.tasks.store.hints import HINT_SIZE, touch
 from forager.tasks.workers.recovery import TaskRecovery
 from tasks.tasks_at_hand import execute, make_domain, make_task, value
 
@@ -32,12 +36,19 @@ class Hint(NamedTuple):
     task_ids: list[int]
 
 
-async def hints(database: Database, **options: Any) -> list[Hint]:
-    """What a relay would tell now; it stays."""
-    asked = {"limit": 100, "left_alone": 0.0, "task_proxies": False} | options
-    async with database.transaction() as connection:
-        found = await store.lock_hints(connection, **asked)
-    return [Hint(hint.stage, hint.band, hint.region, hint.task_ids) for hint in found]
+async def hints(
+    database: Database, *, task_proxies: bool = False, early: bool = True
+) -> list[Hint]:
+    """What a relay would publish now; it stays. `early`: also hints that are not due yet."""
+    if early:
+        await execute(database, "UPDATE outbox SET due_at = now()")
+    async with database.connection() as connection:
+        messages = await outbox.claim(connection, LANES, limit=100, lease=0.0)
+        found = await task_messages(connection, messages, task_proxies=task_proxies)
+    return [
+        Hint(each.route.stage, each.route.band, each.route.region, list(each.task_ids))
+        for each in found.values()
+    ]
 
 
 async def told(database: Database, settings: Settings, *task_ids: int) -> None:
@@ -61,12 +72,12 @@ async def test_the_scheduler_tells_in_its_own_transaction(
     task_id = await make_task(database, domain_id)
     tick = await Scheduler(database, by_celery).run_once()
     assert tick.queued == 1
-    assert await hints(database) == [Hint("crawl", Band.NORMAL, None, [task_id])]
     # the same transaction wrote both
     query = """
-        SELECT t.xmin::text = o.xmin::text FROM crawl_tasks t, dispatch_outbox o
+        SELECT t.xmin::text = o.xmin::text FROM crawl_tasks t, outbox o
     """
     assert await value(database, query) is True
+    assert await hints(database) == [Hint("crawl", Band.NORMAL, None, [task_id])]
 
 
 async def test_with_postgresql_alone_nothing_is_told(
@@ -124,42 +135,72 @@ async def test_who_downloaded_a_page_is_given_time_to_read_it(
     domain_id = await make_domain(database, "a.example")
     ids = [await make_task(database, domain_id, status="downloaded") for _ in range(2)]
     await told(database, by_celery, *ids)
-    assert await hints(database, left_alone=600.0) == []
+    await execute(database, "UPDATE outbox SET due_at = due_at + interval '10 minutes'")
+    assert await hints(database, early=False) == []
     await execute(database, "UPDATE crawl_tasks SET status = 'completed' WHERE id = %s", ids[0])
     assert await hints(database) == [Hint("parse", Band.NORMAL, None, [ids[1]])]
     await execute(database, "UPDATE crawl_tasks SET status = 'completed'")
-    assert await hints(database) == [Hint("parse", Band.NORMAL, None, [])], "nobody need know"
+    assert await hints(database) == [], "both are parsed"
 
 
-async def test_two_relays_tell_different_things(database: Database, by_celery: Settings) -> None:
-    domain_id = await make_domain(database, "a.example")
-    for _ in range(2):
-        await told(database, by_celery, await make_task(database, domain_id, status="queued"))
-    async with database.transaction() as one, database.transaction() as other:
-        [first] = await store.lock_hints(one, limit=1, left_alone=0.0, task_proxies=False)
-        [second] = await store.lock_hints(other, limit=5, left_alone=0.0, task_proxies=False)
-        await delete_told(one, [first.id])
-    assert first.task_ids != second.task_ids
-    assert [hint.task_ids for hint in await hints(database)] == [second.task_ids]
+class FakeBroker:
+    """Takes messages, except for one queue."""
+
+    def __init__(self, _url: str) -> None:
+        self.published: list[TaskMessage] = []
+        self.refuses: str | None = None
+
+    async def do(self, work: Callable[[Any], Any]) -> Any:
+        return work(self)
+
+    def publish(self, messages: Sequence[TaskMessage]) -> dict[int, str]:
+        refused = {n: "no" for n, each in enumerate(messages) if each.route.queue == self.refuses}
+        self.published += [each for n, each in enumerate(messages) if n not in refused]
+        return refused
+
+    def close(self) -> None:
+        pass
 
 
-async def test_what_goes_to_resting_queues_is_left(database: Database, by_celery: Settings) -> None:
-    here = await make_domain(database, "a.example", use_proxies=True)
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> FakeBroker:
+    fake = FakeBroker("")
+    monkeypatch.setattr(relay, "BrokerThread", lambda _url: fake)
+    return fake
+
+
+async def test_messages_of_one_queue_that_are_refused_wait_alone(
+    database: Database, by_celery: Settings, broker: FakeBroker
+) -> None:
+    here = await make_domain(database, "a.example")
     there = await make_domain(database, "b.example", region="eu")
-    crawl = await make_task(database, here, status="queued")
-    tied = await make_task(database, there, status="queued")
-    parse = await make_task(database, here, status="downloaded")
-    await told(database, by_celery, crawl, tied, parse)
+    ids = [await make_task(database, each, status="queued") for each in (here, there)]
+    await told(database, by_celery, *ids)
+    broker.refuses = Route("crawl", Band.NORMAL, "eu").queue
+    runs = relay.Relay(database, by_celery)
+    assert [await runs.run_once(), await runs.run_once()] == [2, 0], "it backs off"
+    assert [each.task_ids for each in broker.published] == [[ids[0]]]
+    kept = "SELECT payload, attempts, last_error, claimed_by FROM outbox"
+    async with database.connection() as connection:
+        assert await (await connection.execute(kept)).fetchall() == [([ids[1]], 1, "no", None)]
+    broker.refuses = None
+    await execute(database, "UPDATE outbox SET due_at = now()")
+    assert await runs.run_once() == 1
+    assert await value(database, "SELECT count(*) FROM outbox") == 0
 
-    async def left(*resting: Route) -> list[int]:
-        found = await hints(database, resting=resting)
-        return sorted(task_id for hint in found for task_id in hint.task_ids)
 
-    assert await left(Route("crawl", Band.NORMAL)) == [tied, parse]
-    assert await left(Route("crawl", Band.NORMAL, "eu"), Route("parse", Band.NORMAL)) == [crawl]
-    assert await left(Route("crawl", Band.HIGH)) == [crawl, tied, parse]
-    await make_proxy(database, "eu")
-    assert await left(Route("crawl", Band.NORMAL, "eu")) == [parse], "as it would be told"
+async def test_urgent_tasks_are_published_first(
+    database: Database, by_celery: Settings, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "BATCH", 2)
+    domain_id = await make_domain(database, "a.example")
+    tasks = [(9, "queued"), (5, "queued"), (5, "downloaded"), (1, "queued")]
+    ids = [await make_task(database, domain_id, status=s, priority=p) for p, s in tasks]
+    await told(database, by_celery, *ids)
+    await execute(database, "UPDATE outbox SET due_at = now()")
+    runs = relay.Relay(database, by_celery)
+    assert [await runs.run_once(), await runs.run_once()] == [2, 2]
+    assert [each.task_ids for each in broker.published] == [[ids[3]], [ids[2]], [ids[1]], [ids[0]]]
 
 
 async def test_tasks_of_a_dead_worker_are_told_again(
@@ -203,7 +244,7 @@ async def test_downloads_are_told_where_the_proxies_are(
     async with database.connection() as connection:
         assert sorted(await store.select_regions(connection)) == ["eu", "us"]
 
-    await execute(database, "DELETE FROM dispatch_outbox")
+    await execute(database, "DELETE FROM outbox")
     assert await forgotten(database, Route("crawl", Band.NORMAL, "us")) == []
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [crawl]
     await told(database, by_celery, crawl)
@@ -251,7 +292,7 @@ async def test_what_is_on_its_way_is_not_forgotten(database: Database, by_celery
     task_id = await waiting(database, await make_domain(database, "a.example"))
     await told(database, by_celery, task_id)
     assert await forgotten(database) == [], "it is in the outbox, however long that takes"
-    await execute(database, "DELETE FROM dispatch_outbox")
+    await execute(database, "DELETE FROM outbox")
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "messages wait there"
     others = [Route("crawl", Band.HIGH), Route("parse", Band.NORMAL)]
     assert await forgotten(database, *others, Route("crawl", Band.NORMAL, "eu")) == [task_id]

@@ -16,7 +16,7 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
-from forager.index import choice
+from forager.index import choice, store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
 from forager.index.errors import EngineRefused
@@ -24,7 +24,9 @@ from forager.index.feeder import Feeder
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
-from forager.index.store import indexes, messages
+from forager.outbox import store as outbox
+from forager.outbox.claim import claimed
+from forager.outbox.message import Failure, Lane
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
@@ -49,18 +51,18 @@ async def rows(database: Database, statement: Any) -> list[tuple[Any, ...]]:
 
 
 async def untold(database: Database) -> list[tuple[Any, ...]]:
-    return await rows(database, "SELECT kind, ref_id, sections FROM index_outbox ORDER BY id")
+    return await rows(database, "SELECT topic, ref_id, payload[1] FROM outbox ORDER BY id")
 
 
 async def listen(database: Database, *kinds: str) -> None:
-    """Say that there are complete indexes."""
+    """Say that there are complete store."""
     async with database.connection() as connection:
         for kind in kinds or ("sections", "products"):
-            assert await indexes.begin_building(
+            assert await store.begin_building(
                 connection, kind, name=f"x-{kind}", layout=LAYOUT, instead_of=None
             )
-            assert await indexes.know_made(connection, kind, f"x-{kind}", "u")
-            assert await indexes.complete(connection, kind, f"x-{kind}")
+            assert await store.know_made(connection, kind, f"x-{kind}", "u")
+            assert await store.complete(connection, kind, f"x-{kind}")
 
 
 def held(task_id: int) -> HeldTask:
@@ -93,7 +95,7 @@ async def test_documents_are_told_when_they_come_and_when_they_go(database: Data
     assert len(await untold(database)) == 4
     await corpus.delete("a.example")
     async with database.connection() as connection:
-        await connection.execute("DELETE FROM index_outbox")
+        await connection.execute("DELETE FROM outbox")
         await connection.execute("UPDATE generations SET state = 'abandoned'")
     await DocumentCleanup(database).run_once()
     assert sorted(row[2] for row in await untold(database)) == [1, 1, 1, 2]
@@ -126,7 +128,7 @@ async def test_later_changes_have_higher_numbers(database: Database, settings: S
     shop = await Shop(database, settings).open()
     await shop.visit("a", lamp("10"))
     await shop.visit("a", lamp("11"))
-    numbers = await rows(database, "SELECT id FROM index_outbox ORDER BY id")
+    numbers = await rows(database, "SELECT id FROM outbox ORDER BY id")
     assert len(numbers) == 2
     assert numbers[0] < numbers[1]
 
@@ -146,18 +148,22 @@ async def test_trouble_with_one_kind_keeps_no_other_waiting(database: Database) 
 async def test_a_claim_is_a_lease_and_is_given_back(database: Database) -> None:
     await listen(database, "sections")
     await Corpus(database).publish("a.example", PAGES)
+    lane = Lane("sections")
     async with database.connection() as connection:
-        assert await messages.has_due(connection, "sections")
-        first = await messages.claim(connection, "sections", limit=2, lease_seconds=60)
-        rest = await messages.claim(connection, "sections", limit=9, lease_seconds=60)
+        assert await outbox.has_due(connection, "sections")
+        first = await outbox.claim(connection, [lane], limit=2, lease=60)
+        rest = await outbox.claim(connection, [lane], limit=9, lease=60)
         assert (len(first), len(rest)) == (2, 1)
-        assert not await messages.has_due(connection, "sections")
-        await messages.release(connection, [message.id for message in first])
-        again = await messages.claim(connection, "sections", limit=9, lease_seconds=60)
+        assert not await outbox.has_due(connection, "sections")
+        async with claimed(database, first):
+            pass
+        again = await outbox.claim(connection, [lane], limit=9, lease=60)
         assert {message.id for message in again} == {message.id for message in first}
-        await messages.delete_told(connection, [message.id for message in again])
-        await messages.postpone(connection, {rest[0].id: "no"}, seconds=3600)
-        backlog = await messages.select_backlog(connection, "sections")
+        async with claimed(database, [*again, *rest]) as claim:
+            taken = [message.id for message in again]
+            await claim.settle(taken, [Failure(rest[0].id, "no", 3600)])
+        assert not await outbox.has_due(connection, "sections")
+        backlog = await outbox.select_backlog(connection, ["sections"])
         assert (backlog.waiting, backlog.refused) == (0, 1)
 
 
@@ -177,19 +183,19 @@ async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:
             ("two", None, False),
             ("three", "one", True),
         ):
-            assert begins is await indexes.begin_building(
+            assert begins is await store.begin_building(
                 connection, "sections", name=name, layout=1, instead_of=instead_of
             )
-            assert begins is await indexes.know_made(connection, "sections", name, name)
-        assert not await indexes.advance(connection, "sections", "one", 7)
-        assert await indexes.advance(connection, "sections", "three", 7)
-        assert await indexes.advance(connection, "sections", "three", 5)
-        state = await indexes.select_index(connection, "sections")
+            assert begins is await store.know_made(connection, "sections", name, name)
+        assert not await store.advance(connection, "sections", "one", 7)
+        assert await store.advance(connection, "sections", "three", 7)
+        assert await store.advance(connection, "sections", "three", 5)
+        state = await store.select_index(connection, "sections")
         assert state is not None
         assert state.filled_to == 7
-        assert not await indexes.complete(connection, "sections", "two")
-        await indexes.forget_lost(connection, "sections", "three")
-        assert await indexes.select_index(connection, "sections") is None
+        assert not await store.complete(connection, "sections", "two")
+        await store.forget_lost(connection, "sections", "three")
+        assert await store.select_index(connection, "sections") is None
 
 
 # --- who answers -------------------------------------------------------------------------------

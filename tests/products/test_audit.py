@@ -16,7 +16,7 @@ from forager.products import audit as audit_module
 from forager.products.audit import Audit, Concern, audit_catalog, audit_if_due
 from forager.settings import Settings
 from forager.webhooks.events import list_events
-from forager.webhooks.outbox import clean_up_webhooks
+from forager.webhooks.service import clean_up_webhooks
 from products.rows import add_product, insert_domain
 
 
@@ -223,7 +223,7 @@ async def test_one_audit_a_day_however_many_ask(sound: Database, settings: Setti
 
 
 async def test_messages_without_a_webhook_go(database: Database) -> None:
-    await spoil(database, "INSERT INTO outbox (topic, ref_id, target_id) VALUES ('webhook', 1, 7)")
+    await spoil(database, "INSERT INTO outbox (topic, ref_id, lane) VALUES ('webhooks', 1, 7)")
     assert await clean_up_webhooks(database) == 1
 
 

@@ -70,7 +70,7 @@ class Searched:
         return sorted(answer)
 
     async def untold(self) -> int:
-        return int((await self.row("SELECT count(*) FROM index_outbox"))[0])
+        return int((await self.row("SELECT count(*) FROM outbox"))[0])
 
     async def row(self, statement: Any, *values: object) -> tuple[Any, ...]:
         async with self.database.connection() as connection:

@@ -158,7 +158,7 @@ async def test_another_worker_reads_what_one_has_downloaded(
     # as if it had died between its stages
     await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded', next_crawl_at = NULL")
     relay = Relay(tasks.database, tasks.settings)
-    rows = await tasks.sql("SELECT stage, task_ids FROM dispatch_outbox")
+    rows = await tasks.sql("SELECT topic, payload FROM outbox")
     assert rows == [("parse", [task_id])], "written in the commit of the download"
     async with running([relay.service()]), worker(tasks):
         await eventually(lambda: _is(tasks, task_id, "completed"))
@@ -299,7 +299,7 @@ async def test_lost_hints_are_sent_again(
 ) -> None:
     ids = await tasks.add(*[shop.add(f"p{i}") for i in range(5)], status="pending")
     await tasks.schedule()
-    await tasks.sql("DELETE FROM dispatch_outbox")
+    await tasks.sql("DELETE FROM outbox")
     quick = by_celery(settings, rabbitmq, dispatch_resend_after=0.5)
     relay, sweeper = Relay(tasks.database, quick), Sweeper(tasks.database, quick)
     async with running([relay.service(), sweeper.service()]), worker(tasks):
@@ -365,7 +365,7 @@ async def test_a_worker_without_messages_finds_everything_by_itself(
     await tasks.schedule()
     async with worker(tasks, by_postgres(tasks.settings)):
         await done(tasks, len(ids))
-    assert await tasks.sql("SELECT count(*) FROM dispatch_outbox") != [(0,)], "nobody told"
+    assert await tasks.sql("SELECT count(*) FROM outbox") != [(0,)], "nobody told"
 
 
 def test_stages_have_their_queues() -> None:

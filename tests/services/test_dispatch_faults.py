@@ -22,6 +22,7 @@ from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
 from forager.logs import configure_logs
 from forager.metrics.recorded import DISPATCHED
+from forager.outbox.message import RetryPolicy
 from forager.services.supervisor import running
 from forager.settings import Settings
 from servers.shop import Shop
@@ -55,7 +56,7 @@ def broker(rabbitmq: RabbitMQ) -> Iterator[Broker]:
 
 
 async def outbox(tasks: Tasks) -> int:
-    rows = await tasks.sql("SELECT count(*) FROM dispatch_outbox")
+    rows = await tasks.sql("SELECT count(*) FROM outbox")
     return int(rows[0][0])
 
 
@@ -174,13 +175,13 @@ async def test_a_queue_that_somebody_deleted_is_made_again(
 async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
     tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forager.dispatch.relay.REST", 3600.0)
+    monkeypatch.setattr("forager.dispatch.relay.RETRY", RetryPolicy(3600.0, 3600.0))
     ids = await tasks.add(shop.add("a"), shop.add("b"))
     await tasks.sql("UPDATE crawl_tasks SET updated_at = now() - interval '3 seconds'")
     await tasks.sql("INSERT INTO domains (domain_name, base_url, region) VALUES ('x', 'x', 'bad')")
     for _ in range(3):
         await tasks.sql(
-            "INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)"
+            "INSERT INTO outbox (topic, lane, ref_id, payload)"
             " SELECT 'crawl', 2, id, %s FROM domains",
             ids[:1],
         )
@@ -192,7 +193,7 @@ async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
             assert await relay.run_once() == 6
             assert await relay.run_once() == 0, "it rests, and nobody is told twice"
             left = await tasks.sql(
-                "SELECT d.region FROM dispatch_outbox o JOIN domains d ON d.id = o.domain_id"
+                "SELECT d.region FROM outbox o JOIN domains d ON d.id = o.ref_id"
             )
             assert left == 3 * [("bad",)]
             wire.channel.queue_purge(NORMAL.queue)

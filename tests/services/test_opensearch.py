@@ -27,6 +27,7 @@ from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.index import choice, engine, feeder, reindex
+from forager.index import store as index_store
 from forager.index.bulk import Action, payload_of, send
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
@@ -34,7 +35,6 @@ from forager.index.errors import EngineUnavailable
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
-from forager.index.store import indexes
 from forager.index.writing import IndexWriter
 from forager.logs import configure_logs
 from forager.products.filters import Filters
@@ -200,7 +200,7 @@ async def test_an_old_message_cannot_overwrite(
     async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
         shop = await Shop(database, settings).open()
         written = await shop.visit("a", lamp("10", name="Old lamp"))
-        [old] = [await index.row("SELECT id FROM index_outbox")]
+        [old] = [await index.row("SELECT id FROM outbox")]
         async with database.connection() as connection:
             rows = await INDEXED_PRODUCTS.select(connection, [written.product_id or 0])
         stale = Action.write(INDEXED_PRODUCTS.entry(rows[0]), old[0])
@@ -217,7 +217,7 @@ async def test_an_old_message_cannot_overwrite(
         async with database.transaction() as connection:
             await connection.execute("DELETE FROM products")
             await connection.execute(
-                "INSERT INTO index_outbox (kind, ref_id) VALUES ('products', %s)", (stale.ref_id,)
+                "INSERT INTO outbox (topic, ref_id) VALUES ('products', %s)", (stale.ref_id,)
             )
         await index.feed()
         assert (await send(index.client, name, [stale], payload_of([stale]))).counts == {"known": 1}
@@ -236,7 +236,7 @@ async def test_an_entry_that_is_refused_is_found_all_the_same(
     one = feeder.Feeder(index.database, index.client, index.prefix, [broken])
     assert await one.run_once() == 2
     assert await one.run_once() == 0
-    assert await index.row("SELECT attempts, last_error ~ 'strict' FROM index_outbox") == (1, True)
+    assert await index.row("SELECT attempts, last_error ~ 'strict' FROM outbox") == (1, True)
     assert headings(await look(index, "needle 0")) == ["part 0 of 0"]
 
 
@@ -537,7 +537,7 @@ async def test_a_feeder_that_knows_only_the_old_index_tells_it_nothing(
 async def test_writing_makes_no_index(index: Searched, corpus: Corpus) -> None:
     await corpus.publish("a.example", pages(0, 1))
     writer = IndexWriter(index.database, index.client, INDEXED_SECTIONS)
-    ids = [(await index.row("SELECT ref_id FROM index_outbox"))[0]]
+    ids = [(await index.row("SELECT ref_id FROM outbox"))[0]]
     before = await index.indexes()
     name = f"{index.prefix}-sections-deleted"
     with pytest.raises(EngineUnavailable, match="alias"):
@@ -627,8 +627,8 @@ async def test_a_writer_that_began_before_the_index_is_waited_for(
                 await connection.execute("")  # idle for long, it would be ended
                 await asyncio.sleep(0.02)
         async with empty.database.connection() as other:
-            own = await indexes.current_transaction(other)
-            assert not await indexes.all_have_ended(other, own)
+            own = await index_store.current_transaction(other)
+            assert not await index_store.all_have_ended(other, own)
         assert not making.done()
     assert (await making).rows == 2
 
@@ -762,7 +762,7 @@ async def test_the_doctor_says_what_the_index_needs(
     assert found.finding == "the indexes are complete; 1 changes wait to be told"
     assert found.level is Level.OK
     async with empty.database.connection() as connection:
-        await connection.execute("UPDATE index_outbox SET created_at = now() - interval '1 day'")
+        await connection.execute("UPDATE outbox SET created_at = now() - interval '1 day'")
     found = await check_search(empty.database, settings)
     assert found.level is Level.WARN
     away = settings.model_copy(update={"opensearch_url": SecretStr("http://u:p@127.0.0.1:1")})

@@ -17,7 +17,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 async def test_a_question_is_chosen_and_asked(visitor: Visitor) -> None:
     page = (await visitor.get("/analytics")).text
-    assert "Nothing was copied yet" in page
+    assert "No data yet" in page
     assert '<option value="price-changes" selected>' in page
     page = (await visitor.get("/analytics?query=crawl-cost&days=7")).text
     assert '<option value="crawl-cost" selected>' in page
@@ -59,7 +59,7 @@ async def test_an_answer_is_a_table(visitor: Visitor, monkeypatch: pytest.Monkey
     assert "1,234,567" in page
     assert "-2.5" in page
     assert "4.3 MB" in page
-    assert "There are more rows" in page
+    assert "More rows are available" in page
 
 
 @pytest.mark.timeout(600)

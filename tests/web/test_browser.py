@@ -86,7 +86,7 @@ async def test_a_crawl_is_started_watched_paused_resumed_and_searched(
     tab: Tab, worker: Supervisor, queue: Queue
 ) -> None:
     await tab.go("/")
-    await tab.page.get_by_role("button", name="Crawl the bundled site").click()
+    await tab.page.get_by_role("button", name="Crawl the demo site").click()
     await tab.page.wait_for_url("**/jobs/*")
     badge = tab.page.locator("h1 .badge")
     await expect(badge).to_have_text("processing")
@@ -102,7 +102,7 @@ async def test_a_crawl_is_started_watched_paused_resumed_and_searched(
     assert [m for m in moves if m in ("pause", "park", "resume")] == ["pause", "park", "resume"]
 
     await tab.page.get_by_role("link", name="Search").first.click()
-    await tab.page.get_by_label("Find in the published pages").fill("ledger")
+    await tab.page.get_by_label("Search published pages").fill("ledger")
     await expect(tab.page.locator("mark").first).to_have_text("ledger")
     await tab.page.locator(".hit a").first.click()
     await expect(tab.page.locator(".section-found")).to_be_visible()
@@ -114,14 +114,14 @@ async def test_a_generation_is_rolled_back_after_a_question(tab: Tab, crawls: Cr
     await tab.go(f"/sources/{SOURCE}")
     second, first = tab.page.locator("tr#g-2 .badge"), tab.page.locator("tr#g-1 .badge")
     await expect(second).to_have_text("published")
-    await tab.page.get_by_role("button", name="Go back to 1").click()
-    await tab.page.get_by_role("button", name="Keep it as it is").click()
+    await tab.page.get_by_role("button", name="Publish generation 1").click()
+    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
     await expect(second).to_have_text("published")
-    await tab.page.get_by_role("button", name="Go back to 1").click()
+    await tab.page.get_by_role("button", name="Publish generation 1").click()
     await tab.page.locator("#confirm-yes").click()
     await expect(first).to_have_text("published")
     await expect(second).to_have_text("retired")
-    await expect(tab.page.locator("#notices")).to_contain_text("generation 1 again")
+    await expect(tab.page.locator("#notices")).to_contain_text("Generation 1 is published again")
 
 
 async def test_what_others_do_arrives_without_a_reload(tab: Tab, queue: Queue) -> None:
@@ -164,7 +164,7 @@ async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
     job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
     await tab.go("/")
     await tab.press("Tab")
-    assert "Skip to the content" in await tab.focused()
+    assert "Skip to content" in await tab.focused()
     await tab.press("Enter")
     await tab.tab_to("All jobs")
     await tab.press("Enter")
@@ -208,7 +208,7 @@ async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None
     badge = tab.page.locator("h1 .badge")
     await tab.page.add_init_script(HEARS_CANCELLED)
     await tab.go(f"/jobs/{job.id}")
-    await tab.page.get_by_role("button", name="Cancel").click()
+    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await queue.cancel(job.id)
     await tab.page.locator("body[data-told-of]").wait_for()

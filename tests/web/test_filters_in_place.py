@@ -21,7 +21,7 @@ def told_on(page: str) -> str:
     ("path", "words"),
     [
         ("/errors", "Errors by cause"),
-        ("/errors/list", "Errors, one by one"),
+        ("/errors/list", "All errors"),
         ("/dead-letters", "Dead letters"),
         ("/parsers", "Success by domain"),
     ],

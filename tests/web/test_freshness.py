@@ -67,7 +67,7 @@ async def test_dead_letters_are_counted_anew_when_there_are_others(
     await die(database, 2)
     assert "shop2.example" in (await visitor.get("/errors")).text
     await drop_letters(database, letter_filter())
-    assert "No task failed for good" in (await visitor.get("/errors")).text
+    assert "No permanently failed tasks" in (await visitor.get("/errors")).text
 
 
 async def test_parsers_say_as_of_when(visitor: Visitor) -> None:

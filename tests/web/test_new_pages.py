@@ -26,7 +26,7 @@ from forager.settings import Settings
 from forager.web.formats import actor, event_kind, sentence
 from forager.web.routes.events import told_by
 from forager.webhooks.events import EventKind, NewEvent, record_events
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 from products.rows import add_product, insert_domain
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
@@ -77,7 +77,7 @@ def test_names_are_made_readable() -> None:
 
 
 async def test_events_are_listed_and_filtered(visitor: Visitor, database: Database) -> None:
-    assert "Nothing happened yet" in (await visitor.get("/events")).text
+    assert "No events yet" in (await visitor.get("/events")).text
     product_id = await add_product(database, 1)
     async with database.transaction() as connection:
         domain_id = await insert_domain(connection)
@@ -148,10 +148,10 @@ async def test_a_rare_move_is_looked_for_piece_by_piece(
 async def test_an_audit_is_run_and_shown(
     visitor: Visitor, database: Database, web_settings: Settings
 ) -> None:
-    assert "There was no audit yet" in (await visitor.get("/audit")).text
+    assert "No audit yet" in (await visitor.get("/audit")).text
     await add_product(database, 1)
     done = await visitor.act("/audit")
-    assert "Nothing contradicts itself" in done.text
+    assert "No problems found" in done.text
     task_id = await make_task(
         database, await make_domain(database, "lost.example"), status="completed"
     )
@@ -231,14 +231,14 @@ async def test_a_private_address_would_not_be_fetched(database: Database, url: s
 
 
 async def test_a_url_is_explained_to_a_person(visitor: Visitor, queue: Queue) -> None:
-    assert "Which URL?" in (await visitor.get("/explain")).text
+    assert "Enter a URL" in (await visitor.get("/explain")).text
     await queue.enqueue(
         NewJob(kind="crawl", payload={"urls": ["https://docs.example.org/"], "exclude": ["/old/*"]})
     )
     page = (await visitor.get("/explain", params={"url": "DOCS.example.org/old/a#b"})).text
     assert "never seen" in page
     assert "https://docs.example.org/old/a" in page
-    assert "It is not tracked" in page
+    assert "Not tracked" in page
     assert page.count("/old/*") >= 2
     for wrong in ("ftp://x.example/", HOSTILE, "http://", "\0"):
         refused = await visitor.get("/explain", params={"url": wrong})

@@ -164,11 +164,11 @@ async def test_the_overview_shows_tasks_even_where_nothing_was_crawled(
     await attempt(database, task_id, "download", "retry", seconds_ago=5)
     await fail(database, task_id, "dns", seconds_ago=5)
     page = (await visitor.get("/")).text
-    assert "attempts at tasks now" in page
-    assert "tasks that wait now 1" in page
+    assert "task attempts now" in page
+    assert "waiting tasks now 1" in page
     assert '<a href="/tasks?due=yes">Tasks</a>' in page
     assert "<td>dns</td>" in page
-    assert "no scheduler runs" in page
+    assert "no scheduler is running" in page
 
 
 async def test_the_overview_says_that_all_tasks_are_held(

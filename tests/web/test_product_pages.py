@@ -65,13 +65,13 @@ async def test_a_product_is_tracked_arrives_and_its_price_is_drawn(
     url = shop.add("lamp", Item(NAME, price="49.00", sku="ADA-1"))
     await tab.go("/products")
     await tab.page.get_by_role("link", name="Track a product").first.click()
-    await tab.page.get_by_label("Addresses of product pages").fill(url)
-    await tab.page.get_by_label("Visit every").fill("1d")
+    await tab.page.get_by_label("Product page URLs").fill(url)
+    await tab.page.get_by_label("Recrawl interval").fill("1d")
     await tab.page.get_by_label("Allow private").check()
     await tab.page.get_by_role("button", name="Track").click()
     await tab.page.wait_for_url("**/tasks/*")
     await expect(tab.page.locator("h1 .badge")).to_have_text("completed")
-    await tab.page.get_by_role("link", name="See the product").click()
+    await tab.page.get_by_role("link", name="View product").click()
     await expect(tab.page.get_by_role("heading", level=1)).to_have_text(NAME)
     await expect(tab.page.locator("#live_price title")).to_have_count(1)
     await expect(tab.page.locator("#live_fields")).to_contain_text("json-ld")
@@ -163,17 +163,17 @@ async def test_filters_take_whatever_is_typed(
 async def test_what_is_not_there_has_a_page(visitor: Visitor, path: str) -> None:
     page = await visitor.get(path)
     assert page.status in (404, 422)
-    assert "Go to the overview" in page.text
+    assert "Go to overview" in page.text
 
 
 async def test_empty_pages_say_what_to_do(visitor: Visitor) -> None:
     for path, words in {
         "/products": "Track a product",
         "/tasks": "Track products",
-        "/errors": "No task failed for good",
-        "/domains": "Give a host settings of its own",
+        "/errors": "No permanently failed tasks",
+        "/domains": "Add a domain",
         "/proxies": "Add a proxy",
-        "/parsers": "No page was read yet",
+        "/parsers": "No pages parsed yet",
         "/webhooks": "Add a webhook",
     }.items():
         assert words in (await visitor.get(path)).text
@@ -292,7 +292,7 @@ async def test_a_proxy_hides_its_password_and_is_switched(
     move = f"/proxies/{catalogue.proxy_id}/move"
     assert "s-disabled" in (await visitor.act(move, {"move": "disable"})).text
     assert "s-disabled" not in (await visitor.act(move, {"move": "enable"})).text
-    assert "There is no proxy" in (await visitor.act(move, {"move": "remove"})).text
+    assert "No proxies" in (await visitor.act(move, {"move": "remove"})).text
     assert (await visitor.act("/proxies", {"url": "http://127.0.0.1:1"})).status >= 400
 
 
@@ -301,10 +301,10 @@ async def test_regions_and_costs_are_set_and_shown(
 ) -> None:
     await visitor.act("/domains/shop.example/set", {"active": "yes", "region": "eu"})
     assert (await Domains(database).get("shop.example")).region == "eu"
-    assert "region eu alone" in (await visitor.get("/domains/shop.example")).text
+    assert "only workers in region eu" in (await visitor.get("/domains/shop.example")).text
     assert "shop.example" in (await visitor.get("/domains?region=eu")).text
-    assert "No domain is like this" in (await visitor.get("/domains?region=us")).text
-    assert "What they cost" not in (await visitor.get("/proxies")).text
+    assert "No matching domains" in (await visitor.get("/domains?region=us")).text
+    assert "Costs" not in (await visitor.get("/proxies")).text
     where = f"/proxies/{catalogue.proxy_id}"
     fields = {"cost": "0.25/request", "currency": "eur", "region": "us"}
     page = await visitor.act(f"{where}/set", fields)
@@ -316,13 +316,13 @@ async def test_regions_and_costs_are_set_and_shown(
         log.add(catalogue.proxy_id, host, 500)
     await log.run_once()
     bill = (await visitor.get("/proxies")).text
-    assert "What they cost" in bill
+    assert "Costs" in bill
     assert "EUR\N{NO-BREAK SPACE}0.75" in bill
     assert "<script>alert" not in bill
     share = (await visitor.get("/domains/shop.example")).text
     assert "EUR\N{NO-BREAK SPACE}0.50" in share
     taken = await visitor.act(f"{where}/set", {"region": ""})
-    assert "not known" in taken.text
+    assert "unknown" in taken.text
 
 
 async def test_the_secret_of_a_webhook_is_shown_once(
@@ -375,7 +375,7 @@ async def test_two_versions_are_compared_tried_and_rolled_out(
         wanted = {"name": "kiosk", "version": "2", "against": "1", "limit": "2"}
         compared = await visitor.act("/parsers/backtest", wanted)
         assert compared.status == 200
-        assert "cut at 2: there are more" in compared.text
+        assert "limited to 2; more pages match" in compared.text
         assert "<td>gtin</td>" not in compared.text
         assert all(field in compared.text for field in ("price", "sku", "brand"))
         await visitor.act("/parsers/kiosk/rollout", {"version": "1"})

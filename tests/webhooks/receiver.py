@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,12 @@ class Got:
 
 
 class Receiver(LoopbackServer):
-    """Answers what `answer` says; None: never."""
+    """Answers `answer`, or never if that is None; 500 if `refuses` says so."""
 
     def __init__(self, answer: bytes | None = TAKES) -> None:
         super().__init__()
         self.answer = answer
+        self.refuses: Callable[[Got], bool] | None = None
         self.drips: bytes | None = None
         self.got: list[Got] = []
         self.arrived = asyncio.Event()
@@ -54,7 +56,8 @@ class Receiver(LoopbackServer):
             if self.answer is None:
                 await asyncio.Event().wait()
             assert self.answer is not None
-            writer.write(self.answer)
+            is_refused = self.refuses is not None and self.refuses(self.got[-1])
+            writer.write(answering(500) if is_refused else self.answer)
             while self.drips is not None:
                 writer.write(self.drips)
                 await writer.drain()

@@ -11,7 +11,7 @@ import pytest
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
-from forager.webhooks.store.events import delete_old_events
+from forager.webhooks.store import delete_old_events
 from products.rows import add_product, insert_domain
 
 
@@ -59,9 +59,9 @@ async def messages(database: Database) -> list[tuple[Any, ...]]:
     async with database.connection() as connection:
         cursor = await connection.execute(
             """
-            SELECT o.target_id, e.kind
+            SELECT o.lane, e.kind
               FROM outbox o JOIN catalog_events e ON e.id = o.ref_id
-             ORDER BY o.target_id, e.id
+             ORDER BY o.lane, e.id
             """
         )
         return await cursor.fetchall()
@@ -155,7 +155,7 @@ async def test_lists_are_filtered_and_paged(database: Database) -> None:
 
 
 async def test_unknown_names_are_said(database: Database) -> None:
-    with pytest.raises(InvalidInput, match="not a kind"):
+    with pytest.raises(InvalidInput, match="not an event kind"):
         await list_events(database, kind="product.eaten")
     with pytest.raises(NotFound, match=r"nowhere\.example"):
         await list_events(database, domain="nowhere.example")

@@ -16,21 +16,28 @@ import pytest
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.fetch.limits import Limits
+from forager.outbox import store as outbox
+from forager.outbox.message import Lane, RetryPolicy
+from forager.outbox.recovery import OutboxRecovery
 from forager.secrets import Vault
 from forager.services.report import identify
 from forager.services.store import upsert_process
 from forager.services.supervisor import running
 from forager.settings import Settings
-from forager.webhooks import delivery, outbox, posting
+from forager.webhooks import delivery, posting
 from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.events import EventKind, NewEvent, record_events
-from forager.webhooks.outbox import tidy
 from forager.webhooks.posting import Poster
-from forager.webhooks.recovery import DeliveryRecovery
-from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges, Webhooks
+from forager.webhooks.service import (
+    DeliveryState,
+    Issued,
+    NewWebhook,
+    WebhookChanges,
+    Webhooks,
+    clean_up_webhooks,
+)
 from forager.webhooks.signing import verify
-from forager.webhooks.store import outbox as outbox_store
-from forager.webhooks.store.events import WEBHOOKS
+from forager.webhooks.webhook import TOPIC
 from products.rows import add_product
 from webhooks.receiver import Receiver, answering
 
@@ -68,7 +75,7 @@ async def rested(database: Database) -> None:
     """As if the time that webhooks and messages wait had passed."""
     async with database.connection() as connection:
         await connection.execute("UPDATE webhooks SET rests_until = now()")
-        await connection.execute("UPDATE outbox SET next_attempt_at = now()")
+        await connection.execute("UPDATE outbox SET due_at = now()")
 
 
 async def states(webhooks: Webhooks, webhook_id: int) -> list[str]:
@@ -104,6 +111,7 @@ async def test_an_event_arrives_whole_and_signed(
     verify(issued.secret, got.headers["forager-signature"], got.body)
     (sent,) = (await webhooks.deliveries(issued.webhook.id)).items
     assert got.headers["forager-delivery"] == str(sent.id)
+    assert got.headers["forager-attempt"] == "1"
     assert got.json["id"] == sent.event_id
     assert sent.sent_at is not None
     assert await deliverer.run_once() == 0
@@ -174,9 +182,8 @@ async def test_what_is_not_taken_waits_and_is_tried_again(
     assert waiting.attempts == 1
     assert error in (waiting.last_error or "")
     webhook = await webhooks.get(issued.webhook.id)
-    assert webhook.rests_until is not None
-    assert (webhook.failures, webhook.waiting) == (1, 1)
-    assert await deliverer.run_once() == 0
+    assert (webhook.failures, webhook.waiting, webhook.rests_until) == (1, 1, None)
+    assert await deliverer.run_once() == 0, "the message backs off"
     assert len(receiver.got) == 1
 
     receiver.answer = answering(200)
@@ -185,6 +192,7 @@ async def test_what_is_not_taken_waits_and_is_tried_again(
     assert (await webhooks.get(issued.webhook.id)).failures == 0
     first, second = receiver.got
     assert first.headers["forager-delivery"] == second.headers["forager-delivery"]
+    assert [got.headers["forager-attempt"] for got in receiver.got] == ["1", "2"]
 
 
 async def test_a_receiver_that_hangs_holds_up_no_other(
@@ -201,9 +209,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
                 await receiver.arrived.wait()
         # what was not tried, or not answered yet, is given back and not kept from others
         async with database.connection() as connection:
-            claimed = await outbox_store.claim(
-                connection, WEBHOOKS, targets=[stuck.webhook.id], limits=[100], lease_seconds=1
-            )
+            claimed = await outbox.claim(connection, [Lane(TOPIC, stuck.webhook.id)], lease=1)
     assert len(claimed) == 41
 
 
@@ -268,21 +274,67 @@ async def test_410_disables_the_webhook(
     assert await deliverer.run_once() == 1
 
 
-async def test_one_message_that_is_never_taken_does_not_stop_the_rest(
+async def test_failures_of_some_messages_do_not_slow_the_others(
+    database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
+) -> None:
+    """Every seventh is refused: the others arrive, and the webhook is not paused."""
+    issued = await listen(webhooks, receiver)
+    receiver.refuses = lambda got: got.json["data"]["n"] % 7 == 3
+    await happen(database, 60)
+
+    assert sum([await deliverer.run_once() for _ in range(3)]) == 51
+    webhook = await webhooks.get(issued.webhook.id)
+    assert (webhook.waiting, webhook.rests_until) == (9, None)
+    assert len(receiver.got) == 60, "the refused ones back off"
+
+    receiver.refuses = None
+    await rested(database)
+    assert await deliverer.run_once() == 9
+
+
+async def test_a_webhook_is_paused_after_several_failures_in_a_row(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
     issued = await listen(webhooks, receiver)
     receiver.answer = answering(500)
-    await happen(database)
-    await deliverer.run_once()
-    receiver.answer = answering(200)
-    await happen(database, 3)
-    async with database.connection() as connection:
-        await connection.execute("UPDATE webhooks SET rests_until = now()")
+    await happen(database, 20)
 
-    # one to see whether it works again, then all that are due
-    assert [await deliverer.run_once() for _ in range(2)] == [1, 2]
-    assert sorted(await states(webhooks, issued.webhook.id)) == ["sent", "sent", "sent", "waiting"]
+    assert await deliverer.run_once() == 0
+    assert len(receiver.got) == 8, "four at once, until five have failed in a row"
+    webhook = await webhooks.get(issued.webhook.id)
+    assert webhook.rests_until is not None
+    assert (webhook.failures, webhook.waiting) == (8, 20)
+    assert await deliverer.run_once() == 0, "it is paused"
+
+    await rested(database)
+    assert await deliverer.run_once() == 0
+    assert len(receiver.got) == 9, "one message to see whether it works again"
+    receiver.answer = answering(200)
+    await rested(database)
+    assert [await deliverer.run_once() for _ in range(2)] == [1, 19]
+    assert (await webhooks.get(issued.webhook.id)).failures == 0
+
+
+async def test_events_of_one_product_arrive_in_order_if_asked_for(
+    database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
+) -> None:
+    first, second = await add_product(database, 1), await add_product(database, 2)
+    issued = await listen(webhooks, receiver, ordered=True)
+    for product in (first, second, first):
+        await happen(database, product_id=product)
+    receiver.refuses = lambda got: got.json["product"]["id"] == first
+
+    assert await deliverer.run_once() == 1
+    assert [got.json["product"]["id"] for got in receiver.got] == [first, second]
+    assert await deliverer.run_once() == 0, "the later event waits for the earlier one"
+
+    receiver.refuses = None
+    await rested(database)
+    assert [await deliverer.run_once() for _ in range(3)] == [1, 1, 0]
+    ids = [got.json["id"] for got in receiver.got if got.json["product"]["id"] == first]
+    assert ids == sorted(ids)
+    changed = await webhooks.change(issued.webhook.id, WebhookChanges(ordered=False))
+    assert not changed.webhook.ordered
 
 
 async def test_a_message_is_given_up_after_its_last_attempt(
@@ -292,7 +344,7 @@ async def test_a_message_is_given_up_after_its_last_attempt(
     receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outbox, "MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(delivery, "RETRY", RetryPolicy(5.0, 5.0, max_attempts=2))
     issued = await listen(webhooks, receiver)
     receiver.answer = answering(500)
     await happen(database)
@@ -315,11 +367,12 @@ async def test_old_messages_are_given_up_and_done_ones_go(
         await connection.execute(
             "UPDATE outbox SET created_at = now() - interval '73 h' WHERE id % 2 = 0"
         )
-    assert await tidy(database, WEBHOOKS) == outbox.Tidied(given_up=1, purged=0)
+    assert await clean_up_webhooks(database) == 1, "given up"
+    assert sorted(await states(webhooks, issued.webhook.id)) == ["failed", "waiting"]
     assert await deliverer.run_once() == 1
     async with database.connection() as connection:
         await connection.execute("UPDATE outbox SET given_up_at = now() - interval '15 d'")
-    assert (await tidy(database, WEBHOOKS)).purged >= 1
+    assert await clean_up_webhooks(database) == 1, "deleted"
     assert "waiting" not in await states(webhooks, issued.webhook.id)
 
 
@@ -450,7 +503,7 @@ async def test_a_webhook_is_added_once_listed_and_removed(
     with pytest.raises(NotFound):
         await webhooks.deliveries(issued.webhook.id)
     async with database.connection() as connection:
-        cursor = await connection.execute("SELECT count(*) FROM outbox WHERE target_id = 1")
+        cursor = await connection.execute("SELECT count(*) FROM outbox WHERE lane = 1")
         assert await cursor.fetchone() == (0,)
     for change in (webhooks.get, webhooks.enable, webhooks.disable, webhooks.remove):
         with pytest.raises(NotFound):
@@ -530,7 +583,7 @@ async def test_killed_between_sending_and_marking_it_is_sent_again(
     receiver.answer = answering(200)
     assert await deliverer.run_once() == 0  # the dead one's lease still counts
     # its process is known to be gone, long before the lease ends
-    assert await DeliveryRecovery(database, settings).run_once() == 3
+    assert await OutboxRecovery(database, settings).run_once() == 3
     assert await deliverer.run_once() == 3
     assert {got.json["data"]["n"] for got in receiver.got} == {0, 1, 2}
 
@@ -542,12 +595,10 @@ async def claim_as(database: Database, webhooks: Webhooks, receiver: Receiver) -
     await happen(database, 3)
     async with database.connection() as connection:
         await upsert_process(connection, identity, [])
-        claimed = await outbox_store.claim(
+        claimed = await outbox.claim(
             connection,
-            WEBHOOKS,
-            targets=[issued.webhook.id],
-            limits=[10],
-            lease_seconds=3600,
+            [Lane(TOPIC, issued.webhook.id)],
+            lease=3600,
             claimed_by=identity.id,
         )
     assert len(claimed) == 3
@@ -562,7 +613,7 @@ async def test_messages_of_a_silent_process_are_released_at_the_second_check(
     receiver: Receiver,
 ) -> None:
     process_id = await claim_as(database, webhooks, receiver)
-    recovery = DeliveryRecovery(database, settings)
+    recovery = OutboxRecovery(database, settings)
     assert [await recovery.run_once(), await recovery.run_once()] == [0, 0], "it is alive"
     async with database.connection() as connection:
         await connection.execute(
@@ -577,7 +628,7 @@ async def test_a_deliverer_that_reports_again_keeps_its_messages(
     database: Database, settings: Settings, webhooks: Webhooks, receiver: Receiver
 ) -> None:
     await claim_as(database, webhooks, receiver)
-    recovery = DeliveryRecovery(database, settings)
+    recovery = OutboxRecovery(database, settings)
     for age in ("1 day", "1 hour"):  # silent at both checks, with a heartbeat between them
         async with database.connection() as connection:
             await connection.execute(

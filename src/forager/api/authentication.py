@@ -12,7 +12,8 @@ from forager.access.permits import Permits
 from forager.api.origins import is_loopback, name_of
 from forager.db.database import Database
 
-PROTECTED = "/api/"
+# paths that begin so
+PROTECTED = ("/api/", "/mcp")
 # how to call the API is no secret
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
 METRICS = "/metrics"

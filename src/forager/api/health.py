@@ -28,7 +28,8 @@ class Ready(BaseModel):
     schema_version: str | None = Field(examples=["0001"])
     expected_schema_version: str = Field(examples=["0001"])
     failing_services: list[str] = Field(
-        description="Background services of this process that failed several times in a row.",
+        description="Background services of this process that failed several times in a row, or"
+        " are stuck.",
         examples=[["scheduler"]],
     )
 
@@ -44,11 +45,11 @@ async def ready(here: Here, response: Response) -> Ready:
     """Is the database available at the right schema, and do the services of this process run?
 
     A service that fails because something outside of Forager is unavailable is listed, and does
-    not make the process unready.
+    not make the process unready. A service whose step never ends does.
     """
     found = await readiness(here.database)
     failing = [each for each in statuses_of_this_process() if each.is_failing]
-    is_ready = found.ready and not any(each.is_fault for each in failing)
+    is_ready = found.ready and not any(each.is_fault or each.is_stuck for each in failing)
     response.status_code = 200 if is_ready else 503
     return Ready(
         ready=is_ready,

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+)
 from functools import partial
 
 import uvicorn
@@ -53,10 +58,12 @@ async def serve(
     *,
     started: Callable[[str], None] | None = None,
     extend: Callable[[FastAPI], AbstractContextManager[object]] = nullcontext,
+    beside: Callable[[FastAPI], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> None:
     """Answer requests until `stopping` is set; `started` is told the address.
 
-    `extend` may add to the application for as long as it runs, as the dashboard does.
+    `extend` and `beside` may add to the application for as long as it runs, as the dashboard and
+    the MCP server do.
     """
     has_keys = await any_key(database)
     refuse_open_door(settings, has_keys=has_keys)
@@ -75,6 +82,7 @@ async def serve(
                     identify("api", process_name()),
                     [_answer_cleanup(database)],
                 ),
+                beside(app),
             ):
                 await _run(server, app, line, stopping, started)
 

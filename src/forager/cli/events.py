@@ -13,7 +13,7 @@ from forager.cli.running import with_database
 from forager.cli.words import counted, on_one_line, short_time
 
 if TYPE_CHECKING:
-    from forager.webhooks.store.events import EventRow
+    from forager.webhooks.webhook import EventRow
 
 Payload = Mapping[str, Any]
 LONGEST = 300

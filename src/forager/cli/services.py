@@ -74,10 +74,10 @@ def _scheduling(database: Database, settings: Settings) -> list[Service]:
 
 def _watching(database: Database, settings: Settings) -> list[Service]:
     from forager.jobs.watchdog import Watchdog
+    from forager.outbox.recovery import OutboxRecovery
     from forager.tasks.workers.recovery import TaskRecovery
-    from forager.webhooks.recovery import DeliveryRecovery
 
-    parts = (Watchdog, TaskRecovery, DeliveryRecovery)
+    parts = (Watchdog, TaskRecovery, OutboxRecovery)
     return [part(database, settings).service() for part in parts]
 
 

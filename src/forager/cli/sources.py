@@ -10,6 +10,7 @@ from forager.cli import source_views as views
 from forager.cli.options import AsJson, Cursor, Limit, Yes
 from forager.cli.output import say, show_json, show_list
 from forager.cli.running import confirm, with_database
+from forager.cli.sources_apply import apply
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
 )
+
+app.command()(apply)
 
 SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
 Number = Annotated[

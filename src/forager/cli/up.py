@@ -109,12 +109,15 @@ async def _serve(
     """Serve until `stopping` is set; with `stop`, signals call it."""
     from forager.api.server import serve
     from forager.db.database import open_database
+    from forager.mcp.transports import mcp_endpoint
     from forager.web.app import dashboard
 
     async with open_database(
         settings, name="forager api", max_size=settings.api_connections, linger=False
     ) as database:
-        serving = serve(settings, database, stopping, started=welcome, extend=dashboard)
+        serving = serve(
+            settings, database, stopping, started=welcome, extend=dashboard, beside=mcp_endpoint
+        )
         await (serving if stop is None else run_until_stopped(serving, stop))
 
 

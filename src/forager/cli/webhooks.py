@@ -19,7 +19,7 @@ from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.webhooks.service import Changed, Issued, Webhooks
-    from forager.webhooks.store.webhooks import Delivery, Webhook
+    from forager.webhooks.webhook import Delivery, Webhook
 
 
 Answer = TypeVar("Answer")
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 
 MAX_SECRET = 1000
+ORDERED = "Deliver events of one product in order; a failed one delays its later ones."
 
 
 class State(StrEnum):
@@ -57,13 +58,14 @@ def add(
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
     allow_private: AllowPrivate = False,
+    ordered: Annotated[bool, typer.Option("--ordered", help=ORDERED)] = False,
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Send events to a webhook URL. Its secret is shown once, and stored encrypted."""
     from forager.webhooks.service import NewWebhook
 
-    new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private)
+    new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private, ordered)
     issued = with_webhooks(context, lambda webhooks: webhooks.add(new))
     return _show_issued(issued, "added", as_json)
 
@@ -111,6 +113,7 @@ def set_(
             "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
         ),
     ] = None,
+    ordered: Annotated[bool | None, typer.Option("--ordered/--unordered", help=ORDERED)] = None,
     on: Annotated[
         bool | None, typer.Option("--on/--off", help="Whether it receives events.")
     ] = None,
@@ -124,6 +127,7 @@ def set_(
     from forager.webhooks.service import WebhookChanges
 
     given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
+    given["ordered"] = ordered
     named = {name: value for name, value in given.items() if value is not None}
     if kind:
         named["kinds"] = () if kind == ["all"] else tuple(kind)
@@ -290,6 +294,7 @@ def show_webhook(webhook: Webhook) -> None:
         "state": _state(webhook)[0],
         "tells": _wants(webhook),
         "private": "addresses allowed" if webhook.allow_private else "",
+        "order": "in order for each product" if webhook.ordered else "",
         "waiting": webhook.waiting,
         "failures": webhook.failures or "",
         "added": long_time(webhook.created_at),
@@ -302,6 +307,8 @@ def _state(webhook: Webhook) -> tuple[str, str]:
         return f"disabled: {webhook.disabled_reason}", "yellow"
     if webhook.rests_until is not None:
         return f"failing; next try {short_time(webhook.rests_until)}", "red"
+    if webhook.failures:
+        return f"failing: {webhook.failures} in a row", "yellow"
     return "active", "green"
 
 

@@ -1,14 +1,14 @@
-"""The relay: tells the broker what the outbox says, and deletes that only when it is confirmed."""
+"""The relay: publishes messages of the outbox to the broker, and deletes them when confirmed."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Self, TypeVar
+from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience
@@ -16,31 +16,35 @@ from forager.dispatch import store
 from forager.dispatch.broker import Broker
 from forager.dispatch.errors import BrokerUnavailable
 from forager.dispatch.message import TaskMessage
-from forager.dispatch.topology import Band, Route
+from forager.dispatch.topology import Band, Place, Route
 from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
+from forager.outbox import store as outbox
+from forager.outbox.claim import Claim, claimed
+from forager.outbox.message import Lane, Message, RetryPolicy
 from forager.services.service import Service
 from forager.settings import Settings
-from forager.tasks.store.hints import delete_told
 from forager.tasks.task import CHANNEL
 
 log = get_logger("dispatch")
 
 BATCH = 1_000
-# what does not get through in time is tried in smaller portions, down to this
-FEWEST = 10
-# whoever downloaded a page has it in memory, and reads it himself if he can
-LEFT_ALONE = 1.0
-# for a queue that takes no messages, while others do
-REST = 10.0
+# a batch that is not confirmed in time is tried in smaller portions, down to this
+SMALLEST_BATCH = 10
+# longer than publishing a batch can take
+LEASE = 60.0
+# for messages to a queue that refuses them, while other queues work
+RETRY = RetryPolicy(first=10.0, longest=300.0)
+# high priorities first, and pages that are downloaded before pages that are not
+LANES = [Lane(stage, band) for band in Band for stage in ("parse", "crawl")]
 
 Answer = TypeVar("Answer")
 
 
 class BrokerThread:
-    """The broker from an event loop, in one thread: a connection is not shared by threads.
+    """The broker, used from an event loop in one thread: threads cannot share a connection.
 
-    It opens with its first use, also after it was closed.
+    It is opened by its first use, also after it was closed.
     """
 
     def __init__(self, url: str) -> None:
@@ -68,15 +72,18 @@ class BrokerThread:
 
 
 class Relay:
-    """Any number of processes may run one: each takes rows that no other has locked."""
+    """Any number of processes may run one."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
-        assert settings.broker_url is not None  # the settings see to it
+    def __init__(
+        self, database: Database, settings: Settings, process_id: UUID | None = None
+    ) -> None:
+        assert settings.broker_url is not None  # checked by the settings
         self._database = database
         self._settings = settings
+        self._process_id = process_id
         self._broker = BrokerThread(settings.broker_url.get_secret_value())
-        self._refusals = Patience(log, "a queue of the broker takes no messages")
-        self._resting: dict[Route, float] = {}
+        self._refusals = Patience(log, "a queue of the broker refuses messages")
+        self._refusing: set[Route] = set()
         self._woken = asyncio.Event()
         self._batch = BATCH
 
@@ -99,37 +106,36 @@ class Relay:
             await self._nap()
 
     async def run_once(self) -> int:
-        """Tell of one batch; how many rows that were."""
-        asked, self._batch = self._batch, max(FEWEST, self._batch // 4)
-        async with self._database.transaction() as connection:
-            told = await self._tell(connection, asked)
+        """Publish one batch; return the number of claimed messages."""
+        asked, self._batch = self._batch, max(SMALLEST_BATCH, self._batch // 4)
+        async with self._database.connection() as connection:
+            messages = await outbox.claim(
+                connection, LANES, limit=asked, lease=LEASE, claimed_by=self._process_id
+            )
+        if messages:
+            async with claimed(self._database, messages) as claim:
+                await self._relay(claim)
         self._batch = min(BATCH, 2 * asked)
-        return told
+        return len(messages)
 
     def close(self) -> None:
         self._broker.close()
 
-    async def _tell(self, connection: Connection, most: int) -> int:
-        hints = await store.lock_hints(
-            connection,
-            limit=most,
-            left_alone=LEFT_ALONE,
-            task_proxies=self._settings.task_proxies,
-            resting=self._resting_now(),
+    async def _relay(self, claim: Claim) -> None:
+        async with self._database.connection() as connection:
+            wanted = await task_messages(
+                connection, claim.messages, task_proxies=self._settings.task_proxies
+            )
+        refused = await self._publish(list(wanted.values()))
+        ids = list(wanted)
+        errors = {ids[place]: reason for place, reason in refused.items()}
+        await claim.settle(
+            [each.id for each in claim.messages if each.id not in errors],
+            [RETRY.failure(each, errors[each.id]) for each in claim.messages if each.id in errors],
         )
-        named = [hint for hint in hints if hint.task_ids]
-        refused = await self._publish(
-            [
-                TaskMessage(Route(hint.stage, Band(hint.band), hint.region), hint.task_ids)
-                for hint in named
-            ]
-        )
-        left = {named[place].id for place in refused}
-        await delete_told(connection, [hint.id for hint in hints if hint.id not in left])
-        return len(hints)
 
     async def _publish(self, messages: Sequence[TaskMessage]) -> Mapping[int, str]:
-        """Which of them were refused, by their place."""
+        """Publish messages; return those that were refused, by their place."""
         if not messages:
             return {}
         try:
@@ -137,26 +143,21 @@ class Relay:
         except BrokerUnavailable:
             DISPATCHED.add("all", "failed", amount=len(messages))
             raise
-        sent = (message for place, message in enumerate(messages) if place not in refused)
-        for stage, number in Counter(message.route.stage for message in sent).items():
-            DISPATCHED.add(stage, "sent", amount=number)
+        sent = Counter(each.route for place, each in enumerate(messages) if place not in refused)
+        for route, number in sent.items():
+            DISPATCHED.add(route.stage, "sent", amount=number)
         if refused:
             DISPATCHED.add("all", "failed", amount=len(refused))
-        self._let_rest({messages[place].route: reason for place, reason in refused.items()})
+        self._note({messages[place].route: reason for place, reason in refused.items()}, sent)
         return refused
 
-    def _let_rest(self, refused: Mapping[Route, str]) -> None:
-        until = time.monotonic() + REST
+    def _note(self, refused: Mapping[Route, str], sent: Iterable[Route]) -> None:
+        """Log queues that refuse messages, and when all of them work again."""
         for route, reason in refused.items():
-            self._resting[route] = until
             self._refusals.note(BrokerUnavailable(f"{route.queue}: {reason}"))
-        if not self._resting:
+        self._refusing = self._refusing.difference(sent) | refused.keys()
+        if not self._refusing:
             self._refusals.over()
-
-    def _resting_now(self) -> list[Route]:
-        now = time.monotonic()
-        self._resting = {route: until for route, until in self._resting.items() if now < until}
-        return list(self._resting)
 
     async def _nap(self) -> None:
         with suppress(TimeoutError):
@@ -165,10 +166,29 @@ class Relay:
         self._woken.clear()
 
     async def _listen(self) -> None:
-        """Wake up when something was queued. Polling goes on all the same."""
+        """Wake up when tasks are queued. Polling continues as well."""
         while True:
             with suppress(*TROUBLE):
                 async with aclosing(self._database.notifications(CHANNEL)) as notifications:
                     async for _ in notifications:
                         self._woken.set()
             await asyncio.sleep(self._settings.poll_interval)
+
+
+async def task_messages(
+    connection: Connection, messages: Sequence[Message], *, task_proxies: bool
+) -> dict[int, TaskMessage]:
+    """Messages as they are published, by id; without tasks that were parsed meanwhile."""
+    domains = sorted({each.ref_id for each in messages})
+    places = await store.select_places(connection, domains, task_proxies=task_proxies)
+    parse = [id for each in messages if each.topic == "parse" for id in each.payload or ()]
+    downloaded = await store.select_downloaded(connection, parse) if parse else set()
+    wanted = {}
+    for each in messages:
+        place, task_ids = places.get(each.ref_id, Place()), list(each.payload or ())
+        region = place.crawl
+        if each.topic == "parse":
+            region, task_ids = place.parse, [id for id in task_ids if id in downloaded]
+        if task_ids:
+            wanted[each.id] = TaskMessage(Route(each.topic, Band(each.lane), region), task_ids)
+    return wanted

@@ -1,32 +1,20 @@
-"""SQL of dispatch: taking what is to be told, and finding what has waited too long."""
+"""SQL of dispatch: where messages go, and tasks that have waited too long."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
-from forager.dispatch.topology import Route
+from forager.dispatch.topology import Place, Route
+from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import HIGH, NORMAL
 
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Tasks of one domain that wait; none if all have been taken by now."""
-
-    id: int
-    stage: str
-    band: int
-    region: str | None
-    task_ids: list[int]
-
-
-# Where a download goes. Of a domain without a region that is where a proxy is, if all of them are
-# tied to regions: elsewhere nobody may claim it. A region with a worker comes first. The questions
-# are of no row, and PostgreSQL asks them once.
+# Where a download goes. For a domain without a region that is where a proxy is, if all proxies are
+# tied to regions: workers elsewhere may not claim it. A region with a worker comes first. The
+# subqueries depend on no row, so that PostgreSQL runs them once.
 CRAWL_REGION: LiteralString = """
     coalesce(d.region, CASE
         WHEN coalesce(d.use_proxies, %(task_proxies)s)
@@ -40,63 +28,32 @@ CRAWL_REGION: LiteralString = """
 """
 
 
-# What goes to a queue that takes nothing for the moment.
-RESTS: LiteralString = """
-    EXISTS (
-        SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
-                    AS resting (stage, band, region)
-         WHERE resting.stage = o.stage AND resting.band = o.band
-           AND resting.region IS NOT DISTINCT FROM (
-               SELECT CASE o.stage WHEN 'crawl' THEN {CRAWL_REGION} ELSE d.region END
-                 FROM domains d WHERE d.id = o.domain_id
-           )
-    )
-"""
-
-
-async def lock_hints(
-    connection: Connection,
-    *,
-    limit: int,
-    left_alone: float,
-    task_proxies: bool,
-    resting: Sequence[Route] = (),
-) -> list[Hint]:
-    """The next rows that nobody else has, but those of `resting` queues.
-
-    Whoever has downloaded a page reads it himself within `left_alone` seconds, or somebody must be
-    told: by then, only what was not read is. `task_proxies`: of domains that do not say.
-    """
-    rests: LiteralString = RESTS.format(CRAWL_REGION=CRAWL_REGION) if resting else "false"
-    cursor = connection.cursor(row_factory=class_row(Hint))
-    await cursor.execute(
+async def select_places(
+    connection: Connection, domain_ids: Sequence[int], *, task_proxies: bool
+) -> dict[int, Place]:
+    """The regions of domains; `task_proxies` holds for domains without a setting of their own."""
+    cursor = await connection.execute(
         f"""
-        WITH picked AS MATERIALIZED (
-            SELECT *
-              FROM dispatch_outbox o
-             WHERE (stage = 'crawl' OR created_at <= now() - %(left_alone)s * interval '1 second')
-               AND NOT {rests}
-             ORDER BY band, id
-             LIMIT %(limit)s
-               FOR UPDATE SKIP LOCKED
-        )
-        SELECT o.id, o.stage, o.band,
-               CASE o.stage WHEN 'crawl' THEN {CRAWL_REGION} ELSE d.region END AS region,
-               CASE o.stage
-                   WHEN 'crawl' THEN o.task_ids
-                   ELSE ARRAY(SELECT t.id FROM crawl_tasks t
-                               WHERE t.id = ANY(o.task_ids) AND t.status = 'downloaded')
-               END AS task_ids
-          FROM picked o LEFT JOIN domains d ON d.id = o.domain_id
-         ORDER BY o.band, o.id
+        SELECT d.id, {CRAWL_REGION} AS crawl, d.region AS parse
+          FROM domains d WHERE d.id = ANY(%(ids)s)
         """,
-        {"limit": limit, "left_alone": left_alone, "task_proxies": task_proxies, **_named(resting)},
+        {"ids": list(domain_ids), "task_proxies": task_proxies},
     )
-    return await cursor.fetchall()
+    return {id: Place(crawl, parse) for id, crawl, parse in await cursor.fetchall()}
+
+
+async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
+    """Those that still wait to be parsed."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'",
+        (list(task_ids),),
+    )
+    return set(await cursor.fetchall())
 
 
 async def select_regions(connection: Connection) -> list[str]:
-    """All that tasks may be told in."""
+    """All regions that tasks can be tied to."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
@@ -117,11 +74,11 @@ async def lock_forgotten(
     limit: int,
     task_proxies: bool,
 ) -> list[int]:
-    """Tasks that wait for a worker too long without a hint on its way; they are locked.
+    """Lock tasks that have waited too long for a worker, and have no message in the outbox.
 
-    `told`: routes on which messages still wait, that may be of those who wait less than `lost`
-    seconds: a queue that is never empty says nothing of one task. Held tasks wait for a person, not
-    for a worker. The OR is no IN: only so are the indexes read that hold the tasks of one status.
+    `told`: routes with messages in the broker, which may be about tasks that have waited for less
+    than `lost` seconds; a queue that is never empty says nothing about one task. Held tasks wait
+    for a person, not for a worker. OR instead of IN lets PostgreSQL use the indexes of one status.
     """
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
@@ -143,7 +100,10 @@ async def lock_forgotten(
                       AND told.region IS NOT DISTINCT FROM
                           CASE t.status WHEN 'queued' THEN {CRAWL_REGION} ELSE d.region END
                ))
-               AND t.id NOT IN (SELECT unnest(task_ids) FROM dispatch_outbox)
+               AND t.id NOT IN (
+                   SELECT unnest(payload) FROM outbox
+                    WHERE topic IN ('crawl', 'parse') AND {UNSENT}
+               )
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -159,28 +119,6 @@ async def lock_forgotten(
         },
     )
     return await cursor.fetchall()
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """What is to be told to the broker: how many messages, and for how long the oldest waits."""
-
-    messages: int
-    seconds: float
-
-
-async def select_backlog(connection: Connection) -> Backlog:
-    cursor = connection.cursor(row_factory=class_row(Backlog))
-    await cursor.execute(
-        """
-        SELECT count(*)::int AS messages,
-               coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS seconds
-          FROM dispatch_outbox
-        """
-    )
-    found = await cursor.fetchone()
-    assert found is not None
-    return found
 
 
 def _named(routes: Sequence[Route]) -> dict[str, object]:

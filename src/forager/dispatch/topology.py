@@ -47,6 +47,14 @@ class Route:
         return f"{self.task}{place}.{self.band.name.lower()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The regions in which the tasks of a domain are downloaded and parsed; None: in any."""
+
+    crawl: str | None = None
+    parse: str | None = None
+
+
 def routes_of(region: str | None) -> list[Route]:
     """What a worker of this region consumes: what is tied to it, and what is tied to nothing."""
     regions = [None] if region is None else [region, None]

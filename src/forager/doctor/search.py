@@ -6,11 +6,11 @@ from forager.db.database import Database
 from forager.doctor.check import Check, fail, ok, warn
 from forager.index.client import EngineClient
 from forager.index.errors import EngineUnavailable
-from forager.index.kind import PRODUCTS, SECTIONS
+from forager.index.kind import PRODUCTS, SECTIONS, IndexState
 from forager.index.mapping import LAYOUT
-from forager.index.store import indexes, messages
-from forager.index.store.indexes import IndexState
-from forager.index.store.messages import Backlog
+from forager.index.store import select_index
+from forager.outbox.message import Backlog
+from forager.outbox.store import select_backlog
 from forager.settings import Settings
 
 # the feeder tells of a change within seconds
@@ -24,8 +24,8 @@ async def check_search(database: Database, settings: Settings) -> Check:
     found: dict[str, tuple[IndexState | None, Backlog]] = {}
     async with database.connection() as connection:
         for kind in (SECTIONS, PRODUCTS):
-            state = await indexes.select_index(connection, kind)
-            found[kind] = state, await messages.select_backlog(connection, kind)
+            state = await select_index(connection, kind)
+            found[kind] = state, await select_backlog(connection, [kind])
     try:
         async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
             missing = [kind for kind, (state, _) in found.items() if await _lacks(client, state)]
@@ -53,14 +53,13 @@ async def _lacks(client: EngineClient, state: IndexState | None) -> bool:
 def _fed(backlogs: list[Backlog]) -> Check:
     waiting = sum(backlog.waiting for backlog in backlogs)
     refused = sum(backlog.refused for backlog in backlogs)
-    seconds = max(backlog.seconds for backlog in backlogs)
+    seconds = max(backlog.oldest_seconds for backlog in backlogs)
     finding = f"the indexes are complete; {waiting} changes wait to be told"
     if refused:
         return warn(
             "search",
             f"{finding}, {refused} were refused by the search engine",
-            "The column last_error of index_outbox says why. They are found all the same, more"
-            " slowly.",
+            "The column last_error of the outbox says why. PostgreSQL finds these rows instead.",
         )
     if waiting and seconds > LONG:
         return warn(

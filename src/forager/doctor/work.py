@@ -50,6 +50,13 @@ async def check_services(database: Database, settings: Settings) -> Check:
     failing = [service for service in services if service.is_failing]
     skipped = [item for service in services for item in service.skipped]
     finding = f"{len(services)} in {len(living)} process{'' if len(living) == 1 else 'es'}"
+    stuck = [service.name for service in services if service.is_stuck]
+    if stuck:
+        return warn(
+            "services",
+            f"{finding}; stuck in a step that does not end: {', '.join(sorted(set(stuck)))}",
+            "Restart its process: the Workers page of the dashboard shows which one it is.",
+        )
     if failing:
         worst = max(failing, key=lambda service: service.failures)
         return warn(

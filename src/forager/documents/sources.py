@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from forager.db.cursor import Page
@@ -71,6 +72,28 @@ async def enqueue_refresh(queue: Queue, source: Source, *, actor: str) -> Enqueu
         kind=source.kind, payload=source.payload, source_id=source.id, user_id=source.user_id
     )
     return await queue.enqueue(job, actor=actor)
+
+
+async def declare_source(
+    database: Database,
+    source_id: str,
+    *,
+    base_url: str,
+    kind: str,
+    payload: dict[str, Any],
+    schedule: Schedule,
+) -> Source:
+    """Create a source, or let its next crawls run with these options and at these times."""
+    async with database.transaction() as connection:
+        await store.upsert_source(
+            connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
+        )
+        await store.remember_job(connection, source_id, kind, payload)
+        source = await _existing(connection, source_id)
+        if Schedule(source.refresh_every, source.refresh_cron) != schedule:
+            now = await store.select_now(connection)
+            await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+        return await _existing(connection, source_id)
 
 
 async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.db.database import Connection
+from forager.index import store
 from forager.index.engine import Engine, Inquiry
 from forager.index.mapping import LAYOUT
-from forager.index.store import indexes, messages
+from forager.outbox import store as outbox
 
 # rows that PostgreSQL looks at beside the engine; with more, it does all
 MAX_UNTOLD = 2_000
@@ -50,12 +51,12 @@ async def choose(connection: Connection, engine: Engine | None, kind: str) -> Ch
         return Choice()
     if engine.trouble is not None:
         return Choice(note=engine.trouble)
-    state = await indexes.select_index(connection, kind)
+    state = await store.select_index(connection, kind)
     if state is None or state.name is None or not state.is_complete:
         return Choice(note=NOT_COMPLETE)
     if state.layout != LAYOUT:
         return Choice(note=OTHER_LAYOUT)
-    untold = await messages.select_untold(connection, kind, MAX_UNTOLD + 1)
+    untold = await outbox.select_unsent(connection, kind, MAX_UNTOLD + 1)
     if len(untold) > MAX_UNTOLD:
         return Choice(note=BEHIND)
     return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))

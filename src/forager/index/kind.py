@@ -1,4 +1,4 @@
-"""A kind of rows that an engine has an index of: what the feature that owns them tells of them."""
+"""A kind of rows that has an index, declared by the feature that owns the rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forager.db.database import Connection
-from forager.index.store.messages import IndexMessage
+from forager.outbox.message import Message
 
 SECTIONS = "sections"
 PRODUCTS = "products"
@@ -24,17 +24,35 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How rows of one kind are read, and what becomes of them in the index."""
+    """How rows of one kind are read, and turned into entries of the index."""
 
     name: str
     properties: dict[str, Any]
-    # how many bytes a row roughly is; those that are gone are left out
+    # the approximate size of rows in bytes, without rows that were deleted
     sizes: Callable[[Connection, Sequence[int]], Awaitable[dict[int, int]]]
     select: Callable[[Connection, Sequence[int]], Awaitable[Sequence[Any]]]
-    # takes its time: it is done beside the event loop
+    # slow: it runs beside the event loop
     entry: Callable[[Any], Entry]
-    # the entries of a row that is gone
-    gone: Callable[[IndexMessage], Sequence[str]]
+    # the entries of a row that was deleted
+    gone: Callable[[Message], Sequence[str]]
     # the rows after an id, in their order
     next_ids: Callable[[Connection, int, int], Awaitable[list[int]]]
     count: Callable[[Connection, int], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The index of one kind: the one in use, the one that is being filled, the one to delete."""
+
+    kind: str
+    name: str | None
+    uuid: str | None
+    layout: int | None
+    is_complete: bool
+    building: str | None
+    building_uuid: str | None
+    building_layout: int | None
+    filled_to: int
+    old: str | None
+    # seconds since the one in use became complete
+    age: float | None

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import NotAllowed
+from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
-from forager.index.kind import Kind
+from forager.index.kind import IndexState, Kind
 from forager.index.mapping import LAYOUT, template
-from forager.index.store import indexes, messages
-from forager.index.store.indexes import IndexState
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
+from forager.outbox import store as outbox
 
 log = get_logger("index")
 
@@ -106,7 +106,7 @@ class Reindexer:
         index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
         # the name is kept before the index is made: killed between, another run deletes it
         async with self._database.connection() as connection:
-            if not await indexes.begin_building(
+            if not await store.begin_building(
                 connection, kind.name, name=index, layout=LAYOUT, instead_of=abandoned
             ):
                 return
@@ -114,18 +114,18 @@ class Reindexer:
             await self._client.delete(abandoned)
         uuid = await self._client.create(index)
         async with self._database.connection() as connection:
-            ours = await indexes.know_made(connection, kind.name, index, uuid)
+            ours = await store.know_made(connection, kind.name, index, uuid)
         if not ours:
             await self._client.delete(index)
 
     async def _await_writers(self) -> None:
         """Whoever began to write before the index was known has not told of it."""
         async with self._database.transaction() as connection:
-            own = await indexes.current_transaction(connection)
+            own = await store.current_transaction(connection)
         limit = time.monotonic() + BARRIER_LIMIT
         while True:
             async with self._database.connection() as connection:
-                if await indexes.all_have_ended(connection, own):
+                if await store.all_have_ended(connection, own):
                     return
             if time.monotonic() > limit:
                 raise NotAllowed(
@@ -158,8 +158,8 @@ class Reindexer:
         async with self._database.transaction() as connection:
             if refused:
                 log.error("the search engine refuses entries", kind=kind.name, entries=refused)
-                await messages.insert_refused(connection, kind.name, refused, seconds=REFUSED_FOR)
-            if not await indexes.advance(connection, kind.name, index, filled_to):
+                await outbox.insert_failed(connection, kind.name, refused, wait=REFUSED_FOR)
+            if not await store.advance(connection, kind.name, index, filled_to):
                 raise NotAllowed(
                     f"the index {index} is not to be filled any more",
                     hint="Another `forager search reindex` has completed it, or the engine has"
@@ -176,7 +176,7 @@ class Reindexer:
 
     async def _swap(self, kind: Kind, index: str) -> None:
         async with self._database.connection() as connection:
-            await indexes.complete(connection, kind.name, index)
+            await store.complete(connection, kind.name, index)
         state = await self._state(kind)
         if state is None or state.name != index:
             raise NotAllowed(
@@ -190,4 +190,4 @@ class Reindexer:
 
     async def _state(self, kind: Kind) -> IndexState | None:
         async with self._database.connection() as connection:
-            return await indexes.select_index(connection, kind.name)
+            return await store.select_index(connection, kind.name)

@@ -33,14 +33,12 @@ async def oldest_waiting(connection: Connection) -> Rows:
                      WHERE status = 'pending' AND hold IS NULL AND scheduled_at <= now()),
                    (SELECT min(scheduled_at) FROM crawl_tasks WHERE status = 'queued')))::float8
         UNION ALL
-        SELECT 'outbox', extract(epoch FROM now() - min(created_at))::float8
-          FROM outbox WHERE sent_at IS NULL AND given_up_at IS NULL
-        UNION ALL
-        SELECT 'dispatch', extract(epoch FROM now() - min(created_at))::float8
-          FROM dispatch_outbox
-        UNION ALL
-        SELECT 'index', extract(epoch FROM now() - min(created_at))::float8
-          FROM index_outbox WHERE attempts = 0
+        SELECT CASE WHEN topic IN ('crawl', 'parse') THEN 'dispatch'
+                    WHEN topic = 'webhooks' THEN 'webhooks' ELSE 'index' END,
+               extract(epoch FROM now() - min(created_at))::float8
+          FROM outbox
+         WHERE sent_at IS NULL AND given_up_at IS NULL AND (attempts = 0 OR topic = 'webhooks')
+         GROUP BY 1
         """,
     )
 
@@ -82,10 +80,6 @@ async def count_unsent(connection: Connection) -> Rows:
         """
         SELECT topic, count(*) FROM outbox
          WHERE sent_at IS NULL AND given_up_at IS NULL GROUP BY topic
-        UNION ALL
-        SELECT stage, count(*) FROM dispatch_outbox GROUP BY stage
-        UNION ALL
-        SELECT kind, count(*) FROM index_outbox GROUP BY kind
         """,
     )
 

@@ -164,6 +164,7 @@ GAUGES = (
         "For how long the oldest job, task or message has waited that could have been begun.",
         store.oldest_waiting,
         ("queue",),
+        _each(("jobs", "tasks", "webhooks", "dispatch", "index")),
     ),
     _gauge(
         "forager_pending_urls",

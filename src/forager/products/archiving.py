@@ -21,7 +21,7 @@ from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
 from forager.index.kind import PRODUCTS
-from forager.index.store.messages import tell
+from forager.index.store import enqueue_rows
 from forager.parquet import CountingFile, load_pyarrow
 from forager.products.store import archiving as store
 from forager.products.store.archiving import Row
@@ -112,7 +112,7 @@ async def archive_range(
             files.append(await asyncio.to_thread(_write, archive_folder(settings), rows))
             if await store.delete_products(connection, ids) != len(ids):
                 raise ForagerError("other products were deleted than were archived")
-            await tell(connection, PRODUCTS, ids)
+            await enqueue_rows(connection, PRODUCTS, ids)
         counts.update(row.table for row in rows)
         after = ids[-1]
         progress(len(ids))
@@ -127,7 +127,7 @@ async def restore_products(database: Database, path: Path) -> Moved:
         back = set(await _insert(connection, "products", products))
         await store.mark_restored(connection, sorted(back))
         counts["products"] = len(back)
-        await tell(connection, PRODUCTS, sorted(back))
+        await enqueue_rows(connection, PRODUCTS, sorted(back))
         for table in TABLES[1:]:
             wanted = [row for row in rows[table] if row["product_id"] in back]
             counts[table] = len(await _insert(connection, table, wanted))

@@ -16,8 +16,8 @@ from forager.index import mapping
 from forager.index.choice import View
 from forager.index.kind import PRODUCTS, Entry, Kind
 from forager.index.lexemes import cut, words_of
-from forager.index.store.messages import IndexMessage
 from forager.index.tsquery import engine_query
+from forager.outbox.message import Message
 from forager.products.content import CATEGORY_SEPARATOR
 from forager.products.filters import Filters
 from forager.products.search_terms import gtin_mark, sku_mark
@@ -52,7 +52,7 @@ def entry_of(product: IndexedProduct) -> Entry:
     return Entry(str(product.id), product.id, orjson.dumps(body))
 
 
-def _gone(message: IndexMessage) -> list[str]:
+def _gone(message: Message) -> list[str]:
     return [str(message.ref_id)]
 
 

@@ -14,7 +14,7 @@ import orjson
 from forager.db.database import Connection
 from forager.images import SeenImages, record_images, renew_images
 from forager.index.kind import PRODUCTS
-from forager.index.store.messages import tell
+from forager.index.store import enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
@@ -155,7 +155,7 @@ async def _write_products(connection: Connection, visits: Sequence[Visit]) -> di
     await _update(connection, list(changes.values()))
     told = [c.known.id for c in changes.values() if c.must_be_told]
     if told:
-        await tell(connection, PRODUCTS, told)
+        await enqueue_rows(connection, PRODUCTS, told)
     return changes
 
 

@@ -11,6 +11,9 @@ Step = Callable[[], Awaitable[object]]
 
 # pause before a step that is repeated because the previous one had a full chunk
 FULL_CHUNK_PAUSE = 0.05
+# a step that runs for longer than this, and than this many intervals, is stuck
+STUCK_AFTER = 600.0
+STUCK_INTERVALS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,8 @@ class Service:
 
     A step that handles a full `chunk` is repeated at once. `first_within` bounds the wait before
     the first step (0: none; by default the interval). `resources` opens whatever the steps share;
-    the supervisor opens it again after an unexpected error.
+    the supervisor opens it again after an unexpected error. `stuck_after` bounds the seconds of a
+    step before it is reported as stuck; it is not canceled, because that could hide the cause.
     """
 
     name: str
@@ -28,6 +32,13 @@ class Service:
     chunk: int | None = None
     first_within: float | None = None
     resources: Callable[[], AbstractAsyncContextManager[object]] | None = None
+    stuck_after: float | None = None
+
+    @property
+    def step_limit(self) -> float:
+        if self.stuck_after is not None:
+            return self.stuck_after
+        return max(STUCK_AFTER, STUCK_INTERVALS * self.every)
 
     def first_pause(self) -> float:
         return jittered(self.every if self.first_within is None else self.first_within)

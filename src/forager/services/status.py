@@ -1,4 +1,4 @@
-"""The status of a background service: running, waiting or backing off, and its last error."""
+"""The status of a background service: its state and its last error."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class ServiceState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     BACKING_OFF = "backing_off"
+    # a step runs far longer than it may
+    STUCK = "stuck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,5 +39,9 @@ class ServiceStatus:
     skipped: tuple[str, ...] = ()
 
     @property
+    def is_stuck(self) -> bool:
+        return self.state is ServiceState.STUCK
+
+    @property
     def is_failing(self) -> bool:
-        return self.failures >= FAILING_AFTER
+        return self.is_stuck or self.failures >= FAILING_AFTER

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from weakref import WeakSet
@@ -60,7 +60,8 @@ class SupervisedService:
             skipped: list[str] = []
             SKIPPED.set(skipped)
             try:
-                handled = await self.service.step()
+                with self._step_limit():
+                    handled = await self.service.step()
             except UNAVAILABLE as error:
                 await self._back_off(error)
             else:
@@ -81,6 +82,23 @@ class SupervisedService:
         if isinstance(error, UNAVAILABLE):
             longest = max(FIRST_DELAY, self.service.every)
         await self._wait(backoff(failures, FIRST_DELAY, longest), ServiceState.BACKING_OFF)
+
+    @contextmanager
+    def _step_limit(self) -> Iterator[None]:
+        """Report the service as stuck if the block runs for too long."""
+        limit = asyncio.get_running_loop().call_later(self.service.step_limit, self._report_stuck)
+        try:
+            yield
+        finally:
+            limit.cancel()
+            if self.status.is_stuck:
+                log.info("service recovered", service=self.service.name)
+                self.status = replace(self.status, state=ServiceState.RUNNING)
+
+    def _report_stuck(self) -> None:
+        seconds = round(self.service.step_limit)
+        log.error("service is stuck", service=self.service.name, seconds=seconds)
+        self.status = replace(self.status, state=ServiceState.STUCK)
 
     def _succeeded(self, skipped: list[str]) -> None:
         if self.status.failures:

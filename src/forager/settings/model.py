@@ -94,6 +94,8 @@ def config_file() -> Path:
 def read_config_file() -> dict[str, Any]:
     """The settings in the file; none if there is no file."""
     try:
-        return tomllib.loads(config_file().read_text(encoding="utf-8"))
+        found = tomllib.loads(config_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    found.pop("sources", None)  # read by `forager sources apply`
+    return found

@@ -11,7 +11,7 @@ from forager.parsers.store.rates import delete_old_rates
 from forager.services.chunks import in_chunks
 from forager.settings import Settings
 from forager.tasks.store import history as store
-from forager.webhooks.store.events import delete_old_events
+from forager.webhooks.store import delete_old_events
 
 log = get_logger("tasks")
 

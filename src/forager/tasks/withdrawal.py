@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forager.db.database import Connection
 from forager.extract.product.record import Availability
 from forager.index.kind import PRODUCTS
-from forager.index.store.messages import tell
+from forager.index.store import enqueue_rows
 from forager.products.store import writes as store
 from forager.tasks.stages.attempt import Attempt
 from forager.webhooks.events import EventKind, NewEvent, record_events
@@ -22,7 +22,7 @@ async def withdraw_gone(connection: Connection, failed: Sequence[Attempt]) -> No
     if not ids:
         return
     withdrawn = await store.withdraw_products(connection, ids, Availability.DISCONTINUED)
-    await tell(connection, PRODUCTS, [product.id for product in withdrawn])
+    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
     await record_events(connection, [_event(product) for product in withdrawn])
 
 

@@ -23,5 +23,5 @@ def check_token(request: Request, form: Form, session: Session) -> None:
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
         raise Forbidden(
             "this form is not from a page of this session",
-            hint="Load the page again and repeat it.",
+            hint="Reload the page and try again.",
         )

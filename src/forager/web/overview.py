@@ -190,7 +190,7 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     if tasks.hold is not None:
         return [Attention(f"All tasks are {tasks.hold}", "/tasks")]
     if tasks.no_scheduler and waiting:
-        return [Attention("Tasks are due, but no scheduler runs", "/workers", True)]
+        return [Attention("Tasks are due, but no scheduler is running", "/workers", True)]
     return []
 
 
@@ -239,19 +239,24 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
         return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
-        return [Attention("No worker is there to run the jobs that wait", "/workers", True)]
+        return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
     return []
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
     found = await list_service_processes(visit.here.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing})
+    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
+    stuck = sorted({each.name for each in running if each.is_stuck})
     skipping = sorted({each.name for each in running if each.skipped})
-    return [
-        Attention(f"Background service {name} fails and is restarted", "/workers", True)
-        for name in failing
-    ] + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    return (
+        [
+            Attention(f"Background service {name} is failing and being restarted", "/workers", True)
+            for name in failing
+        ]
+        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
+        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    )
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:

@@ -135,7 +135,7 @@ def _hover(steps: Sequence[Step]) -> Markup:
 
 def told(entry: PriceEntry) -> str:
     price = money(entry.price, entry.currency) if entry.price is not None else "no price"
-    return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'not said')}"
+    return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'unknown')}"
 
 
 def _grid() -> Markup:
@@ -165,7 +165,7 @@ def _legend(steps: Sequence[Step]) -> Markup:
 def _summary(entries: Sequence[PriceEntry], currency: str | None) -> str:
     prices = [e.price for e in entries if e.price is not None and e.currency == currency]
     if not prices:
-        return "Price over time: no price was seen"
+        return "Price over time: no price recorded"
     return (
         f"Price over time: now {money(prices[-1], currency)}, at least"
         f" {money(min(prices), currency)}, at most {money(max(prices), currency)}"

@@ -14,11 +14,13 @@ from starlette.responses import HTMLResponse, Response
 
 from forager import __version__
 from forager.web import charts, formats
+from forager.web.markdown import to_html
 from forager.web.navigation import NAVIGATION
 from forager.web.notices import COOKIE as NOTICE_COOKIE
 from forager.web.notices import forget_notice, read_notice
 from forager.web.sessions import write_session
 from forager.web.visit import Visit
+from forager.web.word_diff import marked_lines
 
 STATIC = Path(__file__).parent / "static"
 # blocks of a template that are kept up to date are called so, and so is the element around each
@@ -35,7 +37,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(formats.FILTERS)
+    made.filters.update(formats.FILTERS, rendered=to_html, marked_lines=marked_lines)
     made.globals.update(asset=asset, navigation=NAVIGATION, version=__version__, **charts.DRAWINGS)
     return made
 

@@ -1,7 +1,11 @@
-"""Delivery: what the outbox holds for webhooks is sent, until it was taken or given up.
+"""Delivery: the messages of the outbox are posted to webhooks until they are taken or given up.
 
-A message is marked after it was taken: whoever dies in between sends it again. None is lost, and
-each carries an id by which a receiver knows that it had it already.
+A message is acknowledged after it was taken: a process that dies in between sends it again. No
+message is lost, and each carries an id by which a receiver recognizes a duplicate.
+
+A failed message waits on its own, with exponential backoff, while others are sent. A webhook is
+paused as a whole only after several failures in a row, or when it sends Retry-After; after the
+pause it gets a single message, and the rest when that was taken.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -21,43 +26,57 @@ from forager.db.database import Database
 from forager.fetch.headers import agent_header
 from forager.logs import get_logger
 from forager.metrics.recorded import WEBHOOK_DELIVERIES
+from forager.outbox import store as outbox
+from forager.outbox.claim import Claim, claimed
+from forager.outbox.message import Failure, Lane, Message, RetryPolicy
 from forager.secrets import SecretsUnavailable, Vault
 from forager.services.service import Service, backoff
 from forager.settings import Settings
-from forager.webhooks import signing
-from forager.webhooks.outbox import failure_of
+from forager.webhooks import signing, store
 from forager.webhooks.posting import Posted, Poster
 from forager.webhooks.service import CONTEXT, no_such_webhook
-from forager.webhooks.store import outbox
-from forager.webhooks.store import webhooks as store
-from forager.webhooks.store.events import WEBHOOKS
-from forager.webhooks.store.outbox import Failure, Message
-from forager.webhooks.store.webhooks import Receiver, Told
+from forager.webhooks.webhook import TOPIC, EventContent, Receiver
 
 log = get_logger("webhooks")
 
 POLL_INTERVAL = 1.0
 PER_CLAIM = 20
 AT_ONCE = 4
-# more than the slowest receiver can make one claim last
+# longer than the slowest receiver can make one claim last
 LEASE = 300.0
-# a webhook that fails rests for 5 s, doubling up to an hour
-FIRST_REST = 5.0
-LONGEST_REST = 3600.0
+# 5 s, doubling up to 6 hours: 20 attempts take about two days
+RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
+# failures in a row after which a webhook is paused: for 5 s, doubling up to an hour
+PAUSE_AFTER = 5
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 3600.0
 GONE = 410
+GONE_REASON = "it answered 410 Gone"
 TEST_KIND = "webhook.test"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A message and what its receiver said; None: there is nothing to tell any more."""
+class Attempt:
+    """A message and the response of its receiver; None: its event was deleted."""
 
     message: Message
     posted: Posted | None
 
+    @property
+    def was_taken(self) -> bool:
+        return self.posted is not None and self.posted.taken
+
+    def failure(self) -> Failure:
+        if self.posted is None:
+            return Failure(self.message.id, "the event was deleted", None)
+        error = self.posted.error or ""
+        if self.posted.status == GONE:
+            return Failure(self.message.id, error, None)
+        return RETRY.failure(self.message, error)
+
 
 class Deliverer:
-    """Any number of processes may run one. A webhook that fails or hangs holds up no other."""
+    """Any number of processes may run one. A webhook that fails or hangs delays no other."""
 
     def __init__(
         self, database: Database, settings: Settings, process_id: UUID | None = None
@@ -101,12 +120,12 @@ class Deliverer:
         await _first_of(self._busy.values(), POLL_INTERVAL)
 
     async def run_once(self) -> int:
-        """Send what is due now; how many messages were taken."""
+        """Send due messages; return the number of those that were taken."""
         async with Poster(self._agent) as poster:
-            claimed = await self._claim(())
+            found = await self._claim(())
             return sum(
                 await asyncio.gather(
-                    *(self._deliver(poster, receiver, messages) for receiver, messages in claimed)
+                    *(self._deliver(poster, receiver, messages) for receiver, messages in found)
                 )
             )
 
@@ -115,86 +134,95 @@ class Deliverer:
             ready = await store.select_ready(connection, busy=busy)
             if not ready:
                 return []
+            lanes = [
+                Lane(TOPIC, each.id, 1 if each.failures >= PAUSE_AFTER else PER_CLAIM)
+                for each in ready
+            ]
             messages = await outbox.claim(
-                connection,
-                WEBHOOKS,
-                targets=[receiver.id for receiver in ready],
-                # one that failed is tried with one message before it gets more
-                limits=[1 if receiver.failures else PER_CLAIM for receiver in ready],
-                lease_seconds=LEASE,
-                claimed_by=self._process_id,
+                connection, lanes, lease=LEASE, claimed_by=self._process_id
             )
-        by_target: dict[int, list[Message]] = {}
+        by_webhook: dict[int, list[Message]] = {}
         for message in messages:
-            by_target.setdefault(message.target_id, []).append(message)
-        return [(each, by_target[each.id]) for each in ready if each.id in by_target]
+            by_webhook.setdefault(message.lane, []).append(message)
+        return [(each, by_webhook[each.id]) for each in ready if each.id in by_webhook]
 
     async def _deliver(
         self, poster: Poster, receiver: Receiver, messages: Sequence[Message]
     ) -> int:
-        """Send a few at a time until all were taken or a few were not; how many were taken."""
-        left = {message.id for message in messages}
+        """Send a few at a time until all were tried or the webhook is paused; count the taken."""
         taken = 0
-        try:
-            told = await self._told(messages)
-            secret = self._vault.open(receiver.secret, CONTEXT)
+        async with claimed(self._database, messages) as claim:
+            try:
+                secret = self._vault.open(receiver.secret, CONTEXT)
+            except SecretsUnavailable as error:
+                log.error("messages cannot be signed", webhook=receiver.id, reason=error.message)
+                await self._pause(receiver, FIRST_PAUSE, error.message)
+                return 0
+            contents = await self._contents(messages)
             for start in range(0, len(messages), AT_ONCE):
                 few = messages[start : start + AT_ONCE]
-                tried = await asyncio.gather(
-                    *(_send(poster, receiver, secret, each, told.get(each.ref_id)) for each in few)
+                attempts = await asyncio.gather(
+                    *(
+                        _send(poster, receiver, secret, each, contents.get(each.ref_id))
+                        for each in few
+                    )
                 )
-                taken_now = await self._settle(receiver, tried)
-                left -= {message.id for message in few}
-                taken += taken_now
-                if taken_now < len(few):
+                await self._settle(claim, attempts)
+                taken += sum(each.was_taken for each in attempts)
+                if await self._judge(receiver, attempts):
                     break
-        except SecretsUnavailable as error:
-            log.error("cannot be signed", webhook=receiver.id, reason=error.message)
-            await self._let_rest(receiver, None)
-        finally:
-            if left:
-                async with self._database.connection() as connection:
-                    await outbox.release(connection, list(left))
         return taken
 
-    async def _told(self, messages: Sequence[Message]) -> Mapping[int, Told]:
+    async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:
         async with self._database.connection() as connection:
-            told = await store.select_told(connection, [message.ref_id for message in messages])
-        return {event.id: event for event in told}
+            found = await store.select_contents(connection, [each.ref_id for each in messages])
+        return {event.id: event for event in found}
 
-    async def _settle(self, receiver: Receiver, tried: Sequence[Tried]) -> int:
-        """Write down what became of each; the receiver works if it took any."""
-        answers = [each.posted for each in tried if each.posted is not None]
-        taken = [each.message.id for each in tried if each.posted and each.posted.taken]
-        failures = [_failure(each) for each in tried if not (each.posted and each.posted.taken)]
-        gone = any(answer.status == GONE for answer in answers)
-        async with self._database.transaction() as connection:
-            if taken:
-                await outbox.mark_sent(connection, taken)
-                await store.forget_failures(connection, receiver.id)
-            if failures:
-                await outbox.mark_failed(connection, failures)
-            if gone:
-                await store.set_active(connection, receiver.id, False, "it answered 410 Gone")
+    async def _settle(self, claim: Claim, attempts: Sequence[Attempt]) -> None:
+        taken = [each.message.id for each in attempts if each.was_taken]
+        failures = [each.failure() for each in attempts if not each.was_taken]
+        await claim.settle(taken, failures, keep_record=True)
         WEBHOOK_DELIVERIES.add("taken", amount=len(taken))
         WEBHOOK_DELIVERIES.add("refused", amount=len(failures))
-        if gone:
-            log.warning("webhook disabled", webhook=receiver.id, reason="it answered 410 Gone")
-        elif answers and not taken:
-            await self._let_rest(receiver, answers[-1])
-        return len(taken)
 
-    async def _let_rest(self, receiver: Receiver, answer: Posted | None) -> None:
-        seconds = backoff(receiver.failures + 1, FIRST_REST, LONGEST_REST)
-        if answer is not None:
-            log.info("not taken", webhook=receiver.id, reason=answer.error)
-            seconds = max(seconds, min(answer.retry_after or 0.0, LONGEST_REST))
+    async def _judge(self, receiver: Receiver, attempts: Sequence[Attempt]) -> bool:
+        """Count failures in a row, and whether deliveries to this webhook stop for now."""
+        answers = [each.posted for each in attempts if each.posted is not None]
+        if not answers:
+            return False
+        failed = list(takewhile(lambda posted: not posted.taken, reversed(answers)))
+        is_gone = any(posted.status == GONE for posted in answers)
+        async with self._database.transaction() as connection:
+            failures = await store.record_answers(
+                connection,
+                receiver.id,
+                failures=len(failed),
+                was_taken=len(failed) < len(answers),
+            )
+            if is_gone:
+                await store.set_active(connection, receiver.id, False, GONE_REASON)
+        if is_gone:
+            log.warning("webhook disabled", webhook=receiver.id, reason=GONE_REASON)
+            return True
+        retry_after = max((posted.retry_after or 0.0 for posted in failed), default=0.0)
+        seconds = min(retry_after, LONGEST_PAUSE)
+        if failures >= PAUSE_AFTER:
+            # up to AT_ONCE failures count before the first pause can begin
+            pauses = failures - PAUSE_AFTER - AT_ONCE + 2
+            wait = backoff(pauses, FIRST_PAUSE, LONGEST_PAUSE)
+            seconds = max(seconds, wait)
+        if seconds:
+            await self._pause(receiver, seconds, failed[0].error)
+        return seconds > 0
+
+    async def _pause(self, receiver: Receiver, seconds: float, reason: str | None) -> None:
+        log.info("webhook paused", webhook=receiver.id, seconds=round(seconds), reason=reason)
         async with self._database.connection() as connection:
-            await store.let_rest(connection, receiver.id, seconds)
+            await store.pause(connection, receiver.id, seconds)
 
 
 async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:
-    """Send a webhook something that looks like an event; also one that is disabled."""
+    """Send a test event to a webhook, also to one that is disabled."""
     async with database.connection() as connection:
         receiver = await store.select_receiver(connection, webhook_id)
     if receiver is None:
@@ -211,31 +239,45 @@ async def send_test(database: Database, settings: Settings, webhook_id: int) -> 
         }
     )
     async with Poster(agent_header(settings)) as poster:
-        return await _post(poster, receiver, secret, body, TEST_KIND, "test")
+        return await _post(poster, receiver, secret, body, TEST_KIND, "test", attempt=1)
 
 
 async def _send(
-    poster: Poster, receiver: Receiver, secret: str, message: Message, event: Told | None
-) -> Tried:
+    poster: Poster,
+    receiver: Receiver,
+    secret: str,
+    message: Message,
+    event: EventContent | None,
+) -> Attempt:
     if event is None:
-        return Tried(message, None)
+        return Attempt(message, None)
     body = orjson.dumps(_content(event))
-    posted = await _post(poster, receiver, secret, body, event.kind, str(message.id))
-    return Tried(message, posted)
+    posted = await _post(
+        poster, receiver, secret, body, event.kind, str(message.id), attempt=message.attempts + 1
+    )
+    return Attempt(message, posted)
 
 
 async def _post(
-    poster: Poster, receiver: Receiver, secret: str, body: bytes, kind: str, delivery: str
+    poster: Poster,
+    receiver: Receiver,
+    secret: str,
+    body: bytes,
+    kind: str,
+    delivery: str,
+    *,
+    attempt: int,
 ) -> Posted:
     headers = {
         "Forager-Event": kind,
         "Forager-Delivery": delivery,
+        "Forager-Attempt": str(attempt),
         signing.HEADER: signing.sign(secret, body, int(time.time())),
     }
     return await poster.post(receiver.url, body, headers, allow_private=receiver.allow_private)
 
 
-def _content(event: Told) -> dict[str, Any]:
+def _content(event: EventContent) -> dict[str, Any]:
     product = {"id": event.product_id, "url": event.product_url, "name": event.product_name}
     return {
         "id": event.id,
@@ -251,17 +293,8 @@ def _shown(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _failure(tried: Tried) -> Failure:
-    if tried.posted is None:
-        return Failure(tried.message.id, "the event is gone", None)
-    error = tried.posted.error or ""
-    if tried.posted.status == GONE:
-        return Failure(tried.message.id, error, None)
-    return failure_of(tried.message, error)
-
-
 async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> None:
-    """Wait until one is done, or for so long."""
+    """Wait until one is done, at most this long."""
     if tasks:
         await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     else:
@@ -270,5 +303,4 @@ async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> Non
 
 def _log_failure(task: asyncio.Task[int]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        # its messages come back when their lease has passed
-        log.warning("a delivery broke off", reason=str(error))
+        log.warning("delivery failed", reason=str(error))

@@ -1,4 +1,4 @@
-"""Events: what happened to products and domains, and who is to hear of it."""
+"""Events: changes of products and domains, recorded with a message to each subscribed webhook."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from forager.errors import InvalidInput
 from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
 from forager.fetch.domains.matching import domains_of
-from forager.webhooks.store import events as store
-from forager.webhooks.store.events import EventRow
+from forager.webhooks import store
+from forager.webhooks.webhook import EventRow
 
 MAX_LIST = 1000
 
@@ -34,7 +34,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """The payload is what the event tells, for good: nothing in it is looked up again later."""
+    """The payload is complete and final: nothing in it is looked up again later."""
 
     kind: EventKind
     product_id: int | None
@@ -43,7 +43,7 @@ class NewEvent:
 
 
 async def record_events(connection: Connection, events: Sequence[NewEvent]) -> None:
-    """Write events, and a message to each webhook that wants one, in the caller's transaction."""
+    """Record events, and a message to each subscribed webhook, in the caller's transaction."""
     if events:
         await store.insert_events(
             connection,
@@ -85,11 +85,11 @@ def checked_kind(text: str) -> EventKind:
         return EventKind(text)
     except ValueError:
         known = ", ".join(EventKind)
-        raise InvalidInput(f"{text!r} is not a kind of event", hint=f"There are: {known}") from None
+        raise InvalidInput(f"{text!r} is not an event kind", hint=f"Known kinds: {known}") from None
 
 
 def plain(value: Any) -> Any:
-    """A payload in JSON's own types, as PostgreSQL accepts it; money as text, so that it stays."""
+    """A payload in JSON types that PostgreSQL accepts; money as text, so that no digit is lost."""
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):
@@ -104,11 +104,9 @@ def plain(value: Any) -> Any:
 
 
 def row_id(cursor: str | None) -> int | None:
-    """The id that the cursor of a list stands for."""
+    """The id that a cursor of a list stands for."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
+        raise InvalidInput("not a cursor of this list", hint="Start again without a cursor.")
     return int(cursor)

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that hear of events. Command line and API call these."""
+"""Webhooks: URLs that receive events. Command line, API and dashboard call these."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFo
 from forager.fetch.domains.matching import domain_of
 from forager.fetch.domains.service import UNCHANGED, Unchanged
 from forager.fetch.guard import GuardPolicy
+from forager.outbox import store as outbox
+from forager.outbox.message import Lane
 from forager.secrets import Vault
-from forager.webhooks import signing
+from forager.services.chunks import in_chunks
+from forager.webhooks import signing, store
 from forager.webhooks.events import checked_kind, row_id
-from forager.webhooks.store import outbox
-from forager.webhooks.store import webhooks as store
-from forager.webhooks.store.events import WEBHOOKS
-from forager.webhooks.store.webhooks import Delivery, Webhook
+from forager.webhooks.webhook import TOPIC, Delivery, Webhook
 
 MAX_LIST = 1000
 MAX_URL = 2000
@@ -32,6 +32,10 @@ LONGEST_SECRET = 200
 # what a secret is sealed for: one of another table does not open here
 CONTEXT = "webhook secret"
 BY_HAND = "by hand"
+# seconds after which an unsent message is given up, and a finished one is deleted
+MAX_AGE = 3 * 86400.0
+KEPT_FOR = 14 * 86400.0
+CHUNK = 1000
 
 
 class DeliveryState(StrEnum):
@@ -42,31 +46,33 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWebhook:
-    """Kinds and a domain narrow what is told; without them, all is."""
+    """Kinds and a domain narrow the events that are sent; `ordered`: in order for each product."""
 
     url: str
     kinds: tuple[str, ...] = ()
     domain: str | None = None
     secret: str | None = None
     allow_private: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookChanges:
-    """What to set. No kinds: all of them; a domain None: all domains."""
+    """Values to set. No kinds: all of them; a domain None: all domains."""
 
     url: str | Unchanged = UNCHANGED
     kinds: tuple[str, ...] | Unchanged = UNCHANGED
     domain: str | Unchanged | None = UNCHANGED
     allow_private: bool | Unchanged = UNCHANGED
+    ordered: bool | Unchanged = UNCHANGED
     active: bool | Unchanged = UNCHANGED
-    # None: a new one is made
+    # None: a new one is created
     secret: str | Unchanged | None = UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A webhook after a change, with its secret if that is new: it is shown this once."""
+    """A webhook after a change, with its secret if that is new: it is shown only once."""
 
     webhook: Webhook
     secret: str | None
@@ -74,21 +80,21 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A webhook with its secret, which is shown this once."""
+    """A webhook with its secret, which is shown only once."""
 
     webhook: Webhook
     secret: str
 
 
 class Webhooks:
-    """What people and programs can do with webhooks."""
+    """All operations on webhooks."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._vault = vault
 
     async def add(self, new: NewWebhook) -> Issued:
-        """A webhook and its secret; a secret is made where none is given."""
+        """Add a webhook, with a new secret if none is given."""
         url = checked_url(new.url, allow_private=new.allow_private)
         kinds = sorted({checked_kind(kind).value for kind in new.kinds})
         secret = _checked_secret(new.secret)
@@ -102,13 +108,14 @@ class Webhooks:
                 kinds=kinds,
                 domain_id=domain_id,
                 allow_private=new.allow_private,
+                ordered=new.ordered,
             )
             if webhook_id is None:
                 raise _taken(url)
             return Issued(await _existing(connection, webhook_id), secret)
 
     async def change(self, webhook_id: int, changes: WebhookChanges) -> Changed:
-        """Set what is named; messages that wait go to the new address, signed by the new secret."""
+        """Set values; pending messages go to the new URL, signed with the new secret."""
         secret = None if changes.secret is UNCHANGED else _checked_secret(changes.secret)
         async with self._database.transaction() as connection:
             known = await store.lock_webhook(connection, webhook_id)
@@ -120,7 +127,7 @@ class Webhooks:
             with _only_one(values.get("url")):
                 await store.update_webhook(connection, webhook_id, values)
             if changes.active is True:
-                # one that is active may rest all the same: this ends it, as enabling does
+                # an active webhook may be paused after failures: this resumes it, as enabling does
                 await store.set_active(connection, webhook_id, True, None)
             elif changes.active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
@@ -139,23 +146,23 @@ class Webhooks:
             return await _existing(connection, webhook_id)
 
     async def remove(self, webhook_id: int) -> Webhook:
-        """Forget a webhook, and all messages to it."""
+        """Delete a webhook and all messages to it."""
         async with self._database.transaction() as connection:
             webhook = await _existing(connection, webhook_id)
             await store.delete_webhook(connection, webhook_id)
-            await outbox.delete_target(connection, WEBHOOKS, webhook_id)
+            await outbox.delete_lane(connection, Lane(TOPIC, webhook_id))
             return webhook
 
     async def enable(self, webhook_id: int) -> Webhook:
-        """Tell it of events again, and at once of those that still wait."""
+        """Resume deliveries, starting with pending messages."""
         return await self._set_active(webhook_id, True, None)
 
     async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
-        """Tell it of nothing. What waits is kept for three days; what happens now is not told."""
+        """Stop deliveries. Pending messages are kept for three days; new events are not sent."""
         return await self._set_active(webhook_id, False, (reason or BY_HAND)[:1000])
 
     async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
-        """A new secret, from the next message on."""
+        """Sign with a new secret from the next message on."""
         new = _checked_secret(secret)
         sealed = self._vault.seal(new, CONTEXT)
         async with self._database.transaction() as connection:
@@ -184,7 +191,7 @@ class Webhooks:
         return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
     async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
-        """Send at once, and with all attempts before it, what failed or waits; how many."""
+        """Send failed and pending messages at once, with a new set of attempts; return how many."""
         async with self._database.transaction() as connection:
             webhook = await _existing(connection, webhook_id)
             if not webhook.is_active:
@@ -192,8 +199,8 @@ class Webhooks:
                     f"webhook {webhook_id} is disabled: {webhook.disabled_reason}",
                     hint=f"Enable it first: forager webhooks enable {webhook_id}",
                 )
-            await store.forget_failures(connection, webhook_id)
-            return await outbox.renew(connection, WEBHOOKS, webhook_id, ids=message_ids)
+            await store.reset_failures(connection, webhook_id)
+            return await outbox.renew(connection, Lane(TOPIC, webhook_id), ids=message_ids)
 
     async def _set_active(self, webhook_id: int, active: bool, reason: str | None) -> Webhook:
         async with self._database.transaction() as connection:
@@ -201,19 +208,31 @@ class Webhooks:
             return await _existing(connection, webhook_id)
 
 
+async def clean_up_webhooks(database: Database) -> int:
+    """Give up and delete old messages, and those of deleted webhooks; return their number."""
+    given_up = await in_chunks(
+        database, outbox.give_up_old, topic=TOPIC, seconds=MAX_AGE, limit=CHUNK
+    )
+    deleted = await in_chunks(database, outbox.delete_done, seconds=KEPT_FOR, limit=CHUNK)
+    # written while their webhook was being removed
+    orphaned = "topic = 'webhooks' AND lane NOT IN (SELECT id FROM webhooks)"
+    orphans = await in_chunks(database, outbox.delete_unsent, condition=orphaned, limit=CHUNK)
+    return given_up + deleted + orphans
+
+
 def checked_url(text: str, *, allow_private: bool) -> str:
-    """The URL as it is stored; names are judged again whenever something is sent."""
-    hint = "Give a full address, for example https://example.com/hooks/prices"
+    """The URL as it is stored; host names are checked again with every delivery."""
+    hint = "Give a full URL, for example https://example.com/hooks/prices"
     try:
         parts = ada_url.parse_url(text.strip())
     except ValueError:
         raise InvalidInput(f"{text[:200]!r} is not a URL", hint=hint) from None
     if parts["protocol"] not in ("http:", "https:") or len(parts["href"]) > MAX_URL:
-        raise InvalidInput(f"{text[:200]!r} cannot be a webhook's URL", hint=hint)
+        raise InvalidInput(f"{text[:200]!r} is not a valid webhook URL", hint=hint)
     if parts["username"] or parts["password"]:
         raise InvalidInput(
-            "a webhook's URL must not hold a user or a password: it is shown in lists",
-            hint="Let the receiver check the signature instead.",
+            "a webhook URL must not contain a user name or password: it is shown in lists",
+            hint="Verify the signature in the receiver instead.",
         )
     try:
         GuardPolicy(allow_private=allow_private).check_unresolved(parts["hostname"])
@@ -224,7 +243,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
 
 def no_such_webhook(webhook_id: int) -> NotFound:
     return NotFound(
-        f"there is no webhook {webhook_id}", hint="`forager webhooks list` shows those there are."
+        f"webhook {webhook_id} not found", hint="`forager webhooks list` shows all webhooks."
     )
 
 
@@ -236,8 +255,8 @@ async def _existing(connection: Connection, webhook_id: int) -> Webhook:
 
 
 def _private(host: str, *, allow_private: bool) -> NotPermitted:
-    if allow_private:  # and it was refused all the same
-        return NotPermitted(f"nothing is sent to {host}: it tells of the machine itself")
+    if allow_private:  # refused even so
+        return NotPermitted(f"{host} is never allowed: it exposes the machine itself")
     return NotPermitted(
         f"{host} is a private address",
         hint="Give --allow-private (`allow_private`) if events may be sent there.",
@@ -246,16 +265,16 @@ def _private(host: str, *, allow_private: bool) -> NotPermitted:
 
 @contextmanager
 def _only_one(url: str | None) -> Iterator[None]:
-    """Which addresses there are already is known to the database alone."""
+    """Report a URL that another webhook has."""
     try:
         yield
     except psycopg.errors.UniqueViolation:
-        raise _taken(url or "this address") from None
+        raise _taken(url or "this URL") from None
 
 
 def _taken(url: str) -> AlreadyThere:
     return AlreadyThere(
-        f"there is a webhook for {url} already",
+        f"a webhook for {url} already exists",
         hint="`forager webhooks list` shows it, `forager webhooks set` changes it.",
     )
 
@@ -263,13 +282,15 @@ def _taken(url: str) -> AlreadyThere:
 async def _values(
     connection: Connection, changes: WebhookChanges, known: Webhook
 ) -> dict[str, Any]:
-    """The columns that change, checked; an address must be allowed by what holds afterwards."""
+    """The changed columns, checked; a URL must be allowed by the values that apply afterwards."""
     values: dict[str, Any] = {}
     if changes.url is not UNCHANGED or changes.allow_private is not UNCHANGED:
         url = known.url if changes.url is UNCHANGED else changes.url
         allowed = changes.allow_private
         values["allow_private"] = known.allow_private if allowed is UNCHANGED else allowed
         values["url"] = checked_url(url, allow_private=values["allow_private"])
+    if changes.ordered is not UNCHANGED:
+        values["ordered"] = changes.ordered
     if changes.kinds is not UNCHANGED:
         values["kinds"] = sorted({checked_kind(kind).value for kind in changes.kinds})
     if changes.domain is not UNCHANGED:
@@ -286,8 +307,8 @@ def _checked_secret(given: str | None) -> str:
         return signing.new_secret()
     if not (SHORTEST_SECRET <= len(given) <= LONGEST_SECRET and given.isascii()):
         raise InvalidInput(
-            f"a secret has from {SHORTEST_SECRET} to {LONGEST_SECRET} ASCII characters",
-            hint="Without one, a good one is made.",
+            f"a secret has {SHORTEST_SECRET} to {LONGEST_SECRET} ASCII characters",
+            hint="Without one, a random secret is created.",
         )
     return given
 

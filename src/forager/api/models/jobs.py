@@ -195,7 +195,7 @@ class BackgroundService(View):
 
     name: str
     every: float = Field(description="Seconds between two runs.")
-    state: Literal["waiting", "running", "backing_off"]
+    state: Literal["waiting", "running", "backing_off", "stuck"]
     failures: int
     is_failing: bool
     last_run: Time | None

@@ -18,6 +18,7 @@ from forager.api.models.values import (
 )
 from forager.errors import InvalidInput
 from forager.webhooks import service as values
+from forager.webhooks import webhook as rows
 from forager.webhooks.events import EventKind
 from forager.webhooks.posting import Posted
 from forager.webhooks.service import (
@@ -27,12 +28,14 @@ from forager.webhooks.service import (
     NewWebhook,
     WebhookChanges,
 )
-from forager.webhooks.store import webhooks as rows
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 
 Secret = Annotated[
     PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")
 ]
+
+
+ORDERED = "Deliver events of one product in order: a failed one delays its later ones."
 
 
 class CatalogEvent(View):
@@ -58,6 +61,7 @@ class Webhook(View):
     kinds: list[EventKind] = Field(description="Empty: all kinds.")
     domain: str | None
     allow_private: bool
+    ordered: bool = Field(description="Whether events of one product arrive in order.")
     is_active: bool
     disabled_reason: str | None
     failures: int
@@ -106,8 +110,17 @@ class WebhookOrder(Order):
     secret: Secret | None = Field(default=None, description="By default a new one is made.")
     allow_private: bool = Field(default=False, description="Allow a private address.")
 
+    ordered: bool = Field(default=False, description=ORDERED)
+
     def new(self) -> NewWebhook:
-        return NewWebhook(self.url, tuple(self.kinds), self.domain, self.secret, self.allow_private)
+        return NewWebhook(
+            self.url,
+            tuple(self.kinds),
+            self.domain,
+            self.secret,
+            self.allow_private,
+            self.ordered,
+        )
 
 
 class WebhookPatch(Order):
@@ -123,6 +136,7 @@ class WebhookPatch(Order):
         default=None, description="Only events of this domain; null: of all."
     )
     allow_private: bool = Field(default=False, description="Allow a private address.")
+    ordered: bool = Field(default=False, description=ORDERED)
     active: bool = Field(default=True, description="Whether it is told of events.")
     secret: Secret | None = Field(
         default=None, description="Sign with this from now on; null: a new one is made."

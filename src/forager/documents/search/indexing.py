@@ -9,7 +9,7 @@ from forager.documents.store.indexing import IndexedSection
 from forager.index import mapping
 from forager.index.kind import SECTIONS, Entry, Kind
 from forager.index.lexemes import words_of
-from forager.index.store.messages import IndexMessage
+from forager.outbox.message import Message
 
 # of a path: no more of it is compared there
 PATH_LENGTH = 500
@@ -33,8 +33,8 @@ def entry_of(section: IndexedSection) -> Entry:
     return Entry(entry_id, section.document_id, orjson.dumps(body))
 
 
-def _gone(message: IndexMessage) -> list[str]:
-    return [_entry_id(message.ref_id, position) for position in range(message.sections or 0)]
+def _gone(message: Message) -> list[str]:
+    return [_entry_id(message.ref_id, position) for position in range(sum(message.payload or ()))]
 
 
 def _entry_id(document_id: int, position: int) -> str:

@@ -16,7 +16,7 @@ from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
 from forager.documents.plan import Counts, ManifestPage
 from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
 from forager.extract.sections import identify
-from forager.index.store.messages import tell_rows
+from forager.index.store import enqueue_changes
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ _INSERT_DOCUMENTS: LiteralString = f"""
           FROM page
         ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
         RETURNING id, url_hash
-    ), told AS ({tell_rows("sections", "SELECT id, NULL::integer FROM written")}
+    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
     ), section AS MATERIALIZED (
         SELECT written.id AS document_id, s.*
           FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],

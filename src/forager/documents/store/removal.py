@@ -7,7 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.index.store.messages import tell_rows
+from forager.index.store import enqueue_changes
 
 # Whoever may write to a generation of the source: its runner, or one that is about to pause.
 _IS_RUNNING: LiteralString = """
@@ -210,7 +210,7 @@ async def delete_sections(connection: Connection, document_ids: Sequence[int]) -
          WHERE document_id = ANY(%s)
          GROUP BY document_id
     """
-    await connection.execute(tell_rows("sections", counts), (ids,))
+    await connection.execute(enqueue_changes("sections", counts), (ids,))
     await connection.execute("DELETE FROM section_search WHERE document_id = ANY(%s)", (ids,))
     await connection.execute("DELETE FROM sections WHERE document_id = ANY(%s)", (ids,))
 

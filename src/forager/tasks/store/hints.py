@@ -1,26 +1,33 @@
-"""SQL of hints: which tasks wait for a worker, to be told to a broker."""
+"""SQL of hints: messages to a broker about tasks that wait for a worker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
+from forager.outbox.store import enqueue
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one
 HINT_SIZE = 20
 # the lowest priorities of the first two bands
 HIGH, NORMAL = 3, 7
+# seconds in which the process that downloaded a page can parse it
+PARSE_DELAY = 1.0
 
 
 async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
-    """One row for every few of these tasks that wait: of one stage, domain and band."""
-    await connection.execute(
-        """
-        INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)
-        SELECT stage, band, domain_id, array_agg(id ORDER BY nth)
+    """Enqueue one message for every few waiting tasks of one stage, domain and band.
+
+    The process that downloaded a page usually parses it too: others get a hint only later.
+    """
+    messages: LiteralString = """
+        SELECT stage, band, domain_id, array_agg(id ORDER BY nth),
+               now() + CASE stage WHEN 'parse' THEN %(parse_delay)s ELSE 0 END
+                     * interval '1 second'
           FROM (
             SELECT *, row_number() OVER (
                        PARTITION BY stage, domain_id, band
@@ -36,8 +43,16 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
               ) AS waiting
           ) AS numbered
          GROUP BY stage, domain_id, band, (nth - 1) / %(size)s
-        """,
-        {"ids": list(task_ids), "size": HINT_SIZE, "high": HIGH, "normal": NORMAL},
+    """
+    await connection.execute(
+        enqueue(messages, "topic, lane, ref_id, payload, due_at"),
+        {
+            "ids": list(task_ids),
+            "size": HINT_SIZE,
+            "high": HIGH,
+            "normal": NORMAL,
+            "parse_delay": PARSE_DELAY,
+        },
     )
 
 
@@ -56,28 +71,6 @@ async def select_queued(
         {"ids": list(task_ids), "region": region, "task_proxies": task_proxies},
     )
     return set(await cursor.fetchall())
-
-
-async def delete_told(connection: Connection, ids: Sequence[int]) -> None:
-    """These rows, which the caller has locked, need not be told any more."""
-    await connection.execute("DELETE FROM dispatch_outbox WHERE id = ANY(%s)", (list(ids),))
-
-
-async def delete_hints(connection: Connection, *, older: float, limit: int) -> int:
-    """Drop what nobody will tell any more."""
-    cursor = await connection.execute(
-        """
-        DELETE FROM dispatch_outbox
-         WHERE id IN (
-            SELECT id FROM dispatch_outbox
-             WHERE created_at < now() - %s * interval '1 second'
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (older, limit),
-    )
-    return cursor.rowcount
 
 
 async def touch(connection: Connection, task_ids: Sequence[int]) -> None:

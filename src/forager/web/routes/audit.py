@@ -21,7 +21,7 @@ async def show(visit: Reads) -> Page:
 async def run(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
     found = await visit.here.audit()
     checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
-    return Done(f"{checks} made: {findings}.", to="/audit")
+    return Done(f"{checks} completed: {findings}.", to="/audit")
 
 
 async def _last(visit: Visit) -> Audit | None:

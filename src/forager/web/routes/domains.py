@@ -99,7 +99,7 @@ async def change(visit: Administers, form: Submitted, host: Host) -> Done:
 @action(router, "/domains/{host}/unblock")
 async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # noqa: ARG001
     domain = await visit.here.domains.forget_slow_down(host)
-    return Done(f"What {domain.domain_name} asked for is forgotten.", to=_url(domain.domain_name))
+    return Done("Slow-down reset.", to=_url(domain.domain_name))
 
 
 @action(router, "/domains/{host}/hold")

@@ -135,10 +135,10 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
     to = "/errors"
     if form.text("move") == "retry":
         done = await letters.retry_letters(visit.here.database, wanted)
-        return Done(f"{counted(done, 'task')} tried again now.", to=to)
+        return Done(f"{counted(done, 'task')} retried.", to=to)
     if form.text("move") == "drop":
         done = await letters.drop_letters(visit.here.database, wanted)
-        return Done(f"{counted(done, 'dead letter')} dropped; the tasks stay failed.", to=to)
+        return Done(f"{counted(done, 'dead letter')} dismissed. The tasks stay failed.", to=to)
     raise InvalidInput("dead letters can be retried or dropped")
 
 
@@ -200,7 +200,7 @@ def _meant(form: Form) -> LetterFilter:
         case "ticked" if ids := form.texts("id"):
             return letters.letter_filter(ids=[_number(each) for each in ids])
         case _:
-            raise InvalidInput("no dead letter is selected", hint="Tick those that are meant.")
+            raise InvalidInput("no dead letter is selected", hint="Select at least one.")
 
 
 def _number(text: str) -> int:

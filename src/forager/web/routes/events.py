@@ -15,7 +15,7 @@ from forager.web.forms import Form
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads, Visit
 from forager.webhooks.events import EventKind, list_events
-from forager.webhooks.store.events import EventRow
+from forager.webhooks.webhook import EventRow
 
 router = new_router()
 

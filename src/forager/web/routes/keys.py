@@ -43,7 +43,7 @@ async def create(visit: Administers, form: Submitted) -> Page:
 @action(router, "/keys/{key_id}/revoke")
 async def revoke(visit: Administers, form: Submitted, key_id: str) -> Done:  # noqa: ARG001
     key = await keys.revoke_key(visit.here.database, key_id)
-    return Done(f"The key {key.name} is revoked.", to="/keys")
+    return Done(f"Key {key.name} revoked.", to="/keys")
 
 
 def _scope(form: Form) -> Scope:

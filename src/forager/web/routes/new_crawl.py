@@ -62,7 +62,7 @@ async def _start(visit: Visit, options: CrawlOptions, source: str | None, form: 
 
 def _started(asked: Enqueued) -> Done:
     name = asked.job.source_id
-    text = f"The crawl of {name} is started." if asked.created else f"{name} is being crawled."
+    text = f"Crawl of {name} started." if asked.created else f"{name} is already being crawled."
     return Done(text, to=f"/jobs/{asked.job.id}", leaves=True)
 
 

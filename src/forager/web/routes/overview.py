@@ -39,7 +39,7 @@ def _rate(found: Overview) -> list[Series]:
     pace, tasks = found.hour.pace, found.hour.tasks
     lines = [Series("URLs of crawls", pace.settled, "a")]
     if found.tasks.any_tasks:
-        lines.append(Series("attempts at tasks", tasks.attempts, "b"))
+        lines.append(Series("task attempts", tasks.attempts, "b"))
     failed = [a + b for a, b in zip(pace.failed, tasks.failed, strict=True)]
     return [*lines, Series("failed", failed, "d")] if any(failed) else lines
 
@@ -47,5 +47,5 @@ def _rate(found: Overview) -> list[Series]:
 def _backlog(found: Overview) -> list[Series]:
     lines = [Series("unfinished jobs", found.hour.history.active, "a")]
     if found.tasks.any_tasks:
-        lines.append(Series("tasks that wait", found.hour.tasks.backlog, "b"))
+        lines.append(Series("waiting tasks", found.hour.tasks.backlog, "b"))
     return lines

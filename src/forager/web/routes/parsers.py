@@ -47,9 +47,9 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
         canary=None if canary is None else canary / 100,
     )
     if done.canary_version is not None:
-        text = f"Version {done.canary_version} of {name} is tried on some tasks."
+        text = f"Version {done.canary_version} of {name} runs as a canary."
     else:
-        text = f"Version {done.active_version} of {name} counts from now on."
+        text = f"Version {done.active_version} of {name} is now active."
     return Done(text, to="/parsers")
 
 
@@ -57,7 +57,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # noqa: ARG001
     load_parsers(visit.here.settings.parser_modules)
     done = await roll_back(visit.here.database, name)
-    return Done(f"{name} runs in version {done.active_version} again.", to="/parsers")
+    return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
 
 
 @action(router, "/parsers/backtest")

@@ -121,11 +121,11 @@ async def image(
 async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:  # noqa: ARG001
     details = await products.show_product(visit.here.database, str(product_id))
     if details.product.task_id is None:
-        raise NotAllowed("this product is not tracked any more", hint="Track its page again.")
+        raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
     done = await visit.here.tasks.recrawl(Selection(ids=(details.product.task_id,)))
-    text = "It is visited now." if done.due else "It is being visited already."
+    text = "Recrawl started." if done.due else "A visit is already in progress."
     if done.held:
-        text = "It is due, but held: it waits until its task is resumed."
+        text = "The task is on hold. It is visited when the task is resumed."
     return Done(text, to=f"/products/{product_id}")
 
 

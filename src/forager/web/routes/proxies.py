@@ -67,7 +67,7 @@ async def change(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done
         cost=parse_cost(price, form.text("currency") or None) if price else None,
     )
     proxy = await visit.here.proxies.set(proxy_id, changes)
-    return Done(f"Proxy {proxy.id} is changed.", to=f"/proxies/{proxy.id}")
+    return Done(f"Proxy {proxy.id} updated.", to=f"/proxies/{proxy.id}")
 
 
 @action(router, "/proxies")
@@ -86,13 +86,13 @@ async def move(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
     match form.text("move"):
         case "enable":
             await proxies.enable(proxy_id)
-            text = f"Proxy {proxy_id} is used again."
+            text = f"Proxy {proxy_id} enabled."
         case "disable":
             await proxies.disable(proxy_id, form.text("reason")[:500] or None)
-            text = f"Proxy {proxy_id} is used no more."
+            text = f"Proxy {proxy_id} disabled."
         case "remove":
             await proxies.remove(proxy_id)
-            text = f"Proxy {proxy_id} is forgotten."
+            text = f"Proxy {proxy_id} removed."
         case _:
             raise InvalidInput("a proxy can be enabled, disabled and removed")
     return Done(text, to="/proxies")
@@ -111,7 +111,7 @@ async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
 def _told(trial: Trial) -> str:
     result = trial.result
     if not result.ok:
-        return f"Proxy {result.proxy_id} does not work: {result.error}."
+        return f"Proxy {result.proxy_id} failed: {result.error}."
     again = " It is used again." if trial.has_recovered else ""
     return f"Proxy {result.proxy_id} answered in {number(result.seconds)} s.{again}"
 

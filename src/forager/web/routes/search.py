@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import Query
@@ -21,6 +21,9 @@ router = new_router()
 HITS = 20
 # sources that are offered in the list; others can be reached from their own page
 MAX_SOURCES = 200
+# of the table of contents of a page
+MAX_CONTENTS = 200
+DEEPEST = 4
 
 Text = Annotated[str, Query(max_length=2000)]
 Cursor = Annotated[str | None, Query(max_length=60_000)]
@@ -55,11 +58,22 @@ async def search(
 
 
 @page(router, "/read")
-async def read(visit: Reads, url: Text, source: Text = "", section: Text = "") -> Page:
+async def read(
+    visit: Reads,
+    url: Text,
+    source: Text = "",
+    section: Text = "",
+    format: Literal["page", "markdown"] = "page",
+) -> Page:
     found = await read_page(
         visit.here.database, url, source_id=source or None, user_id=visit.caller.sees_only
     )
-    return Page("read.html", {"page": found, "section": section})
+    # deeper headings are on the page, but would make the contents longer than most screens
+    headings = [each for each in found.sections if each.heading and 0 < each.level < DEEPEST]
+    return Page(
+        "read.html",
+        {"page": found, "section": section, "format": format, "contents": headings[:MAX_CONTENTS]},
+    )
 
 
 async def _found(

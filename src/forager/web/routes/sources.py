@@ -105,7 +105,7 @@ async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done
         form.number("generation", least=1),
         force=form.checked("force"),
     )
-    return Done(f"Readers see generation {done.number} now.", to=_url(source_id))
+    return Done(f"Generation {done.number} is now published.", to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/rollback")
@@ -113,15 +113,15 @@ async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Do
     await visit.here.source_of(visit.caller, source_id)
     number = form.number("generation", least=1)
     done = await publication.roll_back(visit.here.database, source_id, number)
-    return Done(f"Readers see generation {done.number} again.", to=_url(source_id))
+    return Done(f"Generation {done.number} is published again.", to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/refresh")
 async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
     source = await visit.here.source_of(visit.caller, source_id)
     asked = await start_refresh(visit.here.database, visit.here.settings, visit.caller, source)
-    text = "is started" if asked.created else "is under way"
-    return Done(f"The crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
+    text = "started" if asked.created else "is already running"
+    return Done(f"Crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
 
 
 @action(router, "/sources/{source_id}/schedule")
@@ -129,8 +129,8 @@ async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Don
     await visit.here.source_of(visit.caller, source_id)
     wanted = _schedule(form)
     await sources.set_schedule(visit.here.database, source_id, wanted)
-    text = "is refreshed by a schedule" if wanted != Schedule() else "has no schedule"
-    return Done(f"{source_id} {text} now.", to=_url(source_id))
+    text = "Schedule saved." if wanted != Schedule() else "Schedule removed."
+    return Done(text, to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/limits")
@@ -144,21 +144,22 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
         max_shrink=None if shrink is None else shrink / 100,
         max_failed=None if failed is None else failed / 100,
     )
-    return Done("The limits are set.", to=_url(source_id))
+    return Done("Limits saved.", to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/delete")
 async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
     await visit.here.source_of(visit.caller, source_id)
     await sources.delete_source(visit.here.database, source_id)
-    return Done(f"{source_id} is deleted.", to="/sources", leaves=True)
+    return Done(f"{source_id} deleted.", to="/sources", leaves=True)
 
 
 def _schedule(form: Form) -> Schedule:
     every, cron = form.text("every"), form.text("cron")
     if every and cron:
         raise InvalidInput(
-            "a schedule is either an interval or a cron expression", hint="Empty one of the two."
+            "a schedule is either an interval or a cron expression",
+            hint="Leave one of the two empty.",
         )
     if cron:
         return parse_cron(cron)

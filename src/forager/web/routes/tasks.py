@@ -95,7 +95,7 @@ async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
         every=parse_every(every) if every else None,
         default_every=not every,
     )
-    return Done("The task is changed.", to=f"/tasks/{task_id}")
+    return Done("Task saved.", to=f"/tasks/{task_id}")
 
 
 async def _move(visit: Visit, name: str, chosen: Selection) -> str:
@@ -128,7 +128,7 @@ def _selection(form: Form) -> Selection:
         case "ticked" if ids := form.texts("id"):
             return Selection(ids=tuple(_number(each) for each in ids))
         case _:
-            raise InvalidInput("no task is selected", hint="Tick the tasks that are meant.")
+            raise InvalidInput("no task is selected", hint="Select at least one task.")
 
 
 def _number(text: str) -> int:
@@ -156,7 +156,7 @@ def _held(held: Held) -> str:
         now.append(f"{counted(held.held_domains, 'domain')} held.")
     if held.held_tasks:
         now.append(f"{counted(held.held_tasks, 'task')} held.")
-    return " ".join(now) or "Nothing is held now."
+    return " ".join(now) or "No tasks are on hold."
 
 
 def _total(chosen: Selection, stats: TaskStats) -> int | None:

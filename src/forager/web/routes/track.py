@@ -38,7 +38,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
     if not 1 <= len(urls) <= MAX_URLS:
         raise InvalidInput(
             f"give from 1 to {MAX_URLS:,} addresses, one a line",
-            hint="For more there is `forager products track --from`.",
+            hint="Use `forager products track --from FILE` for more.",
         )
     tracked = await _tracked(visit, form, urls)
     if not tracked.kept:

@@ -45,6 +45,7 @@ async def add(visit: Administers, form: Submitted) -> Page:
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     return _made(await visit.here.webhooks.add(new))
 
@@ -77,9 +78,10 @@ async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> 
         kinds=tuple(form.texts("kind")),
         domain=form.text("domain") or None,
         allow_private=form.checked("allow_private"),
+        ordered=form.checked("ordered"),
     )
     changed = (await visit.here.webhooks.change(webhook_id, changes)).webhook
-    return Done(f"Events are posted to {changed.url} from now on.", to=f"/webhooks/{webhook_id}")
+    return Done(f"Webhook saved. Events are sent to {changed.url}.", to=f"/webhooks/{webhook_id}")
 
 
 @action(router, "/webhooks/{webhook_id}/move")
@@ -88,16 +90,16 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
     match form.text("move"):
         case "enable":
             await webhooks.enable(webhook_id)
-            return Done("It is told of events again, and of those that wait.", to=to)
+            return Done("Webhook enabled. Pending messages are sent.", to=to)
         case "disable":
             await webhooks.disable(webhook_id)
-            return Done("It is told of nothing until it is enabled again.", to=to)
+            return Done("Webhook disabled.", to=to)
         case "retry":
             done = await webhooks.retry(webhook_id, _messages(form))
             return Done(f"{counted(done, 'message')} sent again.", to=to)
         case "remove":
             removed = await webhooks.remove(webhook_id)
-            return Done(f"The webhook for {removed.url} is gone.", to="/webhooks", leaves=True)
+            return Done(f"Webhook for {removed.url} deleted.", to="/webhooks", leaves=True)
         case _:
             raise InvalidInput("a webhook can be enabled, disabled, retried and removed")
 
@@ -106,7 +108,11 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:  # noqa: ARG001
     sent = await send_test(visit.here.database, visit.here.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
-    text = f"It took the test message {took}." if sent.taken else f"It failed {took}: {sent.error}."
+    text = (
+        f"Test message delivered {took}."
+        if sent.taken
+        else f"Test message failed {took}: {sent.error}."
+    )
     return Done(text, to=f"/webhooks/{webhook_id}", failed=not sent.taken)
 
 

@@ -751,20 +751,6 @@ CREATE UNIQUE INDEX dead_letters_open_key ON dead_letters (task_id) WHERE resolv
 CREATE INDEX dead_letters_resolved_idx
     ON dead_letters (resolved_at) WHERE resolved_at IS NOT NULL;
 
--- Tasks of one domain that wait for a worker and must be sent to a broker; deleted when sent.
-CREATE TABLE dispatch_outbox (
-    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    stage      text NOT NULL,
-    -- of priorities: 1 leaves first
-    band       smallint NOT NULL,
-    domain_id  bigint NOT NULL,
-    task_ids   bigint[] NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT dispatch_outbox_stage_check CHECK (stage IN ('crawl', 'parse')),
-    CONSTRAINT dispatch_outbox_band_check CHECK (band BETWEEN 1 AND 3)
-);
-CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
-
 
 -- products ----------------------------------------------------------------------------------------
 
@@ -978,7 +964,9 @@ CREATE TABLE webhooks (
     allow_private   boolean NOT NULL DEFAULT false,
     is_active       boolean NOT NULL DEFAULT true,
     disabled_reason text,
-    -- failures in a row; after each one it waits, and is then tried with one message
+    -- events of one product are delivered one after the other
+    ordered         boolean NOT NULL DEFAULT false,
+    -- failures in a row; after several of them deliveries pause, and then try one message
     failures        integer NOT NULL DEFAULT 0,
     rests_until     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT now(),
@@ -986,32 +974,46 @@ CREATE TABLE webhooks (
 );
 CREATE UNIQUE INDEX webhooks_url_key ON webhooks (url);
 
--- Messages that must leave, written in the transaction of the change they report. A message carries
--- ids, not state, so that a duplicate is harmless.
+
+-- outbox ------------------------------------------------------------------------------------------
+
+-- Messages to other systems, written in the transaction of the change they report. A message carries
+-- ids, not state, so that a duplicate is harmless. Ids are also versions: a row is changed under a
+-- lock, so that its later change has the higher id.
 CREATE TABLE outbox (
-    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    topic           text NOT NULL,
-    -- an event, a task or a document
-    ref_id          bigint NOT NULL,
-    -- the receiver, where there can be several: a webhook
-    target_id       bigint,
-    created_at      timestamptz NOT NULL DEFAULT now(),
-    next_attempt_at timestamptz NOT NULL DEFAULT now(),
-    attempts        integer NOT NULL DEFAULT 0,
-    last_error      text,
-    sent_at         timestamptz,
-    given_up_at     timestamptz,
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- webhooks; sections and products for the search engine; crawl and parse for the broker
+    topic       text NOT NULL,
+    -- messages of one lane are claimed together: a webhook, or a band of priorities
+    lane        bigint NOT NULL DEFAULT 0,
+    -- the row it is about: an event, a document, a product or the domain of tasks
+    ref_id      bigint NOT NULL,
+    -- ids of tasks, or the number of sections that a deleted document had
+    payload     bigint[],
+    -- messages of a lane with the same key are sent one after the other
+    order_key   bigint,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    -- the next attempt; of a claimed message, the end of its lease
+    due_at      timestamptz NOT NULL DEFAULT now(),
+    attempts    integer NOT NULL DEFAULT 0,
+    last_error  text,
+    -- messages to webhooks stay for a while as a record; others are deleted when sent
+    sent_at     timestamptz,
+    given_up_at timestamptz,
     -- the service process that sends it now; released when that process is gone
-    claimed_by      uuid
+    claimed_by  uuid
 ) WITH (fillfactor = 70);
 CREATE INDEX outbox_claimed_idx ON outbox (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX outbox_delivery_idx ON outbox (lane, id) WHERE topic = 'webhooks';
 CREATE INDEX outbox_done_idx
     ON outbox ((coalesce(sent_at, given_up_at)))
     WHERE coalesce(sent_at, given_up_at) IS NOT NULL;
-CREATE INDEX outbox_target_idx ON outbox (topic, target_id, id);
-CREATE INDEX outbox_unsent_idx
-    ON outbox (topic, target_id, next_attempt_at, id)
+CREATE INDEX outbox_due_idx
+    ON outbox (topic, lane, due_at, id)
     WHERE sent_at IS NULL AND given_up_at IS NULL;
+CREATE INDEX outbox_order_idx
+    ON outbox (topic, lane, order_key, id)
+    WHERE order_key IS NOT NULL AND sent_at IS NULL AND given_up_at IS NULL;
 
 
 -- index -------------------------------------------------------------------------------------------
@@ -1036,22 +1038,6 @@ CREATE TABLE search_indexes (
     fed_at          timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT search_indexes_kind_check CHECK (kind IN ('sections', 'products'))
 ) WITH (fillfactor = 50);
-
--- Rows that the search engine must read again; deleted when sent. The id is also the version of the
--- change: rows are changed under a lock, so that the later change has the higher id.
-CREATE TABLE index_outbox (
-    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind            text NOT NULL,
-    -- a document or a product
-    ref_id          bigint NOT NULL,
-    -- of a deleted document: its number of sections
-    sections        integer,
-    created_at      timestamptz NOT NULL DEFAULT now(),
-    next_attempt_at timestamptz NOT NULL DEFAULT now(),
-    attempts        integer NOT NULL DEFAULT 0,
-    last_error      text
-);
-CREATE INDEX index_outbox_due_idx ON index_outbox (kind, next_attempt_at, id);
 
 
 -- access ------------------------------------------------------------------------------------------

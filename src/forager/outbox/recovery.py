@@ -1,4 +1,4 @@
-"""Recovery of deliveries: release the messages that a process claimed before it died.
+"""Recovery of the outbox: release the messages that a process claimed before it died.
 
 The same rule as for jobs and tasks: a process of this machine can be seen to be dead; any other
 counts as dead if its heartbeat is stale, and the same at two checks in a row.
@@ -11,18 +11,18 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.logs import get_logger
+from forager.outbox import store
 from forager.processes.identity import has_died
 from forager.services.service import Service
 from forager.services.store import ProcessRow, select_processes
 from forager.settings import Settings
-from forager.webhooks.store import outbox
 
-log = get_logger("webhooks")
+log = get_logger("outbox")
 
-LONGEST_INTERVAL = 5.0
+MAX_INTERVAL = 5.0
 
 
-class DeliveryRecovery:
+class OutboxRecovery:
     """Any number of processes may run it."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -31,23 +31,23 @@ class DeliveryRecovery:
         self._suspects: dict[UUID, datetime] = {}
 
     def service(self) -> Service:
-        every = min(LONGEST_INTERVAL, self._settings.watchdog_interval)
-        return Service(name="webhook recovery", every=every, step=self.run_once, first_within=0.0)
+        every = min(MAX_INTERVAL, self._settings.watchdog_interval)
+        return Service(name="outbox recovery", every=every, step=self.run_once, first_within=0.0)
 
     async def run_once(self) -> int:
         """Release messages of dead processes; return their number."""
         async with self._database.connection() as connection:
-            claimants = set(await outbox.select_claimants(connection))
+            claimants = set(await store.select_claimants(connection))
             if not claimants:
                 return 0
             processes = await select_processes(connection, stale_after=self._settings.stale_after)
-            gone = self._gone([each for each in processes if each.id in claimants])
-            released = await outbox.release_claims(connection, gone) if gone else 0
+            dead = self._dead([each for each in processes if each.id in claimants])
+            released = await store.release_claims(connection, dead) if dead else 0
         if released:
-            log.warning("messages of dead deliverers released", messages=released)
+            log.warning("messages of dead processes released", messages=released)
         return released
 
-    def _gone(self, processes: list[ProcessRow]) -> list[UUID]:
+    def _dead(self, processes: list[ProcessRow]) -> list[UUID]:
         dead = {each.id for each in processes if each.process and has_died(each.process)}
         silent = {each.id: each.last_seen for each in processes if each.is_stale}
         dead |= {id for id, seen in silent.items() if self._suspects.get(id) == seen}

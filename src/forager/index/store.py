@@ -1,32 +1,15 @@
-"""SQL of the indexes: one row for each kind, changed only as its reader knows it."""
+"""SQL of the search indexes: one row for each kind, changed only as its reader knows it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import LiteralString
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class IndexState:
-    """The index of one kind: the one in use, the one that is being filled, the one to delete."""
-
-    kind: str
-    name: str | None
-    uuid: str | None
-    layout: int | None
-    is_complete: bool
-    building: str | None
-    building_uuid: str | None
-    building_layout: int | None
-    filled_to: int
-    old: str | None
-    # seconds since the one in use became complete
-    age: float | None
-
+from forager.index.kind import IndexState
+from forager.outbox.store import enqueue
 
 _STATE: LiteralString = """
     SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
@@ -43,19 +26,19 @@ async def select_index(connection: Connection, kind: str) -> IndexState | None:
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
-    """The same; nobody begins another one or swaps them before this transaction ends."""
+    """The same; no other transaction begins or swaps an index before this one ends."""
     cursor = connection.cursor(row_factory=class_row(IndexState))
     await cursor.execute(_STATE + "FOR SHARE", (kind,))
     return await cursor.fetchone()
 
 
-# --- making one anew ---------------------------------------------------------------------------
+# --- rebuilding an index -------------------------------------------------------------------------
 
 
 async def begin_building(
     connection: Connection, kind: str, *, name: str, layout: int, instead_of: str | None
 ) -> bool:
-    """An index of this name will be made, unless somebody has begun with another one meanwhile."""
+    """Record the name of a new index, unless another one was begun meanwhile."""
     cursor = await connection.execute(
         """
         INSERT INTO search_indexes AS i (kind, building, building_layout)
@@ -71,7 +54,7 @@ async def begin_building(
 
 
 async def know_made(connection: Connection, kind: str, building: str, uuid: str) -> bool:
-    """Tell this index of changes from now on, if it still is the one to be filled."""
+    """Feed this index with changes from now on, if it is still the one to be filled."""
     cursor = await connection.execute(
         "UPDATE search_indexes SET building_uuid = %s WHERE kind = %s AND building = %s",
         (uuid, kind, building),
@@ -80,7 +63,7 @@ async def know_made(connection: Connection, kind: str, building: str, uuid: str)
 
 
 async def current_transaction(connection: Connection) -> int:
-    """A number that is higher than that of every transaction which has written before."""
+    """A number that is higher than that of every transaction that has written before."""
     cursor = await connection.execute("SELECT pg_current_xact_id()::text::bigint")
     row = await cursor.fetchone()
     assert row is not None
@@ -88,7 +71,7 @@ async def current_transaction(connection: Connection) -> int:
 
 
 async def all_have_ended(connection: Connection, transaction: int) -> bool:
-    """Whether all that was written before or by this transaction is committed or gone."""
+    """Whether all transactions up to this one have committed or rolled back."""
     cursor = await connection.execute(
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s", (transaction,)
     )
@@ -97,7 +80,7 @@ async def all_have_ended(connection: Connection, transaction: int) -> bool:
 
 
 async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
-    """Remember how far an index is filled, if it still is the one to be filled."""
+    """Record how far an index is filled, if it is still the one to be filled."""
     cursor = await connection.execute(
         """
         UPDATE search_indexes SET filled_to = greatest(filled_to, %(filled_to)s), fed_at = now()
@@ -109,7 +92,7 @@ async def advance(connection: Connection, kind: str, building: str, filled_to: i
 
 
 async def complete(connection: Connection, kind: str, building: str) -> bool:
-    """Let searches ask the index that was filled; the one before it is to be deleted."""
+    """Switch searches to the filled index; the previous one is to be deleted."""
     cursor = await connection.execute(
         """
         UPDATE search_indexes
@@ -129,7 +112,7 @@ async def forget_old(connection: Connection, kind: str, old: str) -> None:
     )
 
 
-# --- looking after them ------------------------------------------------------------------------
+# --- maintenance ---------------------------------------------------------------------------------
 
 
 async def touch(connection: Connection, kind: str) -> None:
@@ -137,7 +120,7 @@ async def touch(connection: Connection, kind: str) -> None:
 
 
 async def forget_lost(connection: Connection, kind: str, uuid: str) -> None:
-    """The engine has no such index any more: it is not asked, and nobody fills it."""
+    """Forget an index that the engine has lost."""
     await connection.execute(
         """
         UPDATE search_indexes
@@ -156,7 +139,7 @@ async def forget_lost(connection: Connection, kind: str, uuid: str) -> None:
 
 
 async def delete_unfed(connection: Connection, seconds: float) -> list[str]:
-    """Forget indexes that nobody has fed for so long; their kinds."""
+    """Forget indexes that no worker has fed for this long; return their kinds."""
     cursor = await connection.execute(
         """
         DELETE FROM search_indexes WHERE fed_at < now() - make_interval(secs => %s) RETURNING kind
@@ -164,3 +147,24 @@ async def delete_unfed(connection: Connection, seconds: float) -> list[str]:
         (seconds,),
     )
     return [row[0] for row in await cursor.fetchall()]
+
+
+# --- messages to the engine ----------------------------------------------------------------------
+
+
+def enqueue_changes(kind: LiteralString, rows: LiteralString) -> LiteralString:
+    """The INSERT of messages about the (id, sections) of a query, if there is an index."""
+    return enqueue(
+        f"""
+        SELECT '{kind}', 0, changed.id,
+               CASE WHEN changed.sections IS NOT NULL THEN ARRAY[changed.sections::bigint] END
+          FROM ({rows}) AS changed (id, sections)
+         WHERE EXISTS (SELECT FROM search_indexes WHERE kind = '{kind}')
+        """
+    )
+
+
+async def enqueue_rows(connection: Connection, kind: LiteralString, ids: Sequence[int]) -> None:
+    """Enqueue rows that this transaction has changed and holds, if there is an index."""
+    rows: LiteralString = "SELECT id, NULL::integer FROM unnest(%s::bigint[]) AS u (id)"
+    await connection.execute(enqueue_changes(kind, rows), (list(ids),))

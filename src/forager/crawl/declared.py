@@ -1,0 +1,225 @@
+"""Sources declared in a file: read, compared with those there are, and applied."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from forager.access.caller import LOCAL
+from forager.crawl.admission import start_refresh
+from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
+from forager.crawl.sealing import seal_options
+from forager.crawl.service import KIND
+from forager.db.database import Database
+from forager.db.patience import Within
+from forager.documents import sources
+from forager.documents.generation import Source
+from forager.documents.schedule import Schedule, parse_cron, parse_every
+from forager.errors import InvalidInput, NotFound
+from forager.secrets import Vault
+from forager.settings import Settings
+from forager.settings.values import PlainText
+
+MAX_SOURCES = 1000
+MAX_FILE_BYTES = 1_000_000
+# differ from one sealing to the next, or belong to one job
+NOT_COMPARED = {"sealed"}
+
+Label = Annotated[PlainText, Field(min_length=1, max_length=200, pattern=r"^[^@\s]+$")]
+
+
+class DeclaredSource(CrawlChoices):
+    """A source of the file: a name, where to start, and any option of a crawl."""
+
+    name: Label
+    url: PlainText | list[PlainText]
+    version: Label | None = None
+    # an interval such as 1d, or a cron expression in UTC
+    schedule: PlainText | None = None
+
+    @property
+    def source_id(self) -> str:
+        return self.name if self.version is None else f"{self.name}@{self.version}"
+
+    def options(self) -> CrawlOptions:
+        own = {"name", "url", "version", "schedule"}
+        urls = [self.url] if isinstance(self.url, str) else self.url
+        return crawl_options({"urls": urls, **self.model_dump(exclude=own, exclude_unset=True)})
+
+    def refreshes(self) -> Schedule:
+        if self.schedule is None:
+            return Schedule()
+        is_cron = len(self.schedule.split()) > 1
+        return parse_cron(self.schedule) if is_cron else parse_every(self.schedule)
+
+
+class SourceFile(BaseModel):
+    # forager.toml holds the settings as well
+    model_config = ConfigDict(extra="ignore")
+
+    sources: list[DeclaredSource] = Field(max_length=MAX_SOURCES)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> SourceFile:
+        names = [source.source_id for source in self.sources]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is declared twice")
+        return self
+
+
+def read_source_file(path: Path) -> list[DeclaredSource]:
+    """The sources that a TOML, YAML or JSON file declares under `sources`."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
+        if len(text) > MAX_FILE_BYTES:
+            raise InvalidInput(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+        content = _parse(path.suffix, text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise InvalidInput(f"{path} is nested too deeply") from None
+    try:
+        declared = SourceFile.model_validate(content).sources
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        raise InvalidInput(f"{path}:\n" + "\n".join(problems)) from None
+    for source in declared:
+        _check(path, source)
+    return declared
+
+
+def _parse(suffix: str, text: bytes) -> Any:
+    if suffix == ".toml":
+        return tomllib.loads(text.decode())
+    if suffix == ".json":
+        return orjson.loads(text)
+    # every value as text, so that the version 3.10 does not become the number 3.1
+    return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes nothing but text
+
+
+def _check(path: Path, source: DeclaredSource) -> None:
+    try:
+        source.options()
+        source.refreshes()
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{path}: {source.source_id}: {error.message}", hint=error.hint
+        ) from None
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    # declared before, but nothing of it is published yet
+    CRAWL = "crawl"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What applying a file does to one source; `changes` says which values, from what to what."""
+
+    action: Action
+    declared: DeclaredSource
+    changes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A source as it is declared now, and the job that crawls it.
+
+    A job that was in progress before keeps the options that it was started with.
+    """
+
+    source_id: str
+    action: Action
+    job_id: UUID
+    job_is_new: bool
+
+
+async def plan_sources(
+    database: Database, settings: Settings, declared: Sequence[DeclaredSource]
+) -> list[Planned]:
+    """Compare; changes nothing. Sources that are not in the file are left as they are."""
+    return [await _plan(database, settings, source) for source in declared]
+
+
+async def _plan(database: Database, settings: Settings, declared: DeclaredSource) -> Planned:
+    try:
+        found = await sources.get_source(database, declared.source_id)
+    except NotFound:
+        return Planned(Action.CREATE, declared, _values(_payload(declared, settings)))
+    changes = _differences(found, declared, settings)
+    if changes:
+        return Planned(Action.CHANGE, declared, changes)
+    waits = found.published_number is None and found.active_job is None
+    return Planned(Action.CRAWL if waits else Action.KEEP, declared)
+
+
+def _payload(declared: DeclaredSource, settings: Settings) -> dict[str, Any]:
+    sealed = seal_options(declared.options(), Vault(settings))
+    return sealed.model_dump(mode="json", exclude_defaults=True)
+
+
+def _values(payload: dict[str, Any]) -> list[str]:
+    return [f"{name}: {_text(payload[name])}" for name in payload if name not in NOT_COMPARED]
+
+
+def _differences(found: Source, declared: DeclaredSource, settings: Settings) -> list[str]:
+    wanted, known = _payload(declared, settings), found.payload
+    names = [name for name in {**known, **wanted} if name not in NOT_COMPARED]
+    changes = [
+        f"{name}: {_text(known.get(name))} -> {_text(wanted.get(name))}"
+        for name in names
+        if known.get(name) != wanted.get(name)
+    ]
+    before, now = Schedule(found.refresh_every, found.refresh_cron), declared.refreshes()
+    if before != now:
+        changes.append(f"schedule: {_when(before)} -> {_when(now)}")
+    return changes
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "default" if value is None else str(value)
+
+
+def _when(schedule: Schedule) -> str:
+    return schedule.cron or (f"every {schedule.every} s" if schedule.every else "off")
+
+
+async def apply_plan(
+    database: Database, settings: Settings, planned: Sequence[Planned]
+) -> list[Applied]:
+    """Do what was planned, each source in one transaction; applying again changes nothing."""
+    todo = [each for each in planned if each.action is not Action.KEEP]
+    return [await _apply(database, settings, each) for each in todo]
+
+
+async def _apply(database: Database, settings: Settings, planned: Planned) -> Applied:
+    declared = planned.declared
+    options = declared.options()
+    async with database.transaction() as connection:
+        here = Within(database, connection)
+        source = await sources.declare_source(
+            here,
+            declared.source_id,
+            base_url=options.seeds[0],
+            kind=KIND,
+            payload=_payload(declared, settings),
+            schedule=declared.refreshes(),
+        )
+        asked = await start_refresh(here, settings, LOCAL, source)
+    return Applied(source.id, planned.action, asked.job.id, asked.created)

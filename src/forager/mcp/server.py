@@ -1,0 +1,224 @@
+"""The server: tools, resources and a prompt, for whichever transport carries the messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from forager import __version__
+from forager.documents import sources
+from forager.documents.reader import list_documents, read_path
+from forager.errors import ForagerError
+from forager.mcp import views
+from forager.mcp.call import Call, Context, Host
+from forager.mcp.text import MAX_TOKENS, clean, fenced, numbered_lines, window
+from forager.mcp.tools import TOOLS, UNTRUSTED, ToolSpec
+
+SCHEME = "forager://"
+MARKDOWN = "text/markdown"
+LISTED = 100
+INSTRUCTIONS = (
+    "Forager keeps crawled documentation with versions. Find sections with search_docs, read them"
+    " with read_section or read_page, and cite the URL and the generation of what you use."
+    " source_changes shows what changed between generations. " + UNTRUSTED
+)
+PROMPT = types.Prompt(
+    name="answer_with_citations",
+    title="Answer with citations",
+    description="Answer a question from crawled documentation, citing every source.",
+    arguments=[
+        types.PromptArgument(name="question", description="What to answer.", required=True),
+        types.PromptArgument(name="source", description="Only from this source."),
+    ],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTool:
+    """A tool with the model that checks its arguments."""
+
+    spec: ToolSpec
+    arguments: FuncMetadata
+    schema: dict[str, Any]
+
+    @classmethod
+    def of(cls, spec: ToolSpec) -> BoundTool:
+        arguments = func_metadata(spec.run, skip_names=["call"], structured_output=False)
+        schema = arguments.arg_model.model_json_schema() | {"additionalProperties": False}
+        return cls(spec, arguments, schema)
+
+    def described(self) -> types.Tool:
+        return types.Tool(
+            name=self.spec.run.__name__,
+            title=self.spec.title,
+            description=self.spec.description,
+            input_schema=self.schema,
+            annotations=self.spec.annotations,
+        )
+
+    async def run(self, call: Call, given: dict[str, Any]) -> str:
+        if unknown := sorted(set(given) - set(self.schema["properties"])):
+            known = ", ".join(self.schema["properties"])
+            raise MCPError(
+                types.INVALID_PARAMS, f"unknown argument {unknown[0]!r}; there are: {known}"
+            )
+        return await self.spec.run(call=call, **self.arguments.validate_arguments(given))
+
+
+class ForagerServer:
+    """The handlers of one server; who calls is asked of the host at every request."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        specs = [spec for spec in TOOLS if not (spec.writes and host.read_only)]
+        self._tools = {spec.run.__name__: BoundTool.of(spec) for spec in specs}
+
+    def build(self) -> Server[Any]:
+        return Server(
+            "forager",
+            title="Forager",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=self._schema_of,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+
+    def _call(self, context: Context) -> Call:
+        return Call(self._host, self._host.caller_of(context), context)
+
+    # --- tools -------------------------------------------------------------------------------
+
+    def _schema_of(self, name: str) -> dict[str, Any] | None:
+        tool = self._tools.get(name)
+        return None if tool is None else tool.schema
+
+    async def _list_tools(self, _context: Context, _: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool.described() for tool in self._tools.values()])
+
+    async def _call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
+        try:
+            return _answer(await tool.run(self._call(context), params.arguments or {}))
+        except ForagerError as error:
+            return _answer(str(error), failed=True)
+        except ValidationError as error:
+            return _answer(_problems(error), failed=True)
+
+    # --- resources ---------------------------------------------------------------------------
+
+    async def _list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        call = self._call(context)
+        page = await sources.list_sources(
+            call.services.database,
+            user_id=call.caller.sees_only,
+            cursor=params.cursor if params else None,
+            limit=LISTED,
+        )
+        resources = [
+            types.Resource(
+                uri=_uri(source.id, "/"),
+                name=source.id,
+                description=clean(views.source_line(source)),
+                mime_type=MARKDOWN,
+            )
+            for source in page.items
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
+
+    async def _list_templates(
+        self, _context: Context, _: object
+    ) -> types.ListResourceTemplatesResult:
+        template = types.ResourceTemplate(
+            uri_template=f"{SCHEME}{{source}}/{{+path}}",
+            name="page",
+            title="A crawled page",
+            description=f"A page of a source by its path; without a path, its pages. {UNTRUSTED}",
+            mime_type=MARKDOWN,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def _read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            text = await self._resource(self._call(context), uri)
+        except ForagerError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error), data={"uri": uri}) from None
+        contents = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def _resource(self, call: Call, uri: str) -> str:
+        host, slash, rest = uri.removeprefix(SCHEME).partition("/")
+        source = (await call.services.source_of(call.caller, unquote(host))).id
+        if not rest:
+            pages = await list_documents(call.services.database, source, limit=LISTED)
+            links = [f"- {_uri(source, page.path)} {page.title or ''}" for page in pages.items]
+            more = "More pages: search_docs finds them." if pages.next_cursor else ""
+            return f"Pages of {source}:\n{fenced(chr(10).join(links))}\n{more}"
+        page = await read_path(call.services.database, source, slash + rest)
+        shown = window(numbered_lines(page.markdown), 1, MAX_TOKENS)
+        note = shown.note(f'read_page(url="{page.document.url}"')
+        return "\n".join([*views.citation(page), note, fenced("\n".join(shown.lines))])
+
+    # --- prompts -----------------------------------------------------------------------------
+
+    async def _list_prompts(self, _context: Context, _: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[PROMPT])
+
+    async def _get_prompt(
+        self, _context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        question = (params.arguments or {}).get("question", "").strip()
+        if params.name != PROMPT.name or not question:
+            raise MCPError(types.INVALID_PARAMS, f"{PROMPT.name} needs the argument `question`")
+        source = (params.arguments or {}).get("source", "").strip()
+        where = f" with source={source!r}" if source else ""
+        text = (
+            f"{clean(question)}\n\nAnswer from the crawled documentation only: call search_docs"
+            f"{clean(where)}, then read_section for the best results. After each statement cite the"
+            " section's URL with its source and generation. Say so if the documentation does not"
+            f" answer the question. {UNTRUSTED}"
+        )
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=PROMPT.description, messages=[message])
+
+
+def create_server(host: Host) -> Server[Any]:
+    return ForagerServer(host).build()
+
+
+def _uri(source: str, path: str) -> str:
+    return f"{SCHEME}{quote(source, safe='@:')}{path}"
+
+
+def _answer(text: str, *, failed: bool = False) -> types.CallToolResult:
+    content = types.TextContent(text=clean(text))
+    return types.CallToolResult(content=[content], is_error=failed)
+
+
+def _problems(error: ValidationError) -> str:
+    """What is wrong with the arguments, without repeating them."""
+    problems = [
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()
+    ]
+    return "Invalid arguments. " + "; ".join(problems)

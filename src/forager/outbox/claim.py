@@ -1,0 +1,50 @@
+"""A claim: messages that one process sends now. Those that it does not settle are released."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from forager.db.database import Database
+from forager.db.patience import TROUBLE
+from forager.outbox import store
+from forager.outbox.message import Failure, Message
+
+
+class Claim:
+    """Claimed messages, and which of them are not settled yet."""
+
+    def __init__(self, database: Database, messages: Sequence[Message]) -> None:
+        self._database = database
+        self.messages = messages
+        self.unsettled = {message.id for message in messages}
+
+    async def settle(
+        self,
+        taken: Sequence[int] = (),
+        failures: Sequence[Failure] = (),
+        *,
+        keep_record: bool = False,
+    ) -> None:
+        """Acknowledge the messages that were taken, and schedule the next attempts of others."""
+        async with self._database.transaction() as connection:
+            if taken:
+                acknowledge = store.mark_sent if keep_record else store.delete
+                await acknowledge(connection, taken)
+            if failures:
+                await store.mark_failed(connection, failures)
+        self.unsettled.difference_update(taken, (failure.message_id for failure in failures))
+
+
+@asynccontextmanager
+async def claimed(database: Database, messages: Sequence[Message]) -> AsyncIterator[Claim]:
+    """Settle messages in the block; the others are due again when it ends, however it ends."""
+    claim = Claim(database, messages)
+    try:
+        yield claim
+    finally:
+        if claim.unsettled:
+            # while the database is unavailable they wait for the end of their lease
+            with suppress(*TROUBLE):
+                async with database.connection() as connection:
+                    await store.release(connection, sorted(claim.unsettled))

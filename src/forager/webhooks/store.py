@@ -1,0 +1,342 @@
+"""SQL of webhooks and events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.outbox.store import UNSENT, enqueue
+from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
+
+# --- events --------------------------------------------------------------------------------------
+
+
+async def insert_events(
+    connection: Connection,
+    *,
+    kinds: Sequence[str],
+    product_ids: Sequence[int | None],
+    domain_ids: Sequence[int | None],
+    payloads: Sequence[str],
+) -> None:
+    """Insert events, and a message for each subscribed webhook; fetch nothing, for pipelines.
+
+    One statement: there are no messages without their events, and no events without messages.
+    """
+    messages: LiteralString = """
+        SELECT 'webhooks', w.id, added.id, CASE WHEN w.ordered THEN added.product_id END
+          FROM added
+          JOIN webhooks w
+            ON w.is_active
+           AND (w.kinds = '{}' OR added.kind = ANY(w.kinds))
+           AND (w.domain_id IS NULL OR w.domain_id = added.domain_id OR EXISTS (
+                SELECT FROM domains wanted, domains told
+                 WHERE wanted.id = w.domain_id AND told.id = added.domain_id
+                   AND right(told.domain_name, length(wanted.domain_name) + 1)
+                       = '.' || wanted.domain_name
+           ))
+         ORDER BY added.id, w.id
+    """
+    await connection.execute(
+        f"""
+        WITH added AS (
+            INSERT INTO catalog_events (kind, product_id, domain_id, payload)
+            SELECT kind, product_id, domain_id, payload
+              FROM unnest(%(kinds)s::text[], %(product_ids)s::bigint[], %(domain_ids)s::bigint[],
+                          %(payloads)s::jsonb[]) WITH ORDINALITY
+                AS e (kind, product_id, domain_id, payload, place)
+             ORDER BY place
+            RETURNING id, kind, product_id, domain_id
+        )
+        {enqueue(messages, "topic, lane, ref_id, order_key")}
+        """,
+        {
+            "kinds": list(kinds),
+            "product_ids": list(product_ids),
+            "domain_ids": list(domain_ids),
+            "payloads": list(payloads),
+        },
+    )
+
+
+async def select_events(
+    connection: Connection,
+    *,
+    kind: str | None,
+    domain_ids: Sequence[int] | None,
+    product_id: int | None,
+    since: datetime | None,
+    before: int | None,
+    limit: int,
+) -> list[EventRow]:
+    cursor = connection.cursor(row_factory=class_row(EventRow))
+    await cursor.execute(
+        """
+        SELECT e.id, e.kind, e.product_id, e.domain_id, d.domain_name AS domain, e.payload,
+               e.occurred_at
+          FROM catalog_events e
+          LEFT JOIN domains d ON d.id = e.domain_id
+         WHERE (%(kind)s::text IS NULL OR e.kind = %(kind)s)
+           AND (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
+           AND (%(product_id)s::bigint IS NULL OR e.product_id = %(product_id)s)
+           AND (%(since)s::timestamptz IS NULL OR e.occurred_at >= %(since)s)
+           AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
+         ORDER BY e.id DESC
+         LIMIT %(limit)s
+        """,
+        {
+            "kind": kind,
+            "domain_ids": None if domain_ids is None else list(domain_ids),
+            "product_id": product_id,
+            "since": since,
+            "before": before,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
+    """Delete old events, except those that a webhook has yet to receive."""
+    cursor = await connection.execute(
+        f"""
+        DELETE FROM catalog_events
+         WHERE id IN (
+            SELECT e.id
+              FROM catalog_events e
+             WHERE e.occurred_at < now() - make_interval(secs => %s * 86400)
+               AND NOT EXISTS (
+                SELECT FROM outbox o WHERE o.topic = 'webhooks' AND o.ref_id = e.id AND {UNSENT}
+               )
+             ORDER BY e.occurred_at
+             LIMIT %s
+         )
+        """,
+        (days, limit),
+    )
+    return cursor.rowcount
+
+
+# --- webhooks ------------------------------------------------------------------------------------
+
+_SHOWN: LiteralString = f"""
+    w.id, w.url, w.kinds, d.domain_name AS domain, w.allow_private, w.ordered, w.is_active,
+    w.disabled_reason, w.failures, CASE WHEN w.rests_until > now() THEN w.rests_until END
+    AS rests_until, (
+        SELECT count(*) FROM outbox o WHERE o.topic = 'webhooks' AND o.lane = w.id AND {UNSENT}
+    ) AS waiting, w.created_at, w.updated_at
+"""
+
+
+async def insert_webhook(
+    connection: Connection,
+    *,
+    url: str,
+    secret: bytes,
+    kinds: Sequence[str],
+    domain_id: int | None,
+    allow_private: bool,
+    ordered: bool,
+) -> int | None:
+    """The new webhook's id; None if there is one for this URL."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO webhooks (url, secret, kinds, domain_id, allow_private, ordered)
+        VALUES (%s, %s, %s, %s, %s, %s)
+            ON CONFLICT (url) DO NOTHING
+        RETURNING id
+        """,
+        (url, secret, list(kinds), domain_id, allow_private, ordered),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else int(row[0])
+
+
+async def select_webhooks(connection: Connection, *, after: int, limit: int) -> list[Webhook]:
+    cursor = connection.cursor(row_factory=class_row(Webhook))
+    await cursor.execute(
+        f"""
+        SELECT {_SHOWN}
+          FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
+         WHERE w.id > %s
+         ORDER BY w.id
+         LIMIT %s
+        """,
+        (after, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
+    cursor = connection.cursor(row_factory=class_row(Webhook))
+    await cursor.execute(
+        f"""
+        SELECT {_SHOWN}
+          FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
+         WHERE w.id = %s
+        """,
+        (webhook_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_receiver(connection: Connection, webhook_id: int) -> Receiver | None:
+    cursor = connection.cursor(row_factory=class_row(Receiver))
+    await cursor.execute(
+        "SELECT id, url, secret, allow_private, failures FROM webhooks WHERE id = %s",
+        (webhook_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[Receiver]:
+    """Webhooks that may receive messages now."""
+    cursor = connection.cursor(row_factory=class_row(Receiver))
+    await cursor.execute(
+        """
+        SELECT id, url, secret, allow_private, failures
+          FROM webhooks
+         WHERE is_active AND (rests_until IS NULL OR rests_until <= now())
+           AND id <> ALL(%s::bigint[])
+         ORDER BY id
+        """,
+        (list(busy),),
+    )
+    return await cursor.fetchall()
+
+
+async def lock_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
+    """A webhook that no other transaction changes until this one ends."""
+    await connection.execute("SELECT FROM webhooks WHERE id = %s FOR NO KEY UPDATE", (webhook_id,))
+    return await select_webhook(connection, webhook_id)
+
+
+# the columns that a change may set
+_SETTABLE: dict[str, LiteralString] = {
+    "url": "url",
+    "kinds": "kinds",
+    "domain_id": "domain_id",
+    "allow_private": "allow_private",
+    "ordered": "ordered",
+    "secret": "secret",
+}
+
+
+async def update_webhook(
+    connection: Connection, webhook_id: int, values: Mapping[str, Any]
+) -> None:
+    """Set columns. A new URL starts without failures, and is tried at once."""
+    columns = [f"{_SETTABLE[name]} = %({name})s" for name in values]
+    if "url" in values:
+        columns.append("failures = CASE WHEN url = %(url)s THEN failures ELSE 0 END")
+        columns.append("rests_until = CASE WHEN url = %(url)s THEN rests_until END")
+    assignments: LiteralString = ", ".join([*columns, "updated_at = now()"])
+    await connection.execute(
+        f"UPDATE webhooks SET {assignments} WHERE id = %(id)s", {**values, "id": webhook_id}
+    )
+
+
+async def set_active(
+    connection: Connection, webhook_id: int, active: bool, reason: str | None
+) -> bool:
+    """Enable, without past failures, or disable; return whether the webhook exists."""
+    cursor = await connection.execute(
+        """
+        UPDATE webhooks
+           SET is_active = %(active)s, disabled_reason = %(reason)s, updated_at = now(),
+               failures = CASE WHEN %(active)s THEN 0 ELSE failures END,
+               rests_until = CASE WHEN %(active)s THEN NULL ELSE rests_until END
+         WHERE id = %(id)s
+        """,
+        {"id": webhook_id, "active": active, "reason": reason},
+    )
+    return cursor.rowcount > 0
+
+
+async def set_secret(connection: Connection, webhook_id: int, secret: bytes) -> bool:
+    cursor = await connection.execute(
+        "UPDATE webhooks SET secret = %s, updated_at = now() WHERE id = %s", (secret, webhook_id)
+    )
+    return cursor.rowcount > 0
+
+
+async def delete_webhook(connection: Connection, webhook_id: int) -> bool:
+    cursor = await connection.execute("DELETE FROM webhooks WHERE id = %s", (webhook_id,))
+    return cursor.rowcount > 0
+
+
+async def record_answers(
+    connection: Connection, webhook_id: int, *, failures: int, was_taken: bool
+) -> int:
+    """Count failures in a row; `failures` are those after the last message that was taken."""
+    cursor = await connection.execute(
+        """
+        UPDATE webhooks
+           SET failures = CASE WHEN %(was_taken)s THEN 0 ELSE failures END + %(failures)s,
+               rests_until = CASE WHEN %(was_taken)s THEN NULL ELSE rests_until END
+         WHERE id = %(id)s AND (%(failures)s > 0 OR failures > 0)
+        RETURNING failures
+        """,
+        {"id": webhook_id, "failures": failures, "was_taken": was_taken},
+    )
+    row = await cursor.fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def pause(connection: Connection, webhook_id: int, seconds: float) -> None:
+    """Send nothing for a while."""
+    await connection.execute(
+        "UPDATE webhooks SET rests_until = now() + make_interval(secs => %s) WHERE id = %s",
+        (seconds, webhook_id),
+    )
+
+
+async def reset_failures(connection: Connection, webhook_id: int) -> None:
+    await connection.execute(
+        "UPDATE webhooks SET failures = 0, rests_until = NULL WHERE id = %s AND failures > 0",
+        (webhook_id,),
+    )
+
+
+async def select_contents(connection: Connection, event_ids: Sequence[int]) -> list[EventContent]:
+    cursor = connection.cursor(row_factory=class_row(EventContent))
+    await cursor.execute(
+        """
+        SELECT e.id, e.kind, e.occurred_at, e.payload, e.product_id,
+               p.url AS product_url, p.product_name, d.domain_name AS domain
+          FROM catalog_events e
+          LEFT JOIN products p ON p.id = e.product_id
+          LEFT JOIN domains d ON d.id = e.domain_id
+         WHERE e.id = ANY(%s::bigint[])
+        """,
+        (list(event_ids),),
+    )
+    return await cursor.fetchall()
+
+
+async def select_deliveries(
+    connection: Connection, webhook_id: int, *, state: str | None, before: int | None, limit: int
+) -> list[Delivery]:
+    """Messages to a webhook, newest first; a state is `waiting`, `sent` or `failed`."""
+    cursor = connection.cursor(row_factory=class_row(Delivery))
+    await cursor.execute(
+        """
+        SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+          FROM outbox o
+          LEFT JOIN catalog_events e ON e.id = o.ref_id
+         WHERE o.topic = 'webhooks' AND o.lane = %(webhook_id)s
+           AND (%(before)s::bigint IS NULL OR o.id < %(before)s)
+           AND (%(state)s::text IS NULL OR %(state)s =
+                CASE WHEN o.sent_at IS NOT NULL THEN 'sent'
+                     WHEN o.given_up_at IS NOT NULL THEN 'failed' ELSE 'waiting' END)
+         ORDER BY o.id DESC
+         LIMIT %(limit)s
+        """,
+        {"webhook_id": webhook_id, "state": state, "before": before, "limit": limit},
+    )
+    return await cursor.fetchall()

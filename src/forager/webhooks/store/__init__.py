@@ -1,1 +1,0 @@
-"""SQL of events, the outbox and webhooks."""

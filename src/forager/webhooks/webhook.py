@@ -1,0 +1,80 @@
+"""Webhooks, events and deliveries as they are stored and shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+# the outbox topic of messages to webhooks; a lane is a webhook
+TOPIC = "webhooks"
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    id: int
+    kind: str
+    product_id: int | None
+    domain_id: int | None
+    domain: str | None
+    payload: dict[str, Any]
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EventContent:
+    """An event as it is sent: immutable, except for the present name of the product."""
+
+    id: int
+    kind: str
+    occurred_at: datetime
+    payload: dict[str, Any]
+    product_id: int | None
+    product_url: str | None
+    product_name: str | None
+    domain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A webhook without its secret: all of it can be shown."""
+
+    id: int
+    url: str
+    kinds: list[str]
+    domain: str | None
+    allow_private: bool
+    ordered: bool
+    is_active: bool
+    disabled_reason: str | None
+    failures: int
+    rests_until: datetime | None
+    waiting: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """The part of a webhook that delivery needs."""
+
+    id: int
+    url: str
+    secret: bytes
+    allow_private: bool
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message to one webhook, and its outcome."""
+
+    id: int
+    event_id: int
+    kind: str | None
+    attempts: int
+    last_error: str | None
+    created_at: datetime
+    next_attempt_at: datetime
+    sent_at: datetime | None
+    given_up_at: datetime | None
