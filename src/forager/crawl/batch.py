@@ -99,7 +99,7 @@ class Committer:
         batch.settled.append(settled)
         if settled.new_seed is not None:
             self._adopt(settled.new_seed)
-        if self._options.follows_links_at(settled.entry.depth):
+        if settled.links is not None and self._options.follows_links_at(settled.entry.depth):
             self._discovery.follow(settled.entry, settled.links, batch.discovered)
         if settled.found:
             self._discovery.meet(settled.found, batch.discovered)

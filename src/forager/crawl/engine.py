@@ -254,7 +254,7 @@ class Engine:
         """A page may have 50,000 links or 20 MB: not many of those in one commit."""
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
-            links += len(visit.links) if isinstance(visit, Settlement) else 0
+            links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
             size_of_pages += _size(visit)
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from forager.crawl.extraction.reading import ReadDocument
-from forager.crawl.frontier.entry import Entry, Found
-from forager.crawl.frontier.links import NO_LINKS, PageLinks
-from forager.documents.page import PreviousPage
-from forager.extract.urls import NormalisedUrl
+# commands that list outcomes import this module, and should start quickly
+if TYPE_CHECKING:
+    from forager.crawl.extraction.reading import ReadDocument
+    from forager.crawl.frontier.entry import Entry, Found
+    from forager.crawl.frontier.links import PageLinks
+    from forager.documents.page import PreviousPage
+    from forager.extract.urls import NormalisedUrl
 
 
 class Outcome(StrEnum):
@@ -49,7 +52,7 @@ class Settlement:
     # what the page says, and what it was when it was crawled before
     document: ReadDocument | None = None
     previous: PreviousPage | None = None
-    links: PageLinks = NO_LINKS
+    links: PageLinks | None = None
     # where it redirects to, or what it calls its canonical URL
     found: Sequence[Found] = ()
     # where a start of the crawl moved to, outside the scope: the scope follows it
