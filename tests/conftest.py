@@ -83,7 +83,7 @@ def template(postgres: str, run_folder: Path) -> str:
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
         if known.fetchone() is None:
             connection.execute(f'CREATE DATABASE "{name}"')
-            schema.upgrade(with_database(postgres, name))
+            schema.ensure_current(with_database(postgres, name))
     return name
 
 
