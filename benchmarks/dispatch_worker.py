@@ -18,7 +18,7 @@ from forager.db.ids import new_id
 from forager.dispatch.application import make_app
 from forager.dispatch.inbox import Inbox
 from forager.dispatch.receiving import CeleryThread
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings, load_settings
 from forager.tasks.schedule import Completion, complete_tasks

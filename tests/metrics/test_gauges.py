@@ -6,7 +6,7 @@ import pytest
 
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.metrics import gauges as module
 from forager.metrics.gauge_store import Rows
 from forager.metrics.gauges import Gauges

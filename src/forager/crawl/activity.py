@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import psycopg
 
-from forager.crawl.state import CrawlState
+from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.errors import DatabaseUnavailable
 from forager.fetch.budgets.accounts import HostWait

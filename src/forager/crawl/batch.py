@@ -13,11 +13,10 @@ from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
-from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
-from forager.crawl.state import CrawlState
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind

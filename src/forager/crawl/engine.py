@@ -13,9 +13,9 @@ from forager.crawl.ending import Ending
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
+from forager.crawl.ledger import CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
-from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext

@@ -17,7 +17,6 @@ from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.activity import Activity
 from forager.crawl.batch import Committer
-from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.pool import ExtractionPool
@@ -27,11 +26,10 @@ from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls
 from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
+from forager.crawl.ledger import CrawlState, state_from
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
-from forager.crawl.pages import Pages
-from forager.crawl.sealing import open_options, seal_options
-from forager.crawl.service import default_source
-from forager.crawl.state import CrawlState, state_from
+from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
+from forager.crawl.service import default_source, open_options, seal_options
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
 from forager.db.ids import new_id

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from forager.crawl import store
 from forager.crawl.export.store import SettledUrl, select_settled
-from forager.crawl.ledger import Ledger
+from forager.crawl.ledger import Ledger, ledger_from
 from forager.crawl.settlement import Outcome
-from forager.crawl.state import ledger_from
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.documents import store as document_store

@@ -18,8 +18,8 @@ from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.jobs.registration import Registration
 from forager.jobs.watchdog import job_services
+from forager.jobs.workers import Registration
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
 from forager.processes.control import Assignment, StopCause

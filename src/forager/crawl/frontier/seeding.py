@@ -10,10 +10,9 @@ from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Found, Via
 from forager.crawl.judge import RETRY_DELAY_MAX
-from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
+from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser
-from forager.crawl.state import CrawlState
 from forager.errors import Retry, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.traps import without_session
