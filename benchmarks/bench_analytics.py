@@ -21,8 +21,7 @@ from pydantic import SecretStr
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.analytics.answers import answer, ask_chdb, list_queries, sources_of
-from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.db import schema
 from forager.db.database import Database

@@ -36,8 +36,8 @@ from benchmarks.api_routes import Question, questions
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from benchmarks.usage import tree_cpu
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server

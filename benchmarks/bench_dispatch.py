@@ -33,9 +33,8 @@ from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.dispatch.broker import Broker
-from forager.dispatch.message import TaskMessage
+from forager.dispatch.message import Band, Route, TaskMessage, routes_of
 from forager.dispatch.relay import BATCH, Relay
-from forager.dispatch.topology import Band, Route, routes_of
 from forager.logs import configure_logs
 from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings

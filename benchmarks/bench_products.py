@@ -31,8 +31,7 @@ from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.extract.keys import url_hash
-from forager.extract.product.fact import FieldName
-from forager.extract.product.record import Availability, Evidence, Product, ProductImage
+from forager.extract.product.record import Availability, Evidence, FieldName, Product, ProductImage
 from forager.logs import configure_logs
 from forager.products.export import Export, ExportFormat, export_products
 from forager.products.filters import Filters, Order

@@ -125,7 +125,7 @@ _SWITCHES: dict[Switch, dict[str, Patch]] = {
         "forager.tasks.store.stages": _keep_all,
     },
     Switch.CHECKPOINT_OUTSIDE: {"forager.crawl.batch": _write_state_later},
-    Switch.NO_OUTBOX: {"forager.webhooks.store.events": _events_alone},
+    Switch.NO_OUTBOX: {"forager.webhooks.store": _events_alone},
     Switch.DOUBLE_COUNT: {"forager.crawl.store.state": _count_twice},
     Switch.NO_BUDGET: {"forager.fetch.budgets.accounts": _no_limits},
 }

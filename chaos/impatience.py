@@ -20,8 +20,13 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "forager.tasks.workers.supervisor": {"LONGEST_DELAY": 2.0},
     "forager.tasks.workers.worker": {"ANSWER_LIMIT": 5.0},
     "forager.tasks.stages.settle": {"PAUSE_WHEN_FULL": 1.0},
-    "forager.webhooks.delivery": {"LEASE": 8.0, "FIRST_REST": 0.2, "LONGEST_REST": 2.0},
-    "forager.webhooks.outbox": {"FIRST_WAIT": 0.5, "LONGEST_WAIT": 2.0, "MAX_ATTEMPTS": 1000},
+    "forager.webhooks.delivery": {
+        "LEASE": 8.0,
+        "FIRST_PAUSE": 0.2,
+        "LONGEST_PAUSE": 2.0,
+        # first wait, longest wait, attempts
+        "RETRY": (0.5, 2.0, 1000),
+    },
 }
 SETTINGS = {
     "worker_capacity": 2,
@@ -58,7 +63,8 @@ def _setter(values: dict[str, Any]) -> Callable[[ModuleType], None]:
     def change(module: ModuleType) -> None:
         for name, value in values.items():
             assert hasattr(module, name), f"{module.__name__} has no {name}"
-            setattr(module, name, value)
+            made = type(getattr(module, name))(*value) if name == "RETRY" else value
+            setattr(module, name, made)
         if module.__name__ == "forager.db.database":
             module.SessionLimits.__init__.__defaults__ = SESSION
             module.RUNNER_LIMITS = module.SessionLimits()  # type: ignore[attr-defined]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from forager import backup as copying
 from forager.archive.local import LocalStorage
 from forager.archive.wholefile import whole_file
-from forager.backup import copying
 from forager.db.embedded.folder import ServerFolder
 from forager.doctor.check import Level
 from forager.doctor.machine import check_permissions

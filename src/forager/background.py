@@ -18,12 +18,12 @@ from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.fetch.client import ClientOptions
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.probe import ProxyProber
-from forager.images.cleanup import delete_unused_files
+from forager.images.files import delete_unused_files
 from forager.index.services import index_service
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
 from forager.processes.identity import process_name
-from forager.products.archiver import ProductArchiver
+from forager.products.archiving import ProductArchiver
 from forager.products.audit import audit_if_due
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.secrets import Vault

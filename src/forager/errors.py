@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
+from forager.hints import Hint
+
 
 class ErrorKind(StrEnum):
     """What went wrong, in one word; the same list for jobs, pages and tasks."""
@@ -27,7 +29,7 @@ class ForagerError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, hint: str | Hint | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip()
         self.hint = hint
         super().__init__(f"{self.message}\n{hint}" if hint else self.message)
@@ -63,7 +65,7 @@ class NotPermitted(NotAllowed):
 class NotYet(NotAllowed):
     """There is no room for it now; after `retry_after` seconds there may be."""
 
-    def __init__(self, message: str, *, retry_after: float, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: float, hint: str | Hint | None = None) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = max(1, math.ceil(retry_after))
 
@@ -102,7 +104,7 @@ class WorkFailed(ForagerError):
         message: str | None = None,
         *,
         kind: ErrorKind = ErrorKind.INTERNAL,
-        hint: str | None = None,
+        hint: str | Hint | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
@@ -121,7 +123,7 @@ class SlowDown(Retry):
         *,
         kind: ErrorKind = ErrorKind.HTTP_SERVER,
         retry_after: float | None = None,
-        hint: str | None = None,
+        hint: str | Hint | None = None,
     ) -> None:
         super().__init__(message, kind=kind, hint=hint)
         self.retry_after = retry_after

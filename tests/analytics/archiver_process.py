@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.products import archiving
-from forager.products.archiver import ProductArchiver
+from forager.products.archiving import ProductArchiver
 from forager.settings import Settings
 
 

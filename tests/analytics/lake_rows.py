@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import read_manifest
 from forager.db.database import Database
 from forager.parquet import load_pyarrow
 from products.rows import add_product

@@ -10,8 +10,7 @@ from pydantic import SecretStr
 from forager.analytics import answers as engine
 from forager.analytics.answers import answer, list_queries, sources_of
 from forager.analytics.dataset import DATASETS
-from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import Manifest, read_manifest
+from forager.analytics.lake import Manifest, lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.cli.main import run
 from forager.db.database import Database

@@ -15,9 +15,9 @@ from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.products import archiver, archiving
-from forager.products.archiver import ProductArchiver
-from forager.products.archiving import archive_folder, restore_products
+from forager.products import archiving
+from forager.products import archiving as archiver
+from forager.products.archiving import ProductArchiver, archive_folder, restore_products
 from forager.services.supervisor import running
 from forager.settings import Settings, load_settings
 from forager.settings.values import DAY

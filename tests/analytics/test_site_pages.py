@@ -13,8 +13,7 @@ from analytics.lake_rows import rows_in
 from analytics.site_rows import add_job, settle
 from forager.analytics import store
 from forager.analytics import sync as merging
-from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import NAME, LakeFile, Manifest, read_manifest
+from forager.analytics.lake import NAME, LakeFile, Manifest, lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.parquet import load_pyarrow

@@ -14,8 +14,8 @@ from analytics.archive_rows import add_unseen, count
 from forager.analytics.clickhouse import ClickHouseAway, connected
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.products import archiver
-from forager.products.archiver import ProductArchiver
+from forager.products import archiving as archiver
+from forager.products.archiving import ProductArchiver
 from forager.services import supervisor
 from forager.services.supervisor import running
 from forager.settings import Settings

@@ -10,8 +10,8 @@ from psycopg import sql
 
 from api.client import Api
 from built_site import Crawls
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings

@@ -12,10 +12,10 @@ import pytest
 from api.client import Api
 from api.conftest import Keyed
 from built_site import rows_of
+from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
 from forager.access.quota import Quota
 from forager.access.quotas import set_quota
-from forager.access.scope import Scope
 from forager.api.server import serve
 from forager.db.database import Database
 from forager.errors import NotAllowed

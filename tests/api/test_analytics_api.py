@@ -7,8 +7,8 @@ from pydantic import SecretStr
 
 from api.client import Api
 from api.conftest import Keyed
-from forager.access.scope import Scope
-from forager.api.analysis import ANALYSES
+from forager.access.caller import Scope
+from forager.api.slots import ANALYSES
 from forager.settings import Settings
 
 

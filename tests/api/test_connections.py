@@ -19,7 +19,7 @@ from api.client import Api
 from api.server_process import FORAGER, server_process
 from api.test_faults import CRAWL, ORDER, locked_jobs
 from forager.api import connections
-from forager.api.server_log import Throttle
+from forager.api.connections import Throttle
 from forager.db.database import Database
 from forager.settings import Settings
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from api.client import Api
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.db.database import Database
 from tasks.tasks_at_hand import make_domain, make_task, statuses
 

@@ -10,7 +10,7 @@ from api.client import Answer
 from api.conftest import Keyed
 from api.furnished import add_letter, furnish, operations, parameters
 from built_site import Crawls, rows_of
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api.reference import example_of
 from forager.db.database import Database
 from forager.jobs.job import NewJob

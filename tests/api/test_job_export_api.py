@@ -11,7 +11,7 @@ import pytest
 
 from api.client import Api
 from archived_job import ArchivedJob, Settled, html, start_job
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.jobs.queue import Queue

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi import checks
 
 from api.furnished import SLOW, furnish, operations
 from api.server_process import api_process
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import open_database
 from forager.settings import Settings
 

@@ -6,17 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 import typer
 
 import forager
 from api.client import Api
+from forager.api.actions import ACTIONS, as_call
 from forager.api.app import create_app
-from forager.api.commands import CALLS, LOCAL, in_calls
 from forager.cli.main import app
 from forager.db.database import Database
+from forager.hints import Action, Hint, Option, action, render
 from forager.settings import Settings
 
 # Whoever types a command knows who it is.
@@ -45,73 +46,74 @@ def operations(settings: Settings, database: Database) -> set[str]:
     }
 
 
-def test_every_command_has_its_call_or_is_local() -> None:
+def test_every_command_is_an_action() -> None:
     typed = set(commands(typer.main.get_command(app)))
-    assert typed - CALLS.keys() == LOCAL
-    assert CALLS.keys() <= typed
+    assert {name.partition(" --")[0] for name in ACTIONS} == typed
 
 
 def test_every_call_has_its_command(operations: set[str]) -> None:
-    named = {operation for each in CALLS.values() for operation in each}
+    named = {call for forms in ACTIONS.values() for call in forms.calls}
     assert operations - named == REMOTE
     assert named <= operations
 
 
 @pytest.mark.parametrize(
-    ("hint", "told"),
+    ("part", "call"),
     [
-        ("`forager jobs list` shows ids.", "`GET /api/jobs` shows ids."),
-        ("First: forager jobs cancel 12", "First: `POST /api/jobs/12/cancel`"),
-        ("`forager tasks resume --all`", "`POST /api/tasks/resume`"),
-        ("`forager tasks resume 7`", "`POST /api/tasks/7/resume`"),
-        ("`forager tasks show https://a.example/`", "`GET /api/tasks/by-url`"),
-        ("`forager parsers rollout NAME VERSION`", "`POST /api/parsers/{name}/rollout`"),
-        ("`forager keys create NAME --scope admin`", "`POST /api/keys`"),
-        ("Give --allow-private if so.", "Give `allow_private` if so."),
-        ("Give --allow-private (`allow_private`) then.", "Give `allow_private` then."),
-        ("Run `forager doctor`.", "Run `forager doctor` on the server."),
-        ("Wait a while.", "Wait a while."),
+        (action("jobs list"), "`GET /api/jobs`"),
+        (action("jobs cancel", 12), "`POST /api/jobs/12/cancel`"),
+        (action("tasks resume", all=True), "`POST /api/tasks/resume`"),
+        (action("tasks resume", 7), "`POST /api/tasks/7/resume`"),
+        (action("tasks show", "https://a.example/"), "`GET /api/tasks/by-url`"),
+        (action("parsers rollout", "NAME", "VERSION"), "`POST /api/parsers/{name}/rollout`"),
+        (action("keys create", "NAME", scope="admin"), "`POST /api/keys`"),
+        (Option("allow_private"), "`allow_private`"),
+        (action("doctor"), "`forager doctor` on the server"),
     ],
 )
-def test_a_hint_in_calls(hint: str, told: str) -> None:
-    assert in_calls(hint) == told
+def test_an_action_as_a_call(part: Action | Option, call: str) -> None:
+    assert render(Hint("{} helps.", part), as_call) == f"{call} helps."
 
 
-# those speak to people alone
-SPOKEN = ("cli", "doctor", "web", "demo")
+def test_an_action_as_a_command() -> None:
+    shown = Hint(
+        "{}: {} or {}", "a {} b", action("keys create", "my key", scope="admin"), Option("no_x")
+    )
+    assert str(shown) == "a {} b: `forager keys create 'my key' --scope admin` or --no-x"
 
 
-def hints() -> Iterator[str]:
-    """Every text in the source that names a command, with something for what is filled in."""
+# their texts are for people at a terminal
+CLI_ONLY = ("cli", "doctor", "web", "demo", "settings", "library.py", "index")
+
+
+def test_services_name_actions_as_data() -> None:
     folder = Path(forager.__path__[0])
     for path in folder.rglob("*.py"):
-        if path.relative_to(folder).parts[0] not in SPOKEN:
-            for text in _texts(ast.parse(path.read_text())):
-                if re.search(r"(`|: )forager [a-z]", text):
-                    yield text
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if _is_action(node):
+                assert ast.literal_eval(node.args[0]) in ACTIONS, path
+            if path.relative_to(folder).parts[0] in CLI_ONLY or not isinstance(node, ast.Call):
+                continue
+            for keyword in node.keywords:
+                if keyword.arg == "hint" and isinstance(
+                    keyword.value, ast.Constant | ast.JoinedStr
+                ):
+                    text = ast.unparse(keyword.value)
+                    assert not re.search(r"forager [a-z]|--[a-z]", text), f"{path}: {text}"
 
 
-def _texts(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.JoinedStr):
-        yield "".join(str(p.value) if isinstance(p, ast.Constant) else "1" for p in node.values)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    else:
-        for inner in ast.iter_child_nodes(node):
-            yield from _texts(inner)
-
-
-def test_every_hint_of_the_services_can_be_told_in_calls() -> None:
-    found = list(hints())
-    assert len(found) > 20
-    for hint in found:
-        for command in re.findall(r"forager ([a-z-]+(?: [a-z-]+)?)", in_calls(hint)):
-            assert {command, command.split()[0]} & LOCAL, hint
+def _is_action(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "action"
+        and isinstance(node.args[0], ast.Constant)
+    )
 
 
 async def test_problems_name_calls(api: Api) -> None:
     missing = await api.get("/api/jobs/0199a5c2-8a00-7000-8000-000000000000")
-    assert missing.json["fix"] == "`GET /api/jobs` shows the jobs there are."
+    assert missing.json["fix"] == "`GET /api/jobs` lists jobs."
     bulk = {"action": "pause", "ids": ["0199a5c2-8a00-7000-8000-000000000000"]}
     [item] = (await api.post("/api/jobs/bulk", bulk)).json["items"]
     assert item["problem"]["fix"] == missing.json["fix"]

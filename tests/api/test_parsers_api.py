@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from api.client import Api
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api import services
 from forager.db.database import Database
 from forager.settings import Settings

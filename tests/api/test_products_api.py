@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from api.client import Api
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api.downloads import DOWNLOADS
 from forager.api.services import AUDITS
 from forager.db.database import Database

@@ -14,13 +14,12 @@ from api.client import Answer, Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from built_site import rows_of
-from forager.access.caller import Caller
+from forager.access.caller import Caller, Scope
 from forager.access.errors import QuotaExceeded
 from forager.access.keys import create_key
 from forager.access.permits import Permits
 from forager.access.quota import Quota
 from forager.access.quotas import get_usage, set_quota
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.queue import Queue

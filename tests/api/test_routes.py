@@ -15,8 +15,8 @@ from api.client import Answer, Api
 from api.conftest import Keyed
 from api.furnished import OWNED, SHARED, SLOW, furnish, operations, parameters
 from built_site import rows_of
+from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
-from forager.access.scope import Scope
 from forager.api.app import create_app
 from forager.api.limits import MAX_LIST
 from forager.api.reference import example_of

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from api.client import Api
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.db.database import Database
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.client import Api
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.db.database import Database
 from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer

@@ -19,10 +19,10 @@ from forager.archive.audit import Finding, Trouble, audit, mend
 from forager.archive.cleanup import clean_up_archive
 from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
 from forager.archive.errors import StorageFull
-from forager.archive.inventory import Growth, growth_of
+from forager.archive.inventory import growth_of
 from forager.archive.reader import read_response
 from forager.archive.retention import Policy, Reason
-from forager.archive.segment import ArchiveRef, parse_ref
+from forager.archive.segment import ArchiveRef, Growth, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.archive.store import merges
 from forager.db.database import Database

@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from crawl.crawling import Crawls
-from forager.backup.copying import copy_tree, restore, save
+from forager.backup import copy_tree, restore, save
 from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION
@@ -168,7 +168,7 @@ async def test_products_that_leave_while_it_is_saved_are_saved(
             (folder / "before.parquet").unlink()
             (folder / "meanwhile.parquet").write_bytes(b"deleted from the database")
 
-    saved = await asyncio.to_thread(save, settings, tmp_path / "kept", told=archive_meanwhile)
+    saved = await asyncio.to_thread(save, settings, tmp_path / "kept", progress=archive_meanwhile)
     assert saved.product_files == 2
     assert {path.name for path in (tmp_path / "kept" / "archived-products").iterdir()} == {
         "before.parquet",

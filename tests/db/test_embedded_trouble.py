@@ -33,4 +33,4 @@ def test_a_full_disk_is_told_from_a_lack_of_memory(words: str, hint: str, tmp_pa
     """initdb takes away what it wrote, so that the disk has room again when it has failed."""
     error = trouble.explain_exit("not created", INITDB + words, tmp_path, tmp_path / "log")
     assert error.hint is not None
-    assert error.hint.startswith(hint)
+    assert str(error.hint).startswith(hint)

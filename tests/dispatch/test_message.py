@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from forager.dispatch.message import MOST_IDS, TaskMessage, checked_ids
-from forager.dispatch.topology import Band, Route
+from forager.dispatch.message import MOST_IDS, Band, Route, TaskMessage, checked_ids
 
 # what its protocol says of every message
 NEEDED = ("lang", "task", "id", "root_id", "parent_id", "group")

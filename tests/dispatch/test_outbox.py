@@ -10,11 +10,13 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.dispatch import relay, store
-from forager.dispatch.message import TaskMessage
+from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import LANES, task_messages
 from forager.dispatch.services import delete_unused_hints
-from forager.dispatch.topology import Band, Route
 from forager.outbox import store as outbox
+from forager.outbox.recovery import OutboxRecovery
+from forager.services.report import identify
+from forager.services.store import upsert_process
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
@@ -59,7 +61,7 @@ async def told(database: Database, settings: Settings, *task_ids: int) -> None:
 async def forgotten(database: Database, *routes: Route) -> list[int]:
     async with database.transaction() as connection:
         found = await store.lock_forgotten(
-            connection, waited=30.0, lost=300.0, told=routes, limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, busy=routes, limit=100, task_proxies=False
         )
         await touch(connection, found)
     return found
@@ -187,6 +189,23 @@ async def test_messages_of_one_queue_that_are_refused_wait_alone(
     await execute(database, "UPDATE outbox SET due_at = now()")
     assert await runs.run_once() == 1
     assert await value(database, "SELECT count(*) FROM outbox") == 0
+
+
+async def test_messages_of_a_dead_relay_are_published_by_another(
+    database: Database, by_celery: Settings, broker: FakeBroker
+) -> None:
+    task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
+    await told(database, by_celery, task_id)
+    dead = identify("scheduler", "another machine 1 2")
+    async with database.connection() as connection:
+        await upsert_process(connection, dead, [])
+        assert len(await outbox.claim(connection, LANES, lease=3600, claimed_by=dead.id)) == 1
+    await execute(database, "UPDATE service_processes SET last_seen = now() - interval '1 day'")
+    runs, recovery = relay.Relay(database, by_celery), OutboxRecovery(database, by_celery)
+    assert await runs.run_once() == 0
+    assert [await recovery.run_once(), await recovery.run_once()] == [0, 1], "silent twice"
+    assert await runs.run_once() == 1
+    assert [each.task_ids for each in broker.published] == [[task_id]]
 
 
 async def test_urgent_tasks_are_published_first(
@@ -332,7 +351,7 @@ async def test_looking_for_what_waits_does_not_read_all_tasks(database: Database
     scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'crawl_tasks'"
     async with database.transaction() as connection:
         found = await store.lock_forgotten(
-            connection, waited=30.0, lost=300.0, told=[], limit=100, task_proxies=False
+            connection, waited=30.0, lost=300.0, busy=[], limit=100, task_proxies=False
         )
         assert found == [task_id]
         assert await (await connection.execute(scans)).fetchone() == (0,)

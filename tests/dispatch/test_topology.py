@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.dispatch.topology import Band, Route, routes_of
+from forager.dispatch.message import Band, Route, routes_of
 
 
 def test_queues_are_named_by_stage_region_and_band() -> None:

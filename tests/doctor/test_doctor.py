@@ -9,7 +9,7 @@ import pytest
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
-from forager.doctor.storage import check_storage
+from forager.doctor.archive import check_storage
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.workers import Registration
 from forager.secrets import Vault
@@ -48,7 +48,7 @@ async def test_workers_are_counted_by_what_they_do(tasks: Tasks) -> None:
     await enter(database, "jobs")
     assert (await work.check_workers(database, settings)).level is Level.OK
     await tasks.silence()
-    assert_warns(await work.check_workers(database, settings), "not heard of")
+    assert_warns(await work.check_workers(database, settings), "unreachable")
 
 
 async def test_tasks_that_are_late_want_a_scheduler_and_a_worker(tasks: Tasks) -> None:

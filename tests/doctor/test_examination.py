@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 import forager.doctor
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.db.ids import new_id

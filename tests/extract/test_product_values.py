@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 
 from forager.extract.product.availability import term_of, words_of
 from forager.extract.product.currency import country_hints, currency_of, iso_code
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.price import machine_amount, money_in, plain
-from forager.extract.product.rating import count_of, rating_of
 from forager.extract.product.record import Availability
-from forager.extract.product.wording import brand_of, category_of, name_of, sku_of
+from forager.extract.product.wording import (
+    brand_of,
+    category_of,
+    count_of,
+    gtin_of,
+    name_of,
+    rating_of,
+    sku_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -240,3 +246,13 @@ def test_category_paths() -> None:
     assert category_of("Home &gt; Kitchen > Kettles") == ("Home", "Kitchen", "Kettles")
     assert category_of(["Kitchen", None, "Kettles", "Kettles"]) == ("Kitchen", "Kettles")
     assert category_of(7) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("$.75", "0.75"), ("35€ 99", "35.99"), ("19€99", "19.99"), ("118, 99 €", "118.99"),
+     ("KWD 12.500", "12.500"), ("3 for £10", "10")],
+)  # fmt: skip
+def test_unusual_spellings_of_prices(text: str, amount: str) -> None:
+    [money] = [m for m in money_in(text, ("USD", "EUR")) if m.symbol]
+    assert money.amount == Decimal(amount)

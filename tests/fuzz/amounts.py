@@ -6,9 +6,8 @@ from decimal import Decimal
 
 from forager.extract.product.availability import term_of, words_of
 from forager.extract.product.currency import ISO_CODES, code_in, currency_of
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.price import MAX_PRICE, amount_of, machine_amount, money_in, plain
-from forager.extract.product.rating import count_of, rating_of
+from forager.extract.product.wording import count_of, gtin_of, rating_of
 from fuzz.target import Target, text_of
 
 

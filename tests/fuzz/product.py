@@ -5,8 +5,7 @@ from __future__ import annotations
 from forager.extract.product.currency import ISO_CODES
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import open_page
-from forager.extract.product.plain import from_plain, to_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import Product, from_plain, to_plain
 from forager.extract.urls import normalise
 from fuzz.target import Target, assert_storable
 

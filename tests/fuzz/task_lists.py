@@ -29,7 +29,7 @@ def _check_lines(read: list[Wish | BadLine], lines: int) -> None:
     for each in read:
         if isinstance(each, BadLine):
             assert len(each.text) <= SHOWN_LENGTH
-            assert_storable(each.text + each.reason)
+            assert_storable(f"{each.text}{each.reason}")
         else:
             assert each.url == each.url.strip()
             assert 0 < len(each.url) <= MAX_LINE

@@ -24,15 +24,13 @@ from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
 from forager.fetch.polite import Fetching
 from forager.images import SeenImages, fetcher, record_images
-from forager.images.cleanup import delete_unused_files
-from forager.images.fetcher import ImageFetcher
-from forager.images.files import LocalImageFiles, image_path, open_image_files
-from forager.images.inspection import Inspection
+from forager.images.fetcher import ImageFetcher, Inspection
+from forager.images.files import LocalImageFiles, delete_unused_files, image_path, open_image_files
 from forager.images.inspector import Refused, inspect
 from forager.images.store import images as store
 from forager.processes.sandbox import SandboxLimits
+from forager.products.lookup import find_image
 from forager.products.service import show_product
-from forager.products.shown_image import find_image
 from forager.products.writer import touch_unchanged
 from forager.settings import Settings
 from products.rows import add_product, insert_domain

@@ -14,10 +14,10 @@ from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.index import client as clients
 from forager.index import writing
-from forager.index.bulk import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.index.client import EngineClient
 from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, REFUSED, Engine, Inquiry, note_of
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.writing import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.products.indexing import INDEXED_PRODUCTS
 
 Answer = Callable[[str], Awaitable[bytes]]

@@ -16,7 +16,8 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.service import BY_WORDS
-from forager.index import choice, store
+from forager.index import engine as choice
+from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
 from forager.index.errors import EngineRefused
@@ -31,7 +32,7 @@ from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
-from forager.tasks.withdrawal import withdraw_gone
+from forager.tasks.stages.settle import withdraw_gone
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 

@@ -10,8 +10,8 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue

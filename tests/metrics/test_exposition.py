@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from forager.metrics.exposition import exposition
 from forager.metrics.meters import Family, Key, Kind
+from forager.metrics.scrape import exposition
 
 COUNTER = Family("things_total", Kind.COUNTER, "Things.", ("kind",))
 PLAIN = Family("size_bytes", Kind.GAUGE, "A size.")

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api.client import Answer, Api
 from crawl.crawling import Crawls
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.metrics.meters import take_all
 from forager.metrics.recorded import METERS

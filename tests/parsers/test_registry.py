@@ -13,9 +13,8 @@ import pytest
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Availability
-from forager.parsers import generic
 from forager.parsers.parser import ABSENT, SiteParser
-from forager.parsers.pattern import UrlPattern
+from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, UrlPattern, newest, version_key
 from forager.parsers.registry import (
     PrintsAside,
     all_parsers,
@@ -25,7 +24,6 @@ from forager.parsers.registry import (
     parse_product,
     registry,
 )
-from forager.parsers.version import newest, version_key
 from parsers.archived_kiosk import item, kiosk_parsers
 
 ITEM = "http://kiosk.example/item/7"
@@ -88,7 +86,7 @@ def test_versions_are_ordered_by_their_numbers() -> None:
 
 def test_a_page_without_a_parser_of_its_own_is_read_generically() -> None:
     parsed = parse_product(page_of("<h1>Lamp</h1>", "https://other.example/lamp"))
-    assert (parsed.parser, parsed.version) == (generic.NAME, generic.VERSION)
+    assert (parsed.parser, parsed.version) == (GENERIC_NAME, GENERIC_VERSION)
     assert chosen_parser("https://other.example/lamp") == "generic"
 
 
@@ -116,7 +114,7 @@ def test_a_version_that_is_not_installed_is_replaced_by_the_newest(kiosk: None) 
 def test_versions_are_found_by_name(kiosk: None) -> None:
     assert find("kiosk") == "10"
     assert find("kiosk", "2") == "2"
-    assert find("generic") == generic.VERSION
+    assert find("generic") == GENERIC_VERSION
     with pytest.raises(NotFound, match="Installed: 1, 2, 10"):
         find("kiosk", "3")
     with pytest.raises(NotFound, match="no parser 'kisok'"):

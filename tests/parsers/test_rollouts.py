@@ -10,6 +10,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.parsers.backtest import backtest
 from forager.parsers.overview import overview
+from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
 from forager.settings import Settings
 from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
@@ -141,7 +142,7 @@ async def test_an_overview_names_what_runs_and_what_is_missing(
     states = {(each.name, each.version): each.state for each in found.parsers}
     assert states == {
         ("amazon", "1"): "active",
-        ("generic", "1"): "active",
+        ("generic", GENERIC_VERSION): "active",
         ("gone", "4"): "missing",
         ("kiosk", "1"): "active",
         ("kiosk", "2"): "canary",

@@ -23,9 +23,9 @@ from forager.products import export
 from forager.products.export import Export, ExportFormat, amount_text, export_products, export_size
 from forager.products.filters import Filters, Order, Place, encode_place
 from forager.products.price_history import price_history
+from forager.products.record import ListedProduct
 from forager.products.search import search_products
 from forager.products.service import list_products, product_stats, show_product
-from forager.products.store.lists import ListedProduct
 from forager.settings import Settings
 from products.product_shop import LAMP, Shop, lamp
 

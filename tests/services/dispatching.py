@@ -18,9 +18,8 @@ from kombu import Connection
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.broker import declare_ground, declare_queue
-from forager.dispatch.message import TaskMessage
+from forager.dispatch.message import DEAD, EXCHANGE, Route, TaskMessage, routes_of
 from forager.dispatch.services import dispatch_services
-from forager.dispatch.topology import DEAD, EXCHANGE, Route, routes_of
 from forager.services.service import Service
 from forager.settings import Dispatch, Settings
 from forager.tasks.scheduler import Scheduler

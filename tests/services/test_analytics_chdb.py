@@ -10,8 +10,7 @@ from analytics.lake_rows import add_prices, aged_product
 from analytics.site_rows import add_job, settle
 from forager.analytics.answers import answer, ask_chdb, sources_of
 from forager.analytics.dataset import DATASETS
-from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, NotAllowed

@@ -16,14 +16,13 @@ from analytics.site_rows import add_job, settle
 from forager.analytics import sync as merging
 from forager.analytics.answers import answer
 from forager.analytics.clickhouse import ClickHouse, connected
-from forager.analytics.lake import lake_folder
-from forager.analytics.manifest import read_manifest
+from forager.analytics.lake import lake_folder, read_manifest
+from forager.analytics.loading import create_tables
 from forager.analytics.sync import sync
-from forager.analytics.tables import create_tables
 from forager.cli.main import run
 from forager.db.database import Database
+from forager.doctor.archive import check_clickhouse
 from forager.doctor.check import Level
-from forager.doctor.storage import check_clickhouse
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
 from services.servers.clickhouse import ClickHouseServer

@@ -11,14 +11,13 @@ from typing import Any, cast
 import pytest
 
 from forager.db.database import Database
-from forager.dispatch.application import make_app
-from forager.dispatch.inbox import STAGE_OF, Inbox
+from forager.dispatch.application import STAGE_OF, Inbox, make_app
+from forager.dispatch.message import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.dispatch.receiving import CeleryThread
 from forager.dispatch.relay import Relay
 from forager.dispatch.sweeper import Sweeper
-from forager.dispatch.topology import DEAD, DELIVERY_LIMIT, Band, Route
-from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
+from forager.doctor.external import check_broker
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.holds import Holds

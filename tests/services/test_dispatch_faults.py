@@ -12,14 +12,12 @@ from structlog.testing import capture_logs
 
 from forager.db.database import Database
 from forager.db.patience import SAID_EVERY
-from forager.dispatch.broker import Broker
-from forager.dispatch.errors import BrokerUnavailable
-from forager.dispatch.message import TaskMessage
+from forager.dispatch.broker import Broker, BrokerUnavailable
+from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import Relay
 from forager.dispatch.sweeper import Sweeper
-from forager.dispatch.topology import Band, Route
-from forager.doctor.broker import check_broker
 from forager.doctor.check import Level
+from forager.doctor.external import check_broker
 from forager.logs import configure_logs
 from forager.metrics.recorded import DISPATCHED
 from forager.outbox.message import RetryPolicy

@@ -20,22 +20,22 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.doctor.check import Level
-from forager.doctor.search import check_search
+from forager.doctor.external import check_search
 from forager.documents import publication
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search import ranking as candidates
 from forager.documents.search.indexing import INDEXED_SECTIONS
-from forager.index import choice, engine, feeder, reindex
+from forager.index import engine, feeder, reindex
+from forager.index import engine as choice
 from forager.index import store as index_store
-from forager.index.bulk import Action, payload_of, send
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
-from forager.index.writing import IndexWriter
+from forager.index.writing import Action, IndexWriter, payload_of, send
 from forager.logs import configure_logs
 from forager.products.filters import Filters
 from forager.products.indexing import INDEXED_PRODUCTS
@@ -759,7 +759,7 @@ async def test_the_doctor_says_what_the_index_needs(
         await empty.reindex(kind)
     await corpus.publish("a.example", pages(0, 3))
     found = await check_search(empty.database, settings)
-    assert found.finding == "the indexes are complete; 1 changes wait to be told"
+    assert found.finding == "the indexes are complete; 1 changes wait to be indexed"
     assert found.level is Level.OK
     async with empty.database.connection() as connection:
         await connection.execute("UPDATE outbox SET created_at = now() - interval '1 day'")

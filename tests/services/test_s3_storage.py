@@ -13,7 +13,7 @@ from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import put_checked
 from forager.doctor import Level
-from forager.doctor.storage import check_storage
+from forager.doctor.archive import check_storage
 from forager.errors import NotFound
 from forager.images.files import image_path, open_image_files
 from forager.settings import Settings

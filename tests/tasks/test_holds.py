@@ -174,7 +174,7 @@ async def test_a_cursor_that_no_list_gave(tasks: Tasks, cursor: str) -> None:
 
 
 async def why(tasks: Tasks, task: int) -> str:
-    return (await tasks.report(str(task))).why
+    return str((await tasks.report(str(task))).why)
 
 
 async def test_why_a_task_does_not_run(database: Database, tasks: Tasks, holds: Holds) -> None:
@@ -191,7 +191,7 @@ async def test_why_a_task_does_not_run(database: Database, tasks: Tasks, holds: 
     await execute(database, "UPDATE domains SET blocked_until = now() + interval '1 hour'")
     assert "left alone" in await why(tasks, pending)
     await execute(database, "UPDATE domains SET is_active = false")
-    assert "switched off" in await why(tasks, pending)
+    assert "disabled" in await why(tasks, pending)
     for chosen, words in zip(
         (Selection(ids=(pending,)), Selection(domain="a.example"), Selection()),
         ("it is paused", "its domain is paused", "all tasks are paused"),

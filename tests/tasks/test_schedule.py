@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.settings import Settings
-from forager.tasks.intervals import parse_every
 from forager.tasks.schedule import Completion, DomainSchedule, complete_tasks, next_interval
+from forager.tasks.task import parse_every
 from tasks.tasks_at_hand import make_domain, make_task, value
 
 HOUR = timedelta(hours=1)

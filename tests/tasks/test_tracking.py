@@ -35,7 +35,7 @@ def good(content: bytes, name: str = "") -> list[tuple[str, Terms]]:
 
 
 def bad(content: bytes, name: str = "") -> list[tuple[int, str]]:
-    return [(one.line, one.reason) for one in read(content, name) if isinstance(one, BadLine)]
+    return [(one.line, str(one.reason)) for one in read(content, name) if isinstance(one, BadLine)]
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ async def test_private_hosts_need_a_word(database: Database, tasks: Tasks) -> No
     private = ["http://localhost:8000/a", "http://10.1.2.3/", "http://[::1]/", "http://x.internal/"]
     refused = await tasks.track([*private, "https://shop.example/"])
     assert (refused.added, refused.bad) == (1, 4)
-    assert all("--allow-private" in one.reason for one in refused.first_bad)
+    assert all("--allow-private" in str(one.reason) for one in refused.first_bad)
     assert await value(database, "SELECT count(*) FROM domains") == 1
     allowed = await tasks.track(private, allow_private=True)
     assert allowed.added == 4

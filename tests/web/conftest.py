@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from built_site import Crawls
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor

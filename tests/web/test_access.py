@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from built_site import Crawls
+from forager.access.caller import Scope
 from forager.access.keys import create_key, public_id, revoke_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from web.visitor import Visitor
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import expect
 
 from built_site import SOURCE, Crawls
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status

@@ -1,64 +1,59 @@
-"""People at the dashboard are told what to click, not what to type."""
+"""The dashboard renders the actions of hints as places and links."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 import forager.web
-from api.test_parity import hints
-from forager.api.commands import CALLS, LOCAL
+from forager.api.actions import ACTIONS
 from forager.db.database import Database
-from forager.web.clicks import BUTTONS, ELSEWHERE, PAGES, TYPED, in_clicks
-from forager.web.navigation import NAVIGATION
+from forager.hints import Action, Hint, Option, action, render
+from forager.web.navigation import PATHS, as_place, linked
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
 
 @pytest.mark.parametrize(
-    ("hint", "told"),
+    ("part", "place"),
     [
-        ("`forager jobs list` shows ids.", "“Jobs” shows ids."),
-        ("First: forager jobs cancel 12", "First: “Cancel job” (under “Jobs”)"),
-        ("`forager tasks resume --all`", "“Resume all” (under “Tasks”)"),
-        ("`forager tasks resume 7`", "“Resume” (under “Tasks”)"),
-        ("`forager tasks resume --domain a.example`", "“Resume tasks” (under “Domains”)"),
-        ("`forager crawl URL` begins one.", "“New crawl” (under “Jobs”) begins one."),
-        ("`forager keys create NAME --scope admin`", "“Create key” (under “Keys”)"),
-        ("Give --allow-private (`allow_private`) then.", "Give “Allow private” then."),
-        ("Run `forager doctor`.", "Run `forager doctor` on the server."),
-        ("Wait a while.", "Wait a while."),
+        (action("jobs list"), "“Jobs”"),
+        (action("jobs cancel", 12), "“Jobs › Cancel job”"),
+        (action("tasks resume", all=True), "“Tasks › Resume all”"),
+        (action("tasks resume", 7), "“Tasks › Resume”"),
+        (action("tasks resume", domain="a.example"), "“Domains › Resume tasks”"),
+        (action("crawl", "URL"), "“Jobs › New crawl”"),
+        (Option("allow_private"), "“Allow private”"),
+        (action("doctor"), "`forager doctor` on the server"),
     ],
 )
-def test_a_hint_in_clicks(hint: str, told: str) -> None:
-    assert in_clicks(hint) == told
+def test_an_action_as_a_place(part: Action | Option, place: str) -> None:
+    assert render(Hint("See {}.", part), as_place) == f"See {place}."
 
 
-def test_every_hint_of_the_services_can_be_told_in_clicks() -> None:
-    for hint in hints():
-        for command in re.findall(r"forager ([a-z-]+(?: [a-z-]+)?)", in_clicks(hint)):
-            assert {command, command.split()[0]} & (LOCAL | TYPED), hint
+def test_a_hint_links_to_its_pages_and_escapes_the_rest() -> None:
+    cancel = Hint("{} <b>: {}", "<i>", action("jobs cancel", "a/b"))
+    link = '<a href="/jobs/a%2Fb">Jobs › Cancel job</a>'
+    assert str(linked(cancel)) == f"&lt;i&gt; &lt;b&gt;: {link}"
+    assert str(linked("<b>")) == "&lt;b&gt;"
 
 
-def test_what_is_named_is_there() -> None:
-    menu = {entry.name for group in NAVIGATION for entry in group.entries}
-    assert set(PAGES.values()) <= menu
-    typed = {name.partition(" --")[0] for name in {*BUTTONS, *ELSEWHERE}}
-    assert typed <= CALLS.keys()
+def test_every_page_and_button_exists() -> None:
+    assert {forms.page for forms in ACTIONS.values() if forms.page} <= PATHS.keys()
     templates = Path(forager.web.__path__[0]) / "templates"
     shown = "".join(path.read_text() for path in templates.glob("*.html"))
     # some buttons are named by the move that they make
     moves = {"Pause", "Resume", "Retry", "Stop"}
-    assert {label for label in BUTTONS.values() if label not in shown} <= moves
+    buttons = {forms.button for forms in ACTIONS.values()}
+    assert {button for button in buttons if button not in shown} <= moves
 
 
-async def test_pages_say_what_to_click(visitor: Visitor, database: Database) -> None:
+async def test_pages_link_to_what_helps(visitor: Visitor, database: Database) -> None:
     missing = (await visitor.get("/jobs/0199a5c2-8a00-7000-8000-000000000000")).text
-    assert "“Jobs” shows the jobs there are." in missing
+    assert '<a href="/jobs">Jobs</a> lists jobs.' in missing
     assert "forager jobs" not in missing
     task_id = await make_task(database, await make_domain(database, "shop.example"), hold="paused")
     shown = (await visitor.get(f"/tasks/{task_id}")).text
-    assert "“Resume” (under “Tasks”)" in shown
+    assert f'<a href="/tasks/{task_id}">Tasks › Resume</a>' in shown
     assert "forager tasks" not in shown

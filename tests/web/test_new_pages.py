@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.crawl.explain.outlook import Answer, outlook
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database

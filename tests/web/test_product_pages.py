@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from playwright.async_api import expect
 
+from forager.access.caller import Scope
 from forager.access.keys import create_key
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.usage import UsageLog
@@ -221,7 +221,7 @@ async def test_scopes_hold_for_the_catalogue(
         await visitor.act(f"/proxies/{catalogue.proxy_id}/move", {"move": "remove"}),
         await visitor.act("/domains/shop.example/set", {"delay": "1"}),
         await visitor.act("/webhooks", {"url": "https://a.example/"}),
-        await visitor.act("/parsers/generic/rollout", {"version": "1"}),
+        await visitor.act("/parsers/generic/rollout", {"version": "2"}),
         await visitor.act("/track", {"urls": "http://10.0.0.1/", "allow_private": "yes"}),
     ]
     assert [answer.status for answer in refused] == [403] * len(refused)
@@ -360,7 +360,7 @@ async def test_parsers_say_what_cannot_be_rolled_back(
     refused = await visitor.act("/parsers/generic/rollback")
     assert refused.status == 409
     assert "nothing to roll back" in refused.text
-    same = {"name": "generic", "version": "1", "against": "1"}
+    same = {"name": "generic", "version": "2", "against": "2"}
     assert (await visitor.act("/parsers/backtest", same)).status == 422
     unknown = {"name": "none", "against": "1"}
     assert (await visitor.act("/parsers/backtest", unknown)).status == 404

@@ -1,13 +1,25 @@
-"""Who is asking: an owner with a scope, or a person at this machine."""
+"""The caller of a request: an owner with a scope, or a person at this machine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from forager.access.errors import Forbidden
 from forager.access.quota import NO_QUOTA, Quota
-from forager.access.scope import Scope
+from forager.hints import Hint, action
+
+
+class Scope(StrEnum):
+    READ = "read"  # look at what its owner has
+    OPERATE = "operate"  # and start, steer and delete it
+    ADMIN = "admin"  # everything of all owners, and the installation itself
+
+    def includes(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
+
 
 # stands for the owner of what was made without a key, where a column needs one
 NOBODY = UUID(int=0)
@@ -15,7 +27,7 @@ NOBODY = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`user_id` is None for somebody at this machine, where no key exists yet."""
+    """`user_id` is None for a local caller while no key exists."""
 
     user_id: UUID | None
     scope: Scope
@@ -28,7 +40,7 @@ class Caller:
 
     @property
     def sees_only(self) -> UUID | None:
-        """The owner whose things this caller sees; None: everybody's."""
+        """The owner to which this caller is restricted; None: all owners."""
         if self.is_admin:
             return None
         assert self.user_id is not None  # only admins come without a key
@@ -36,7 +48,7 @@ class Caller:
 
     @property
     def actor(self) -> str:
-        """As histories name whoever did something."""
+        """The actor in audit logs."""
         return f"key {self.key_id}" if self.key_id else "user"
 
     def sees(self, owner: UUID | None) -> bool:
@@ -46,8 +58,7 @@ class Caller:
         if not self.scope.includes(scope):
             raise Forbidden(
                 f"this needs the scope {scope}; this key has {self.scope}",
-                hint=f"Use a key of the scope {scope}; `forager keys create NAME --scope {scope}`"
-                " makes one.",
+                hint=Hint("{} creates a key.", action("keys create", "NAME", scope=scope)),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forager.errors import ForagerError, NotAllowed, NotPermitted, NotYet
+from forager.hints import Hint
 
 
 class Unauthorised(ForagerError):
@@ -26,7 +27,7 @@ class QuotaExceeded(NotYet):
         used: int,
         limit: int,
         retry_after: float,
-        hint: str | None = None,
+        hint: str | Hint | None = None,
     ) -> None:
         super().__init__(message, retry_after=retry_after, hint=hint)
         self.what = what

@@ -1,7 +1,7 @@
 """API keys: `fgr_<id>_<secret>`. The id finds the key, the secret proves it.
 
 Only a hash of the secret is stored. SHA-256 is right here, and a slow password hash would be
-wrong: the secret is 256 random bits, so nobody can guess it however fast a guess is checked, and
+wrong: the secret is 256 random bits, which cannot be guessed however fast a guess is checked, and
 a check is made with every request.
 """
 
@@ -16,8 +16,8 @@ from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
+from forager.access.caller import Scope
 from forager.access.quota import NO_QUOTA, Quota
-from forager.access.scope import Scope
 
 ID_BYTES = 6
 SECRET_BYTES = 32

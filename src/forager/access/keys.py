@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller
+from forager.access.caller import Caller, Scope
 from forager.access.errors import Unauthorised
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
-from forager.access.scope import Scope
 from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound
+from forager.hints import Hint, action
 
 MAX_LIST = 1000
 MAX_NAME = 200
@@ -75,7 +75,7 @@ async def get_key(database: Database, key_id: str) -> ApiKey:
 
 
 async def revoke_key(database: Database, key_id: str) -> ApiKey:
-    """End a key at once and for good; revoking it again changes nothing."""
+    """Revoke a key at once and permanently; revoking it again changes nothing."""
     async with database.connection() as connection:
         found = await store.revoke_key(connection, public_id(key_id))
     if found is None:
@@ -114,12 +114,12 @@ def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
         raise Unauthorised(
             f"this API key is {found.key.state}",
-            hint="Make another with `forager keys create NAME`.",
+            hint=Hint("Create another key: {}", action("keys create", "NAME")),
         )
     return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
 
 
-_SEND = "Send `Authorization: Bearer fgr_…`; `forager keys create NAME` makes a key."
+_SEND = Hint("Send `Authorization: Bearer fgr_…`. {} creates a key.", action("keys create", "NAME"))
 
 
 def public_id(text: str) -> str:
@@ -144,4 +144,4 @@ def _checked_life(seconds: float | None) -> float | None:
 def _no_such_key(key_id: str) -> NotFound:
     # a mistyped key may be nearly the right one: its secret is not repeated
     shown = key_id if len(key_id) <= 12 else f"{key_id[:12]}…"
-    return NotFound(f"there is no key {shown}", hint="`forager keys list` shows those there are.")
+    return NotFound(f"there is no key {shown}", hint=Hint("{} lists keys.", action("keys list")))

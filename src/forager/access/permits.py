@@ -19,9 +19,9 @@ from forager.db.database import Database
 MINUTE = 60.0
 # what a process took and did not use in this time is lost, or a quiet minute could be saved up
 KEPT_FOR = 10.0
-# who has none left is not looked up again for so long
+# an owner without requests left is not looked up again for this long
 REST = 0.1
-# owners that were not heard of for a while are forgotten when there are so many
+# beyond this number, owners without recent requests are dropped
 MAX_OWNERS = 10_000
 
 

@@ -11,6 +11,7 @@ from forager.access.errors import QuotaExceeded
 from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, Option
 from forager.jobs import store as jobs_store
 
 # how soon a job may have ended, so that there is room for another
@@ -52,9 +53,9 @@ async def admit_job(connection: Connection, caller: Caller, source_id: str) -> i
 
 
 async def readmit_job(connection: Connection, caller: Caller, job_id: UUID) -> Grant | None:
-    """What a job that is to go on may fetch from now on; None: as much as before.
+    """How much a resumed job may fetch from now on; None: as much as before.
 
-    Part of the transaction that lets it go on, and after `lock_owner`. What it fetched on earlier
+    Part of the transaction that resumes it, and after `lock_owner`. What it fetched on earlier
     days does not count again.
     """
     quota = caller.quota
@@ -80,7 +81,7 @@ async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> Non
 
 
 async def lock_owner(connection: Connection, caller: Caller) -> None:
-    """To be taken before the rows of jobs, as whoever adds one does."""
+    """To be locked before the rows of jobs, as when a job is added."""
     if caller.user_id is not None:
         await store.lock_owner(connection, caller.user_id)
 
@@ -99,8 +100,8 @@ async def lack_of_room(database: Database, user_id: UUID) -> QuotaExceeded | Non
 def taken(source_id: str) -> NotAllowed:
     """The names of sources are shared by all owners: one of them has it."""
     return NotAllowed(
-        f"the name {source_id} is taken by a source of somebody else",
-        hint="Give yours another name in the field `source`.",
+        f"the name {source_id} is taken by a source of another owner",
+        hint=Hint("Set another name with {}.", Option("source")),
     )
 
 

@@ -15,16 +15,14 @@ import orjson
 
 from forager.analytics.clickhouse import connected
 from forager.analytics.dataset import DATASETS, Dataset, column_types
-from forager.analytics.lake import lake_folder
-from forager.analytics.loading import complete_until
-from forager.analytics.manifest import Manifest, read_manifest
+from forager.analytics.lake import Manifest, lake_folder, read_manifest
+from forager.analytics.loading import complete_until, tables
 from forager.analytics.queries import QUERIES, Query, query_named
-from forager.analytics.tables import tables
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.settings import Settings
 
 DEFAULT_DAYS = 30
-# ClickHouse's time begins in 1970, and nobody looks at more than the costs of proxies can tell
+# ten years: times in ClickHouse begin in 1970
 MOST_DAYS = 3_660
 MOST_ROWS = 1_000
 
@@ -59,7 +57,7 @@ async def answer(
     query = query_named(name)
     _check("days", days, MOST_DAYS)
     _check("limit", limit, MOST_ROWS)
-    # one row more than wanted tells whether there are more
+    # one row more than wanted shows whether there are more
     ask = _ask_files if settings.clickhouse_url is None else _ask_server
     until, found = await ask(settings, query, {"days": days, "rows": limit + 1})
     return Answer(

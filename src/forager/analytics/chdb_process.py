@@ -1,7 +1,7 @@
 """A process that answers one question with chdb, from standard input to standard output.
 
-The engine takes hundreds of megabytes and as long as a question needs. In a process of its own
-it can be stopped, and gives its memory back.
+The engine takes hundreds of megabytes and an unknown time. In a separate process it can be stopped,
+and returns its memory.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import orjson
 from pydantic import SecretStr
 
 from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.hints import Hint, action
 
 CONNECT = 10.0
 LONGEST = 60.0
@@ -28,7 +29,7 @@ class ClickHouseAway(ForagerError):
 
 
 class ClickHouse:
-    """One connection. Whatever goes wrong is told in words, and without the password."""
+    """One connection. Errors are explained, without the password."""
 
     def __init__(self, client: Any, driver: Any, place: str) -> None:
         self._client = client
@@ -60,7 +61,7 @@ class ClickHouse:
 
 
 def _answer_in(output: bytes) -> dict[str, Any]:
-    """Somebody else may have answered, or the server failed in the middle of it."""
+    """The answer, checked: another server may have answered, or this one failed halfway."""
     try:
         answer = orjson.loads(output)
     except orjson.JSONDecodeError:
@@ -117,6 +118,8 @@ def failures_told(driver: Any, place: str) -> Iterator[None]:
     except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
         raise ClickHouseAway(
             f"{place} cannot be used: {str(error)[:500]}",
-            hint="Look at FORAGER_CLICKHOUSE_URL and at the server; what is missing there is"
-            " loaded by the next `forager analytics sync`.",
+            hint=Hint(
+                "Check FORAGER_CLICKHOUSE_URL and the server. {} loads missing rows.",
+                action("analytics sync"),
+            ),
         ) from None

@@ -26,7 +26,7 @@ class Dataset:
     columns: Mapping[str, Kind]
     # a row that changes comes again: the newest of an id counts
     has_versions: bool = False
-    # what no two rows have in common, as ClickHouse is told it
+    # the unique key of rows in ClickHouse
     key: tuple[str, ...] = ("at", "id")
 
 

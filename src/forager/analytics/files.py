@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from forager.analytics.dataset import Dataset, Kind
-from forager.analytics.lake import place_for, sync_folder
-from forager.analytics.manifest import BEGINNING, LakeFile, Position
+from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for, sync_folder
 from forager.archive.wholefile import whole_file
 from forager.parquet import CountingFile, load_pyarrow
 

@@ -6,9 +6,15 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Self
+from uuid import UUID, uuid4
 
-from forager.analytics.manifest import Manifest
+import orjson
+
+from forager.archive.wholefile import whole_file
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
 
@@ -69,3 +75,119 @@ def remove_strays(folder: Path, manifest: Manifest) -> int:
     for path in strays:
         path.unlink(missing_ok=True)
     return len(strays)
+
+
+NAME = "manifest.json"
+FORMAT = 1
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFile:
+    """One Parquet file; `path` is below the lake's folder."""
+
+    dataset: str
+    month: str
+    path: str
+    rows: int
+    size: int
+    # the files it was merged from, if it was
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The last row of a dataset that is in the lake."""
+
+    at: datetime = BEGINNING
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How far the pages of site crawls were read: all before `since`, and of those up to `until`
+    the jobs before `job`, and its pages up to `key`. Without `until` no pass is under way."""
+
+    since: datetime = BEGINNING
+    until: datetime | None = None
+    job: str = str(UUID(int=0))
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Replacing it is the commit: a file it does not name is no part of the lake."""
+
+    database: str
+    # every file gets a new number
+    next_file: int = 1
+    positions: dict[str, Position] = field(default_factory=dict)
+    files: tuple[LakeFile, ...] = ()
+    # merged into others, and kept for a while for running queries
+    superseded: dict[str, datetime] = field(default_factory=dict)
+    complete_until: datetime | None = None
+    site: Pass = Pass()
+    # distinguishes this lake from another one of the same database
+    lake: str = field(default_factory=lambda: uuid4().hex)
+
+    def of(self, dataset: str) -> tuple[LakeFile, ...]:
+        return tuple(file for file in self.files if file.dataset == dataset)
+
+    def position(self, dataset: str) -> Position:
+        return self.positions.get(dataset, Position())
+
+    def extended(self, files: tuple[LakeFile, ...], dataset: str, position: Position) -> Self:
+        return replace(self.with_files(files), positions=self.positions | {dataset: position})
+
+    def with_files(self, files: tuple[LakeFile, ...]) -> Self:
+        return replace(self, files=self.files + files, next_file=self.next_file + len(files))
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The lake's manifest; None where there is no lake yet."""
+    path = folder / NAME
+    try:
+        return _parsed(orjson.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ForagerError(
+            f"{path} cannot be read: {error}",
+            hint="Move the folder away; the next sync makes a new one.",
+        ) from None
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    with whole_file(folder / NAME, overwrite=True) as file:
+        file.write(orjson.dumps({"format": FORMAT, **asdict(manifest)}, option=orjson.OPT_INDENT_2))
+
+
+def _parsed(data: dict[str, Any]) -> Manifest:
+    if data.pop("format") != FORMAT:
+        raise ValueError("another version of Forager wrote it")
+    until = data["complete_until"]
+    return Manifest(
+        database=data["database"],
+        next_file=data["next_file"],
+        positions={
+            name: Position(datetime.fromisoformat(each["at"]), each["id"])
+            for name, each in data["positions"].items()
+        },
+        files=tuple(
+            LakeFile(**each | {"parts": tuple(each.get("parts", ()))}) for each in data["files"]
+        ),
+        superseded={
+            path: datetime.fromisoformat(since) for path, since in data["superseded"].items()
+        },
+        complete_until=until and datetime.fromisoformat(until),
+        # lakes of before have neither
+        site=_pass(data.get("site") or {}),
+        lake=data.get("lake") or uuid4().hex,
+    )
+
+
+def _pass(data: dict[str, Any]) -> Pass:
+    times = {
+        name: datetime.fromisoformat(data[name]) for name in ("since", "until") if data.get(name)
+    }
+    return Pass(**data | times)

@@ -1,8 +1,8 @@
 """Load the lake into a ClickHouse server, file by file.
 
 A file is recorded on the server after its rows are there. Killed between the two, it is loaded
-again, and its rows replace themselves. A server that was emptied has no records either, and gets
-everything anew.
+again, and its rows replace themselves. A server that was emptied has no records either, and
+gets everything again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from forager.analytics.clickhouse import ClickHouse, connected
-from forager.analytics.dataset import DATASETS
-from forager.analytics.manifest import BEGINNING, LakeFile, Manifest
-from forager.analytics.tables import FILES, STATE, create_tables, table_of
+from forager.analytics.dataset import DATASETS, Dataset, column_types
+from forager.analytics.lake import BEGINNING, LakeFile, Manifest
 from forager.errors import NotAllowed
 
 _BY_NAME = {dataset.name: dataset for dataset in DATASETS}
@@ -99,3 +98,50 @@ async def _load(
         {"lake": manifest.lake, "path": file.path, "rows": file.rows},
     )
     return file.rows if is_new else 0
+
+
+PREFIX = "forager_"
+FILES = f"{PREFIX}lake_files"
+STATE = f"{PREFIX}lake"
+
+# Rows with the same key replace each other, so that nothing is there twice, however often a file
+# is loaded. Queries say FINAL, because the server replaces rows later.
+_FILES = f"""
+CREATE TABLE IF NOT EXISTS {FILES}
+(lake String, path String, rows Int64, loaded_at DateTime64(6, 'UTC') DEFAULT now64(6))
+ENGINE = ReplacingMergeTree(loaded_at) ORDER BY (lake, path)
+"""
+_STATE = f"""
+CREATE TABLE IF NOT EXISTS {STATE}
+(database String, complete_until DateTime64(6, 'UTC'))
+ENGINE = ReplacingMergeTree(complete_until) ORDER BY database
+"""
+
+
+async def create_tables(server: ClickHouse) -> None:
+    """Tables that are missing, and columns that are newer than a table."""
+    for statement in (_FILES, _STATE):
+        await server.run(statement)
+    for dataset in DATASETS:
+        columns = [f"{name} {kind}" for name, kind in column_types(dataset).items()]
+        await server.run(_table(dataset, columns))
+        added = ", ".join(f"ADD COLUMN IF NOT EXISTS {column}" for column in columns)
+        await server.run(f"ALTER TABLE {table_of(dataset)} {added}")
+
+
+def table_of(dataset: Dataset) -> str:
+    return PREFIX + dataset.name
+
+
+def tables() -> dict[str, str]:
+    """Of each dataset, what stands behind FROM."""
+    return {each.name: f"(SELECT * FROM {table_of(each)} FINAL)" for each in DATASETS}
+
+
+def _table(dataset: Dataset, columns: list[str]) -> str:
+    # a version of another month replaces those before only if it is in the same partition
+    parts = "" if dataset.has_versions else "PARTITION BY toYYYYMM(at)"
+    return f"""
+        CREATE TABLE IF NOT EXISTS {table_of(dataset)} ({", ".join(columns)})
+        ENGINE = ReplacingMergeTree(at) {parts} ORDER BY ({", ".join(dataset.key)})
+    """

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from forager.errors import NotFound
+from forager.hints import Hint, action
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def query_named(name: str) -> Query:
     found = QUERIES.get(name)
     if found is None:
         raise NotFound(
-            f"there is no question {name!r}", hint="`forager analytics list` shows those there are."
+            f"there is no query {name!r}",
+            hint=Hint("{} lists queries.", action("analytics list")),
         )
     return found

@@ -2,7 +2,7 @@
 
 They have no index by time, which every commit of a crawl would pay for. So the pages of a time are
 found by going once through the jobs that were busy in it, key by key: a pass. How far it came is
-in the manifest; a pass that was cut short is gone on with, over the same time.
+in the manifest; an interrupted pass is resumed over the same time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from forager.analytics import site_store as store
+from forager.analytics import store
 from forager.analytics.dataset import PAGES
 from forager.analytics.files import by_month, read_rows, write_file
-from forager.analytics.manifest import Manifest, Pass, write_manifest
+from forager.analytics.lake import Manifest, Pass, write_manifest
 from forager.db.database import Database
 
 # CSV of a step that is larger goes to the disk
@@ -52,7 +52,7 @@ async def sync_site_pages(
 
 
 async def _copy(database: Database, place: Pass, file: BinaryIO, chunk: int) -> Pass:
-    """The next so many keys, of as many jobs as have them; where the pass is after that."""
+    """Copy the next keys, of as many jobs as needed; return the new place of the pass."""
     assert place.until is not None
     left = chunk
     while left:

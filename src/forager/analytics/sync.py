@@ -14,9 +14,16 @@ from typing import Any
 from forager.analytics import store
 from forager.analytics.dataset import DATASETS, Dataset
 from forager.analytics.files import by_month, last_position, read_file, read_rows, write_file
-from forager.analytics.lake import lake_folder, remove_strays, sole_writer
+from forager.analytics.lake import (
+    LakeFile,
+    Manifest,
+    lake_folder,
+    read_manifest,
+    remove_strays,
+    sole_writer,
+    write_manifest,
+)
 from forager.analytics.loading import load
-from forager.analytics.manifest import LakeFile, Manifest, read_manifest, write_manifest
 from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
@@ -52,7 +59,7 @@ async def sync(
     *,
     chunk: int = CHUNK,
 ) -> Synced:
-    """Copy what is new to the lake. Killed anywhere, the next one goes on from the last chunk."""
+    """Copy new rows to the lake. If it is killed, the next run resumes after the last chunk."""
     load_pyarrow("pyarrow")  # before anything is made
     folder = lake_folder(settings)
     with sole_writer(folder):
@@ -88,15 +95,15 @@ async def _opened(database: Database, folder: Path) -> Manifest:
 
 
 async def _horizon(database: Database) -> datetime:
-    """Asked before the rows are: whoever has committed by now is seen by every later question."""
+    """Read before the rows: every transaction committed by now is visible to later queries."""
     async with database.connection() as connection:
-        horizon = await store.select_horizon(connection)
-    if horizon.hidden:
+        horizon, hidden = await store.select_horizon(connection)
+    if hidden:
         raise NotAllowed(
             "sessions of other users are open in the database, and what they write is hidden",
             hint="Let an administrator run: GRANT pg_read_all_stats TO the user of Forager.",
         )
-    return horizon.at
+    return horizon
 
 
 async def _sync(
@@ -198,7 +205,7 @@ def _runs(small: list[LakeFile]) -> Iterator[tuple[LakeFile, ...]]:
 def merged(
     folder: Path, manifest: Manifest, files: tuple[LakeFile, ...], now: datetime
 ) -> Manifest:
-    """The manifest with one file in place of several; those stay until nobody reads them."""
+    """The manifest with one file instead of several, which stay until no query reads them."""
     dataset = next(each for each in DATASETS if each.name == files[0].dataset)
     tables = (table for file in files for table in read_file(dataset, folder / file.path))
     whole = write_file(folder, dataset, files[0].month, manifest.next_file, tables)

@@ -9,14 +9,12 @@ from starlette.middleware import Middleware
 
 from forager import __version__
 from forager.access.permits import Permits
-from forager.api import health, metrics, reference
-from forager.api.authentication import Authentication
-from forager.api.conditional import Conditional
+from forager.api import health, reference
+from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit
-from forager.api.observation import Observation
-from forager.api.openapi import describe
-from forager.api.origins import Origins, names_of
+from forager.api.observation import Conditional, Observation
 from forager.api.problems import answer_with_problem
+from forager.api.reference import describe
 from forager.api.request_id import RequestIds
 from forager.api.routes import (
     analytics,
@@ -81,7 +79,6 @@ def create_app(settings: Settings, database: Database, engine: Engine | None = N
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)
     app.include_router(health.router)
-    app.include_router(metrics.router)
     app.include_router(reference.router, prefix="/api")
     for router in ROUTERS:
         app.include_router(router, prefix="/api")

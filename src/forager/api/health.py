@@ -1,15 +1,16 @@
-"""`/healthz`: the process answers. `/readyz`: and it can do its work."""
+"""`/healthz`: the process is alive. `/readyz`: it can work. `/metrics`: for Prometheus."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from forager import __version__
 from forager.api.services import Here
 from forager.db.schema import readiness
+from forager.metrics.scrape import CONTENT_TYPE, Scrape, open_scrape
 from forager.services.supervisor import statuses_of_this_process
 
 router = APIRouter(tags=["health"])
@@ -58,3 +59,18 @@ async def ready(here: Here, response: Response) -> Ready:
         schema_version=found.schema,
         expected_schema_version=found.expected_schema,
     )
+
+
+def _scrape(request: Request, here: Here) -> Scrape:
+    """One for the application: it remembers what was dear to read."""
+    state = request.app.state
+    if not hasattr(state, "scrape"):
+        state.scrape = open_scrape(here.database, here.settings)
+    scrape: Scrape = state.scrape
+    return scrape
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(scrape: Annotated[Scrape, Depends(_scrape)]) -> Response:
+    """Counters, histograms and gauges, in Prometheus' text format."""
+    return Response(await scrape.text(), headers={"Content-Type": CONTENT_TYPE})

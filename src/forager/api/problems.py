@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.analytics.clickhouse import ClickHouseAway
-from forager.api.commands import in_calls
+from forager.api.actions import as_call
 from forager.api.request_id import current_request_id
 from forager.archive.errors import StorageAway
 from forager.errors import (
@@ -32,6 +32,7 @@ from forager.errors import (
     SchemaMismatch,
     WorkFailed,
 )
+from forager.hints import Render, render
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable
 
@@ -139,17 +140,20 @@ HTTP_WORDS = {
 }  # fmt: skip
 
 
-def problem_of(error: Exception) -> Problem:
-    """What to tell a caller about an error; the unexpected ones tell nothing about the inside."""
+def problem_of(error: Exception, show: Render = as_call) -> Problem:
+    """An error as a caller sees it; unexpected ones reveal nothing about the inside.
+
+    `show` writes the actions of a hint.
+    """
     if isinstance(error, HTTPException):
         return _of_http(error)
     if isinstance(error, RequestValidationError):
-        return problem_of(InvalidFields(field_problems(error.errors())))
+        return problem_of(InvalidFields(field_problems(error.errors())), show)
     if isinstance(error, WorkFailed) and error.kind in (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS):
-        return _problem(403, "This may not be fetched", error.message, fix=error.hint)
+        return _problem(403, "This may not be fetched", error.message, fix=_fix(error, show))
     for kind, status, title in MEANINGS:
         if isinstance(error, kind):
-            return _of_known(error, status, title)
+            return _of_known(error, status, title, show)
     return _problem(
         500,
         "Something went wrong in Forager",
@@ -158,22 +162,8 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def told_to_programs(error: Exception) -> Problem:
-    """The same, with calls of the API where people would be told what to type."""
-    problem = problem_of(error)
-    told: dict[str, Any] = {"detail": in_calls(problem.detail)}
-    if problem.fix is not None:
-        told["fix"] = in_calls(problem.fix)
-    if problem.errors is not None:
-        told["errors"] = [
-            FieldProblem(field=each.field, message=in_calls(each.message))
-            for each in problem.errors
-        ]
-    return problem.model_copy(update=told)
-
-
 def problem_response(error: Exception) -> Response:
-    problem = told_to_programs(error)
+    problem = problem_of(error)
     if problem.status == 500:
         log.error("a request failed", exc_info=error)
     return Response(
@@ -200,18 +190,22 @@ def field_problems(errors: Sequence[Any], *prefix: str) -> list[FieldProblem]:
     ]
 
 
-def _of_known(error: Exception, status: int, title: str) -> Problem:
+def _of_known(error: Exception, status: int, title: str, show: Render) -> Problem:
     if not isinstance(error, ForagerError):
         return _problem(status, title, "a value cannot be stored: out of range, or not text")
     return _problem(
         status,
         title,
         error.message,
-        fix=error.hint,
+        fix=_fix(error, show),
         errors=error.fields if isinstance(error, InvalidFields) else None,
         quota=_use(error) if isinstance(error, QuotaExceeded) else None,
         retry_after=error.retry_after if isinstance(error, NotYet) else None,
     )
+
+
+def _fix(error: ForagerError, show: Render) -> str | None:
+    return None if error.hint is None else render(error.hint, show)
 
 
 def _use(error: QuotaExceeded) -> QuotaUse:

@@ -19,11 +19,11 @@ from fastapi import FastAPI
 from forager.access import answers
 from forager.access.keys import any_key
 from forager.api.app import create_app
-from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of
-from forager.api.origins import is_loopback
-from forager.api.server_log import server_log
+from forager.api.authentication import is_loopback
+from forager.api.connections import ConnectionLimits, LimitedConnection, limits_of, server_log
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, Option, action
 from forager.index.engine import open_engine
 from forager.listening import noted_address
 from forager.logs import get_logger
@@ -121,7 +121,7 @@ def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:
         return
     raise NotAllowed(
         f"without an API key the API listens on loopback only, not on {settings.api_host}",
-        hint="Make a key first: forager keys create NAME --scope admin",
+        hint=Hint("Create a key first: {}", action("keys create", "NAME", scope="admin")),
     )
 
 
@@ -138,7 +138,11 @@ def bind(settings: Settings) -> socket.socket:
         line.close()
         raise InvalidInput(
             f"the API cannot listen on {host}:{port}: {error.strerror or error}",
-            hint="Give another --port or --host, or stop what uses it.",
+            hint=Hint(
+                "Set another {} or {}, or stop the process that uses it.",
+                Option("port"),
+                Option("host"),
+            ),
         ) from None
     return line
 

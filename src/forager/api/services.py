@@ -9,8 +9,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from forager.access.caller import Caller
-from forager.access.scope import Scope
+from forager.access.caller import Caller, Scope
 from forager.api.remembered import Remembered
 from forager.api.slots import Slots
 from forager.crawl.admission import move_job
@@ -22,6 +21,7 @@ from forager.documents.sources import get_source
 from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.service import Proxies
+from forager.hints import Hint, action
 from forager.index.engine import Engine
 from forager.jobs.job import Job, Move
 from forager.jobs.queue import Queue
@@ -144,7 +144,7 @@ def only_own(caller: Caller, job: Job) -> Job:
     """The job, if the caller may see it; otherwise as if it were not there."""
     if not caller.sees(job.user_id):
         raise NotFound(
-            f"there is no job {job.id}", hint="`forager jobs list` shows the jobs there are."
+            f"there is no job {job.id}", hint=Hint("{} lists jobs.", action("jobs list"))
         )
     return job
 

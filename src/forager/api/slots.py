@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from forager.analytics.answers import Answer, answer
 from forager.errors import NotYet
+from forager.settings import Settings
 
 RETRY_AFTER = 10
 
@@ -31,3 +33,13 @@ class Slots:
             yield
         finally:
             self._taken -= 1
+
+
+# each is a process that may use two cores and 2 GB
+ANALYSES = Slots(2, "an analysis")
+
+
+async def analyse(settings: Settings, name: str, *, days: int, limit: int) -> Answer:
+    """The answer, or NotYet while enough others are being made."""
+    with ANALYSES.taken():
+        return await answer(settings, name, days=days, limit=limit)

@@ -21,7 +21,7 @@ from forager.crawl.report import CrawlReport, crawl_reports
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable, NotYet
 from forager.jobs import job as jobs
-from forager.jobs import store
+from forager.jobs.history import events_of_many
 from forager.jobs.lifecycle import FINISHED
 from forager.logs import get_logger
 
@@ -133,12 +133,7 @@ class ProgressHub:
             job_id: watched.events[-1].id if watched.events else 0
             for job_id, watched in self._watched.items()
         }
-        async with self._database.connection() as connection:
-            found = await store.select_events_of_many(connection, known, limit=MAX_EVENTS)
-        by_job: dict[UUID, list[jobs.JobEvent]] = {}
-        for event in found:
-            by_job.setdefault(event.job_id, []).append(event)
-        return by_job
+        return await events_of_many(self._database, known, limit=MAX_EVENTS)
 
 
 async def progress_events(

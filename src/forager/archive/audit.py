@@ -16,9 +16,9 @@ from uuid import UUID
 from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
 from forager.archive.errors import ArchiveError, DamagedRecord
-from forager.archive.inventory import Growth, SegmentRow
 from forager.archive.reader import SegmentScan, read_record
-from forager.archive.segment import ArchiveRef, parse_segment_name
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.database import Database
 from forager.errors import NotFound

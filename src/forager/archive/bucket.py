@@ -24,6 +24,7 @@ from obstore.store import ObjectStore, from_url
 
 from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists, StorageAway
 from forager.errors import InvalidInput, NotFound
+from forager.hints import Hint, action
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
@@ -38,7 +39,9 @@ _MISSING_BUCKET = "NoSuchBucket"
 _NO_RANGE = "Requested range was invalid"
 _MAX_REASON = 300
 _KEYS_HINT = "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and the key's rights."
-_AWAY_HINT = "Check AWS_ENDPOINT_URL, or run `forager doctor`. Work goes on when it answers."
+_AWAY_HINT = Hint(
+    "Check AWS_ENDPOINT_URL, or run {}. Work continues when it answers.", action("doctor")
+)
 
 
 @dataclass(frozen=True, slots=True)

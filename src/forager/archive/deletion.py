@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from forager.archive import store
-from forager.archive.inventory import SegmentRow
-from forager.archive.retention import Deletion, Plan, Policy, plan_retention
+from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
 from forager.archive.storage import Storage
 from forager.db.database import Database
 

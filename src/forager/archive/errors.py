@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from forager.errors import DiskFull, ForagerError, NotFound
+from forager.hints import Hint, action
 
 
 class ArchiveError(ForagerError):
@@ -48,6 +49,6 @@ def disk_errors(segment: str) -> Iterator[None]:
         if error.errno in FULL:
             raise StorageFull(
                 f"no space to write archive segment {segment}: {error.strerror}",
-                hint="Free some space, or delete old segments with `forager archive prune`.",
+                hint=Hint("Free some space, or delete old segments: {}", action("archive prune")),
             ) from error
         raise ArchiveError(f"archive segment {segment}: {error.strerror or error}") from error

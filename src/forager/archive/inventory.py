@@ -3,58 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from forager.archive import store
-from forager.archive.retention import SegmentState
-from forager.archive.segment import ArchiveRef
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
+from forager.db.cursor import Page
 from forager.db.database import Database
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentRow:
-    """A segment's row, with what other rows say about it."""
-
-    name: str
-    job_id: UUID | None
-    lease: int
-    bytes: int
-    records: int
-    created_at: datetime
-    written_at: datetime
-    closed_at: datetime | None
-    going_at: datetime | None
-    # part of a merge, and still there for readers that looked before
-    keep_until: datetime | None
-    references: int
-    # its lease may still write
-    open: bool
-
-    def is_kept(self, now: datetime) -> bool:
-        return self.keep_until is not None and self.keep_until > now
-
-    @property
-    def state(self) -> SegmentState:
-        return SegmentState(
-            name=self.name,
-            size=self.bytes,
-            created=self.created_at,
-            references=self.references,
-            open=self.open,
-            newest=self.written_at,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A segment's new end, and how many records one commit refers to."""
-
-    segment: str
-    end: int
-    records: int
+from forager.errors import NotFound
+from forager.hints import Hint, action
 
 
 def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
@@ -64,6 +23,26 @@ def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
         before = growths.get(ref.segment, Growth(ref.segment, 0, 0))
         growths[ref.segment] = Growth(ref.segment, max(before.end, ref.end), before.records + 1)
     return [growths[name] for name in sorted(growths)]
+
+
+async def list_segments(
+    database: Database, *, job_id: UUID | None = None, cursor: str = "", limit: int = 50
+) -> Page[SegmentRow]:
+    """Segments, oldest first; the cursor is the name of the last one."""
+    async with database.connection() as connection:
+        found = await store.select_segments(
+            connection, after=cursor, job_id=job_id, limit=limit + 1
+        )
+    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+async def get_segment(database: Database, name: str) -> SegmentRow:
+    async with database.connection() as connection:
+        found = await store.select_segment(connection, name)
+    if found is None:
+        hint = Hint("{} lists segments.", action("archive list"))
+        raise NotFound(f"there is no archive segment {name}", hint=hint)
+    return found
 
 
 # an upload that its writer has given up may still arrive

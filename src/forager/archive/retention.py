@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from uuid import UUID
 
 
 class Reason(StrEnum):
@@ -91,3 +92,37 @@ def _reason(segment: SegmentState, policy: Policy, now: datetime, total: int) ->
     if policy.max_bytes is not None and total > policy.max_bytes:
         return Reason.SIZE
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A segment's row, with what other rows say about it."""
+
+    name: str
+    job_id: UUID | None
+    lease: int
+    bytes: int
+    records: int
+    created_at: datetime
+    written_at: datetime
+    closed_at: datetime | None
+    going_at: datetime | None
+    # part of a merge, and still there for readers that looked before
+    keep_until: datetime | None
+    references: int
+    # its lease may still write
+    open: bool
+
+    def is_kept(self, now: datetime) -> bool:
+        return self.keep_until is not None and self.keep_until > now
+
+    @property
+    def state(self) -> SegmentState:
+        return SegmentState(
+            name=self.name,
+            size=self.bytes,
+            created=self.created_at,
+            references=self.references,
+            open=self.open,
+            newest=self.written_at,
+        )

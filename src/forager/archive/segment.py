@@ -94,3 +94,12 @@ def refs_of(segment: str, offset: int, frames: Sequence[bytes]) -> list[ArchiveR
     lengths = [len(frame) for frame in frames]
     starts = accumulate(lengths, initial=offset)
     return [ArchiveRef(segment, *place) for place in zip(starts, lengths, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A segment's new end, and how many records one commit refers to."""
+
+    segment: str
+    end: int
+    records: int

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from forager.archive.errors import FULL, StorageFull
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.hints import Hint, Option
 from forager.permissions import private_opener
 
 
@@ -44,7 +45,9 @@ def _refuse(place: Path, overwrite: bool) -> None:
     if not place.parent.is_dir():
         raise NotFound(f"the folder {place.parent} does not exist", hint="Make it first.")
     if place.exists() and not overwrite:
-        raise NotAllowed(f"{place} exists already", hint="Give --force to replace it.")
+        raise NotAllowed(
+            f"{place} exists already", hint=Hint("Use {} to replace it.", Option("force"))
+        )
 
 
 @contextmanager

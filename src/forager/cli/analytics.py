@@ -8,10 +8,9 @@ import typer
 
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.output import note, show_json, show_table
+from forager.cli.output import counted, note, show_json, show_table
 from forager.cli.running import run as run_loop
 from forager.cli.running import with_database
-from forager.cli.words import counted
 
 if TYPE_CHECKING:
     from forager.analytics.answers import Answer

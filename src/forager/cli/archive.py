@@ -17,12 +17,12 @@ from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, run, with_database
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.archive.inventory import SegmentRow
-    from forager.archive.retention import Policy
+    from forager.archive.retention import Policy, SegmentRow
     from forager.archive.storage import Storage
+    from forager.db.cursor import Page
     from forager.db.database import Database
     from forager.settings import Settings
 
@@ -44,7 +44,7 @@ class Archive:
 
 
 @app.command("list")
-def list_segments(
+def list_all(
     context: typer.Context,
     job: Annotated[str | None, typer.Option(help="Only segments of this job.")] = None,
     limit: Limit = 50,
@@ -52,40 +52,28 @@ def list_segments(
     as_json: AsJson = False,
 ) -> None:
     """List segments, oldest first: size, records, how many rows refer to them, age, job."""
-    from forager.archive import store
+    from forager.archive.inventory import list_segments
     from forager.jobs.queue import Queue
 
-    async def ask(archive: Archive) -> list[SegmentRow]:
+    async def ask(archive: Archive) -> Page[SegmentRow]:
         job_id = await Queue(archive.database, archive.settings).resolve(job) if job else None
-        async with archive.database.connection() as connection:
-            return await store.select_segments(
-                connection, after=cursor, job_id=job_id, limit=limit + 1
-            )
+        return await list_segments(archive.database, job_id=job_id, cursor=cursor, limit=limit)
 
     found = with_archive(context, ask)
-    rows, more = found[:limit], len(found) > limit
     if as_json:
-        return show_page(rows, rows[-1].name if more else None)
-    views.show_segments(rows)
-    if more:
-        note(f"There are more: --cursor {rows[-1].name}")
+        return show_page(found.items, found.next_cursor)
+    views.show_segments(found.items)
+    if found.next_cursor:
+        note(f"There are more: --cursor {found.next_cursor}")
     return None
 
 
 @app.command()
 def show(context: typer.Context, segment: Segment, as_json: AsJson = False) -> None:
     """Show one segment."""
-    from forager.archive import store
+    from forager.archive.inventory import get_segment
 
-    async def ask(archive: Archive) -> SegmentRow | None:
-        async with archive.database.connection() as connection:
-            return await store.select_segment(connection, segment)
-
-    row = with_archive(context, ask)
-    if row is None:
-        raise NotFound(
-            f"there is no archive segment {segment}", hint="`forager archive list` shows them."
-        )
+    row = with_archive(context, lambda archive: get_segment(archive.database, segment))
     if as_json:
         return show_json(row)
     return views.show_segment(row)

@@ -11,10 +11,9 @@ from forager.amounts import size_in_words
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
-from forager.cli.output import note, plain, say, show_json
+from forager.cli.output import counted, note, plain, say, show_json
 from forager.cli.progress import Steps
 from forager.cli.running import run
-from forager.cli.words import counted
 from forager.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:

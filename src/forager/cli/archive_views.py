@@ -10,16 +10,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_in_words
-from forager.cli.output import note, plain, say, show_table, write
-from forager.cli.words import clean, counted, duration, long_time
+from forager.cli.output import (
+    clean,
+    counted,
+    duration,
+    long_time,
+    note,
+    plain,
+    say,
+    show_table,
+    write,
+)
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.archive.audit import Finding, Look
     from forager.archive.deletion import Pruned
-    from forager.archive.inventory import SegmentRow
     from forager.archive.reader import ArchivedResponse
-    from forager.archive.retention import Deletion, Plan
+    from forager.archive.retention import Deletion, Plan, SegmentRow
     from forager.archive.storage import StoredSegment
 
 

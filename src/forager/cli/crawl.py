@@ -15,7 +15,7 @@ from uuid import uuid4
 import typer
 
 from forager.cli.crawl_flags import with_crawl_flags
-from forager.cli.crawl_summary import nothing_was_allowed, show_summary
+from forager.cli.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId

@@ -13,14 +13,14 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Yes
+from forager.cli.output import counted
 from forager.cli.running import confirm
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from forager.backup.copying import Copied
+    from forager.backup import Copied
 
 
 app = typer.Typer(
@@ -101,10 +101,10 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
 
     Into the same folder again, only what is new is copied. The folder holds secrets.
     """
-    from forager.backup.copying import save
+    from forager.backup import save
 
     with BackupProgress() as progress:
-        copied = save(flags_of(context).load(), folder, told=progress.show)
+        copied = save(flags_of(context).load(), folder, progress=progress.show)
     _show(copied, folder, "saved to", as_json)
 
 
@@ -114,10 +114,10 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
 
     What is there already is not overwritten.
     """
-    from forager.backup.copying import restore
+    from forager.backup import restore
 
     with BackupProgress() as progress:
-        copied = restore(flags_of(context).load(), folder, told=progress.show)
+        copied = restore(flags_of(context).load(), folder, progress=progress.show)
     _show(copied, folder, "restored from", as_json)
     output.note("`forager doctor` looks whether all is well, `forager archive verify` reads it.")
 

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
-from forager.cli.output import note, note_more, say, show_json, show_table
+from forager.cli.output import (
+    counted,
+    note,
+    note_more,
+    on_one_line,
+    say,
+    short_time,
+    show_json,
+    show_table,
+)
 from forager.cli.running import confirm, leave_if_unknown, with_database
-from forager.cli.words import counted, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

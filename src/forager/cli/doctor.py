@@ -10,9 +10,9 @@ from forager.cli import output
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
+from forager.cli.output import clean
 from forager.cli.progress import Steps
 from forager.cli.running import run
-from forager.cli.words import clean
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit, grouped, option
-from forager.cli.output import say, show_json, show_list, show_table
+from forager.cli.output import (
+    duration,
+    long_time,
+    say,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import with_database
-from forager.cli.words import duration, long_time, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from forager.fetch.domains.domain import Domain
     from forager.fetch.domains.service import DomainChanges, Domains
-    from forager.fetch.domains.store import Domain
 
 Answer = TypeVar("Answer")
 
@@ -188,7 +195,7 @@ def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
 
 
 def _interval(text: str) -> timedelta:
-    from forager.tasks.intervals import parse_every
+    from forager.tasks.task import parse_every
 
     return parse_every(text)
 

@@ -10,9 +10,16 @@ import typer
 
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Domain, Limit, grouped, option
-from forager.cli.output import say, show_json, show_list, show_table
+from forager.cli.output import (
+    long_time,
+    on_one_line,
+    say,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import with_database
-from forager.cli.words import long_time, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.tasks.errors import ErrorFilter, ErrorGroup, ErrorRow

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import show_list, show_table
+from forager.cli.output import counted, on_one_line, short_time, show_list, show_table
 from forager.cli.running import with_database
-from forager.cli.words import counted, on_one_line, short_time
 
 if TYPE_CHECKING:
     from forager.webhooks.webhook import EventRow

@@ -2,20 +2,107 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson
-from forager.cli.output import say, show_json
+from forager.cli.crawl import checked_options
+from forager.cli.crawl_flags import RequestOptions
+from forager.cli.options import AsJson, grouped
+from forager.cli.output import say, show_json, write
 from forager.cli.running import with_database
-from forager.cli.words import short_time
+
+if TYPE_CHECKING:
+    from forager.crawl.explain.probe import Probe
+
+
+from typing import TYPE_CHECKING
+
+from forager.cli.output import short_time
 
 if TYPE_CHECKING:
     from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
     from forager.crawl.explain.outlook import Outlook
     from forager.db.database import Database
     from forager.settings import Settings
+
+
+@grouped
+def fetch(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="What to fetch.")],
+    request: RequestOptions,
+    body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
+    from forager.crawl.explain.probe import probe
+
+    options = checked_options(request.payload(url))
+    result = with_database(context, lambda db, settings: probe(db, settings, options))
+    if body:
+        write(result.response.body)
+    elif as_json:
+        show_json(_as_json(result))
+    else:
+        _show_response(result)
+
+
+def _as_json(result: Probe) -> dict[str, Any]:
+    response, facts = result.response, result.facts
+    answer: dict[str, Any] = {
+        "url": response.url,
+        "status": response.status,
+        "problem": result.problem,
+        "redirects": [{"url": hop.url, "status": hop.status} for hop in result.hops],
+        "robots": result.robots,
+        "headers": [list(pair) for pair in response.headers.items()],
+        "timing": response.timing,
+        "peer": response.peer,
+        "http_version": response.http_version,
+        "size": len(response.body),
+        "wire_size": response.wire_size,
+    }
+    if facts is not None:
+        answer["page"] = {
+            "kind": facts.kind,
+            "encoding": facts.encoding,
+            "title": facts.title,
+            "language": facts.language,
+            "canonical": facts.canonical,
+            "noindex": facts.directives.noindex,
+            "nofollow": facts.directives.nofollow,
+            "links": len(facts.outlinks.links),
+            "needs_javascript": facts.needs_javascript,
+            "soft_error": facts.soft_error,
+            "truncated": facts.truncated,
+        }
+    return answer
+
+
+def _show_response(result: Probe) -> None:
+    response, timing = result.response, result.response.timing
+    for hop in result.hops:
+        say(f"{hop.status} {hop.url}")
+    say(f"{response.status} {response.reason} {response.url}", "bold")
+    if result.problem:
+        say(f"problem: {result.problem}")
+    robots = "allowed" if result.robots.allowed else "not allowed"
+    say(f"robots.txt: {robots} ({result.robots.reason})")
+    connected = "" if timing.connect is None else f"connected in {timing.connect * 1000:.0f} ms, "
+    say(
+        f"{connected}first byte after {timing.first_byte * 1000:.0f} ms,"
+        f" complete after {timing.total * 1000:.0f} ms; {len(response.body):,} bytes"
+        f" ({response.wire_size:,} on the wire) from {response.peer}, HTTP/{response.http_version}"
+    )
+    for name, value in response.headers.items():
+        say(f"  {name}: {value}")
+    page = _as_json(result).get("page", {})
+    if page:
+        say("page", "bold")
+    for name, value in page.items():
+        if value not in (None, False, ()):
+            say(f"  {name.replace('_', ' ')}: {value}")
 
 
 def explain(

@@ -9,10 +9,9 @@ import typer
 
 from forager.cli.failures import FAILED, complain
 from forager.cli.options import Force, Output
-from forager.cli.output import STDOUT, note, open_output, refuse_terminal, silence_stdout
+from forager.cli.output import STDOUT, counted, note, open_output, refuse_terminal, silence_stdout
 from forager.cli.progress import Steps
 from forager.cli.running import with_database
-from forager.cli.words import counted
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput

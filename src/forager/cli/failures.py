@@ -11,8 +11,9 @@ import typer
 from typer.exceptions import TyperException
 
 from forager.cli.flags import Flags
-from forager.cli.words import clean
+from forager.cli.output import clean
 from forager.errors import ErrorKind, ForagerError, WorkFailed
+from forager.hints import Hint
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -59,7 +60,7 @@ def _refused(error: ForagerError) -> bool:
     return isinstance(error, WorkFailed) and error.kind in kinds
 
 
-def complain(message: str, hint: str | None = None) -> None:
+def complain(message: str, hint: str | Hint | None = None) -> None:
     """Print an error; the work may go on after it."""
     from rich.text import Text
 
@@ -70,7 +71,7 @@ def complain(message: str, hint: str | None = None) -> None:
     stderr = console(sys.stderr)
     stderr.print(Text.assemble(("error: ", "bold red"), clean(message)), soft_wrap=True)
     if hint:
-        stderr.print(Text.assemble(("hint: ", "bold"), clean(hint)), soft_wrap=True)
+        stderr.print(Text.assemble(("hint: ", "bold"), clean(str(hint))), soft_wrap=True)
 
 
 def _unexpected(error: BaseException, flags: Flags) -> int:

@@ -13,16 +13,24 @@ from forager.cli import output
 from forager.cli.failures import OK, complain
 from forager.cli.jobs import app
 from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
-from forager.cli.output import note, show_json, show_list, show_table
+from forager.cli.output import (
+    counted,
+    note,
+    on_one_line,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import confirm, with_database, with_queue
-from forager.cli.words import counted, on_one_line, short_time
 from forager.crawl.settlement import Outcome
 from forager.errors import ForagerError
 
 if TYPE_CHECKING:
-    from forager.crawl.export.store import SettledUrl
+    from forager.crawl.settlement import SettledUrl
     from forager.db.cursor import Page
     from forager.db.database import Database
+    from forager.hints import Hint
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
     from forager.settings import Settings
@@ -38,7 +46,7 @@ class Moved:
     asked: str
     job: Job | None
     error: str | None
-    hint: str | None
+    hint: str | Hint | None
     exit_code: int
 
 

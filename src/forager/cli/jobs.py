@@ -9,8 +9,8 @@ import typer
 from forager.cli import output
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId, Limit, Yes
+from forager.cli.output import counted, distance, duration, long_time, on_one_line, short_time
 from forager.cli.running import confirm, run, with_queue
-from forager.cli.words import counted, distance, duration, long_time, on_one_line, short_time
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:

@@ -7,12 +7,20 @@ from uuid import UUID
 
 import typer
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import note, plain, say, show_json, show_page, show_table
+from forager.cli.output import (
+    long_time,
+    note,
+    plain,
+    say,
+    short_time,
+    show_json,
+    show_page,
+    show_table,
+)
 from forager.cli.running import with_database
-from forager.cli.words import long_time, short_time
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey

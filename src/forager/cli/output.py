@@ -14,14 +14,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
 
-from forager.cli.words import clean
 from forager.errors import InvalidInput
+from forager.hints import Hint
+from forager.terminal import clean as clean
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rich.console import Console
     from rich.text import Text
+
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def on_one_line(text: str) -> str:
+    return clean(" ".join(text.split()))
+
+
+def short_time(at: datetime | None) -> str:
+    """A local time as short as it can be: without the date if that is today."""
+    if at is None:
+        return ""
+    local = at.astimezone()
+    today = datetime.now(UTC).astimezone().date()
+    return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M")
+
+
+def long_time(at: datetime | None) -> str:
+    """A local time in full, and how far away it is."""
+    if at is None:
+        return ""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S} ({distance(at)})"
+
+
+def distance(at: datetime) -> str:
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its one or two largest units."""
+    rest = round(seconds)
+    parts = []
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
 
 STDOUT = "-"
 # off a terminal nobody folds lines: each row stays on one, however long
@@ -70,6 +116,8 @@ def silence_stdout() -> None:
 
 def plain(value: Any) -> Any:
     """A value in JSON's own types: times in UTC, intervals in seconds, amounts as exact text."""
+    if isinstance(value, UUID | Path | Hint):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return plain(_members(value))
     if isinstance(value, datetime):
@@ -82,8 +130,6 @@ def plain(value: Any) -> Any:
         return amount_text(value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, UUID | Path):
-        return str(value)
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

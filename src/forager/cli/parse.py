@@ -13,9 +13,8 @@ import typer
 
 from forager.cli.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped
-from forager.cli.output import note, say, show_json, show_table, write
+from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
 from forager.cli.running import with_database
-from forager.cli.words import clean, counted, on_one_line
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -184,6 +183,9 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
         "category_path": product.category,
         "sku": product.sku,
         "gtin": product.gtin,
+        "mpn": product.mpn,
+        "product_id": product.product_id,
+        "variant_id": product.variant_id,
         "images": [image.url for image in product.images],
         "image_details": product.images,
         "variants": [_variant(variant) for variant in product.variants],
@@ -245,6 +247,9 @@ def _words(product: Product) -> dict[str, str]:
         "category": _SEPARATOR.join(product.category),
         "sku": product.sku or "",
         "gtin": product.gtin or "",
+        "mpn": product.mpn or "",
+        "product id": product.product_id or "",
+        "variant id": product.variant_id or "",
         "images": "\n".join(image.url for image in product.images[:3]),
         "variants": counted(len(product.variants), "variant") if product.variants else "",
         "description": on_one_line((product.description or "")[:300]),

@@ -8,13 +8,20 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from forager.cli.output import note, say, show_facts, show_table
-from forager.cli.words import duration, long_time, on_one_line, short_time
+from forager.cli.output import (
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    say,
+    short_time,
+    show_facts,
+    show_table,
+)
 from forager.products.export import amount_text
 from forager.products.price_history import PriceEntry
+from forager.products.record import ListedProduct, ProductRecord
 from forager.products.service import ProductDetails, Stats
-from forager.products.store.lists import ListedProduct
-from forager.products.store.records import ProductRecord
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}

@@ -11,6 +11,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
 from forager.cli.output import (
     STDOUT,
+    counted,
     note,
     note_more,
     open_output,
@@ -24,7 +25,6 @@ from forager.cli.product_filters import ProductOptions, moment
 from forager.cli.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def image(
     force: Force = False,
 ) -> None:
     """Write the stored file of one of a product's images."""
-    from forager.products.shown_image import image_of
+    from forager.products.lookup import image_of
 
     refuse_terminal(output, "an image")
     data = with_database(context, lambda db, settings: image_of(db, settings, product, position))

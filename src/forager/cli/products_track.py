@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from forager.cli.options import AsJson
-from forager.cli.output import note, say, show_json
+from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
-from forager.cli.words import counted, on_one_line
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ def track(
     as_json: AsJson = False,
 ) -> None:
     """Track product pages. Options also apply to pages that are tracked already."""
-    from forager.tasks.intervals import parse_every
     from forager.tasks.service import Tasks
+    from forager.tasks.task import parse_every
     from forager.tasks.tracking_request import Terms
 
     if bool(urls) == (file is not None):

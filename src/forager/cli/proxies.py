@@ -15,9 +15,8 @@ from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
 from forager.cli.flags import flags_of
 from forager.cli.options import AllowPrivate, AsJson, Limit
-from forager.cli.output import note, say, show_json, show_list, show_table
+from forager.cli.output import note, say, short_time, show_json, show_list, show_table
 from forager.cli.running import with_database
-from forager.cli.words import short_time
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:

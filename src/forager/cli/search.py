@@ -10,10 +10,9 @@ from typer.core import TyperGroup
 
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Cursor
-from forager.cli.output import console, note, say, show_json, write
+from forager.cli.output import clean, console, counted, note, say, short_time, show_json, write
 from forager.cli.progress import Steps
 from forager.cli.running import run, with_database
-from forager.cli.words import clean, counted, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from forager.cli.output import note, say, show_facts, show_table
-from forager.cli.words import counted, duration, long_time, on_one_line, short_time
+from forager.cli.output import (
+    counted,
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    say,
+    short_time,
+    show_facts,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.options import AsJson, Yes
-from forager.cli.output import note, say, show_json
+from forager.cli.output import counted, note, say, show_json
 from forager.cli.running import confirm, with_database
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from forager.cli.output import note, plain, say, show_table
-from forager.cli.words import counted, duration, long_time, on_one_line, short_time
+from forager.cli.output import (
+    counted,
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    plain,
+    say,
+    short_time,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from forager.tasks.service import TaskReport, TaskStats
-    from forager.tasks.store.reads import Attempt
-    from forager.tasks.task import Task
+    from forager.tasks.task import Attempt, Task
 
 DOMAINS_NAMED = 5
 
@@ -97,7 +105,7 @@ def show_report(report: TaskReport) -> None:
 def _is_unsaid(report: TaskReport) -> bool:
     """Whether something holds the task that the reason why it does not run leaves out."""
     held_by = report.task.held_by
-    return held_by is not None and not report.why.startswith(held_by)
+    return held_by is not None and not str(report.why).startswith(held_by)
 
 
 def _show_attempts(attempts: Sequence[Attempt]) -> None:

@@ -10,9 +10,8 @@ import typer
 
 from forager.cli import task_views as views
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
-from forager.cli.output import note, note_more, plain, say, show_json, show_page
+from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
 from forager.cli.running import confirm, leave_if_unknown, with_database
-from forager.cli.words import counted
 from forager.errors import InvalidInput
 from forager.tasks.lifecycle import TaskStatus
 
@@ -182,7 +181,7 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change the priority or the interval of tasks."""
-    from forager.tasks.intervals import parse_every
+    from forager.tasks.task import parse_every
 
     chosen = choice.selection()
     if priority is None and every is None:

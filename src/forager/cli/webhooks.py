@@ -12,9 +12,20 @@ import typer
 
 from forager.cli.failures import FAILED
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
-from forager.cli.output import note, plain, say, show_facts, show_json, show_list, show_table
+from forager.cli.output import (
+    counted,
+    long_time,
+    note,
+    on_one_line,
+    plain,
+    say,
+    short_time,
+    show_facts,
+    show_json,
+    show_list,
+    show_table,
+)
 from forager.cli.running import confirm, with_database
-from forager.cli.words import counted, long_time, on_one_line, short_time
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import UUID
 
-from forager.access.caller import LOCAL, Caller
+from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.errors import QuotaExceeded
 from forager.access.quotas import (
     admit_job,
@@ -22,7 +22,6 @@ from forager.access.quotas import (
     readmit_job,
     taken,
 )
-from forager.access.scope import Scope
 from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.db.database import Connection, Database
@@ -33,6 +32,7 @@ from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
+from forager.hints import Hint, Option
 from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue
@@ -156,7 +156,9 @@ def check_addresses(options: CrawlOptions, caller: Caller) -> None:
             guard.check_unresolved(host)
     except GiveUp as refused:
         raise GiveUp(
-            refused.message, kind=refused.kind, hint="An admin may set `allow_private`."
+            refused.message,
+            kind=refused.kind,
+            hint=Hint("An admin may set {}.", Option("allow_private")),
         ) from None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from forager.crawl import store
-from forager.crawl.export.store import SettledUrl, select_settled
+from forager.crawl.export.store import select_settled
 from forager.crawl.ledger import Ledger, ledger_from
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.documents import store as document_store

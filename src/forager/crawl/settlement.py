@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
+    from forager.archive.segment import ArchiveRef
     from forager.crawl.extraction.reading import ReadDocument
     from forager.crawl.frontier.entry import Entry, Found
     from forager.crawl.frontier.links import PageLinks
@@ -82,3 +84,35 @@ class Resting:
 
 
 Visit = Settlement | Postponed | Resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledUrl:
+    """A row of `crawl_visited` as an export needs it."""
+
+    url_hash: bytes
+    url: str
+    outcome: str
+    reason: str | None
+    detail: str | None
+    duplicate_of: str | None
+    http_status: int | None
+    depth: int
+    parent_url: str | None
+    via: str
+    content_type: str | None
+    title: str | None
+    size: int | None
+    settled_at: datetime
+    content_hash: bytes | None
+    segment: str | None
+    segment_offset: int | None
+    segment_length: int | None
+
+    @property
+    def ref(self) -> ArchiveRef | None:
+        if self.segment is None or self.segment_offset is None or self.segment_length is None:
+            return None
+        from forager.archive.segment import ArchiveRef
+
+        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)

@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from forager.db import schema
 from forager.db.pool import Connection, Pool, cut_after
 from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, InvalidInput, LeaseLost
+from forager.hints import Hint, action
 from forager.logs import get_logger
 from forager.settings import Settings
 
@@ -274,7 +275,7 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
     if isinstance(error, _UNAVAILABLE):
         return DatabaseUnavailable(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",
-            hint="Check FORAGER_DATABASE_URL, or run `forager doctor`.",
+            hint=Hint("Check FORAGER_DATABASE_URL, or run {}.", action("doctor")),
         )
     return None
 

@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import scalar_row
 
 from forager.errors import DatabaseUnavailable, NotFound, SchemaMismatch
+from forager.hints import Hint, action
 from forager.logs import get_logger
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def _migrate(url: str, revision: str, *, forward: bool) -> None:
         if f"'{revision}'" in str(error):
             raise NotFound(
                 f"there is no schema {revision}",
-                hint="`forager db current` shows the versions of the database and of Forager.",
+                hint=Hint(
+                    "{} shows the versions of the database and of Forager.", action("db current")
+                ),
             ) from None
         raise SchemaMismatch(
             f"the database cannot be moved to schema {revision}: {error}",

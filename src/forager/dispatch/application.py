@@ -1,29 +1,45 @@
-"""The Celery application: two tasks, whose bodies are claims."""
+"""The Celery application: two tasks, whose bodies are claims, and how it consumes and logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as TookTooLong
+from typing import Any
 
-from forager.dispatch.errors import CeleryMissing
-from forager.dispatch.inbox import Inbox
-from forager.dispatch.message import checked_ids
-from forager.dispatch.topology import STAGES, routes_of
+from forager.dispatch.broker import CeleryMissing, declare_ground
+from forager.dispatch.message import (
+    EXCHANGE,
+    QUEUE_ARGUMENTS,
+    STAGES,
+    Route,
+    checked_ids,
+    routes_of,
+)
+from forager.logs import get_logger
 from forager.settings import Settings
-from forager.tasks.hints import HintsClosed
+from forager.tasks.causes import one_line
+from forager.tasks.hints import PATIENCE, Hints, HintsClosed
+from forager.tasks.stages.attempt import Stage
 
 try:
     from celery import Celery
     from celery.exceptions import Reject
+    from celery.worker.consumer import Consumer
+    from kombu import Exchange, Queue
 except ImportError:
     raise CeleryMissing from None
 
-CONSUMER = "forager.dispatch.consumer:HintConsumer"
+log = get_logger("dispatch")
+
+CONSUMER = "forager.dispatch.application:HintConsumer"
 
 
 def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
-    """The application of a worker whose stages are behind that inbox."""
-    from forager.dispatch.consumer import queue_of
-
+    """The application of a worker whose stages read from an inbox."""
     assert settings.broker_url is not None
     queues = [queue_of(route) for route in routes_of(settings.region)]
     app = Celery("forager", set_as_current=False)
@@ -63,3 +79,122 @@ def _register(app: Celery, stage: str, inbox_of: Callable[[], Inbox]) -> None:
             raise Reject("the worker stops", requeue=True) from None
 
     app.task(claim, name=f"forager.{stage}")
+
+
+STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE}
+# the loop is asked to answer within its own patience, twice; one that does not is frozen
+LIMIT = 3 * PATIENCE
+
+
+class Inbox:
+    def __init__(self, loop: asyncio.AbstractEventLoop, hints: Hints) -> None:
+        self._loop = loop
+        self._hints = hints
+
+    def put(self, stage: str, task_ids: Sequence[int]) -> None:
+        """Returns when the tasks were claimed, or cannot be; raises HintsClosed at the end."""
+        offered = self._hints.of(STAGE_OF[stage]).offer(task_ids)
+        try:
+            asyncio.run_coroutine_threadsafe(offered, self._loop).result(LIMIT)
+        except TookTooLong:
+            raise HintsClosed from None
+        except (CancelledError, RuntimeError):  # the loop is closed
+            offered.close()
+            raise HintsClosed from None
+
+
+LOG_EVERY = 60.0
+LOGGERS = ("celery", "kombu", "amqp")
+
+
+class ThrottledHandler(logging.Handler):
+    """Logs each line of their code once per minute, because most messages repeat."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._logged: dict[tuple[str, int], float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        place = (record.pathname, record.lineno)
+        now = time.monotonic()
+        if now - self._logged.get(place, -LOG_EVERY) >= LOG_EVERY:
+            self._logged[place] = now
+            log.warning("celery", message=one_line(record.getMessage()))
+
+
+def listen_to_celery() -> None:
+    handler = ThrottledHandler()
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+
+
+# workers need no gossip: the database knows which workers run and what they do
+ALONE = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+
+
+TURN_EVERY = 0.25
+
+
+class BandQueue(Queue):  # type: ignore[misc]
+    """A queue of which a worker holds as many messages as its band's share is.
+
+    With quorum queues a prefetch count holds for the consumers that begin after it was set. A
+    worker that is behind handles messages as they arrive, and each makes room for one of its band.
+    """
+
+    attrs = (*Queue.attrs, ("share", int))
+    share = 1
+
+    def consume(self, *args: Any, **kwargs: Any) -> Any:
+        self.channel.basic_qos(0, self.share, False)
+        return super().consume(*args, **kwargs)
+
+
+def queue_of(route: Route) -> BandQueue:
+    return BandQueue(
+        route.queue,
+        Exchange(EXCHANGE, "direct", durable=True),
+        routing_key=route.queue,
+        durable=True,
+        queue_arguments=QUEUE_ARGUMENTS,
+        share=route.band.share,
+    )
+
+
+class HintConsumer(Consumer):  # type: ignore[misc]
+    """Celery's consumer without what it does beside consuming."""
+
+    class Blueprint(Consumer.Blueprint):  # type: ignore[misc]
+        # without the thirty queues of delayed delivery, that come with quorum queues
+        default_steps = (
+            "celery.worker.consumer.connection:Connection",
+            "celery.worker.consumer.tasks:Tasks",
+            "celery.worker.consumer.consumer:Evloop",
+        )
+
+    def __init__(
+        self,
+        on_task_request: Callable[..., Any],
+        *,
+        worker_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        options = (worker_options or {}) | ALONE
+        super().__init__(on_task_request, worker_options=options, **kwargs)
+
+    def connect(self) -> Any:
+        connection = super().connect()
+        declare_ground(connection.default_channel)
+        return connection
+
+    def register_with_event_loop(self, hub: Any) -> None:
+        """Let the loop turn often: it sleeps for up to ten seconds, and stops only in between."""
+        super().register_with_event_loop(hub)
+        hub.call_repeatedly(TURN_EVERY, lambda: None)
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        """Reject the message: Celery would acknowledge it, and it would be lost."""
+        log.error("a message cannot be read", reason=str(exc)[:200])
+        message.reject()

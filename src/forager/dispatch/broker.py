@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from forager.dispatch.errors import BrokerUnavailable, CeleryMissing
-from forager.dispatch.message import TaskMessage
-from forager.dispatch.topology import DEAD, DEAD_ARGUMENTS, EXCHANGE, QUEUE_ARGUMENTS
+from forager.dispatch.message import DEAD, DEAD_ARGUMENTS, EXCHANGE, QUEUE_ARGUMENTS, TaskMessage
+from forager.errors import ForagerError, InvalidInput
 
 CONNECT_LIMIT = 5.0
 # for one batch, from the first message to the last confirmation; a transaction is open meanwhile,
@@ -177,13 +176,13 @@ class Broker:
         return {tag} & self._unconfirmed
 
     def _on_return(self, error: Exception, _: str, routing_key: str, __: object) -> None:
-        # somebody has deleted the queue; it will be declared anew
+        # the queue was deleted; it is declared again with the next message
         self._returned[routing_key] = str(error)
         self._declared.discard(routing_key)
 
 
 def declare_ground(channel: Any) -> None:
-    """The exchanges, and the queue of what nobody can read."""
+    """Declare the exchanges, and the queue of unreadable messages."""
     channel.exchange_declare(EXCHANGE, "direct", durable=True, auto_delete=False)
     channel.exchange_declare(DEAD, "fanout", durable=True, auto_delete=False)
     channel.queue_declare(DEAD, durable=True, auto_delete=False, arguments=DEAD_ARGUMENTS)
@@ -193,3 +192,17 @@ def declare_ground(channel: Any) -> None:
 def declare_queue(channel: Any, queue: str) -> None:
     channel.queue_declare(queue, durable=True, auto_delete=False, arguments=QUEUE_ARGUMENTS)
     channel.queue_bind(queue, EXCHANGE, routing_key=queue)
+
+
+class BrokerUnavailable(ForagerError):
+    """The broker cannot be reached, or does not answer."""
+
+
+class CeleryMissing(InvalidInput):
+    """Celery is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "FORAGER_DISPATCH=celery needs Celery, which is not installed",
+            hint="Install it with: pip install 'forager-crawler[celery]'",
+        )

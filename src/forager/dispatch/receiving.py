@@ -13,9 +13,7 @@ from contextlib import asynccontextmanager
 from celery import Celery
 from celery.worker import WorkController, state
 
-from forager.dispatch.application import make_app
-from forager.dispatch.inbox import Inbox
-from forager.dispatch.words import listen_to_celery
+from forager.dispatch.application import Inbox, listen_to_celery, make_app
 from forager.logs import get_logger
 from forager.settings import Settings
 from forager.tasks.hints import Hints
@@ -63,6 +61,6 @@ class CeleryThread:
         except Exception as error:
             log.error("the consumer of the broker has failed", error=repr(error))
         if not self._stopping:
-            # without it there is nothing to do: let somebody start us anew
+            # without it there is nothing to do: the supervisor starts another process
             with contextlib.suppress(ProcessLookupError):
                 os.kill(os.getpid(), signal.SIGTERM)

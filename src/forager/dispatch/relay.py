@@ -13,10 +13,8 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience
 from forager.dispatch import store
-from forager.dispatch.broker import Broker
-from forager.dispatch.errors import BrokerUnavailable
-from forager.dispatch.message import TaskMessage
-from forager.dispatch.topology import Band, Place, Route
+from forager.dispatch.broker import Broker, BrokerUnavailable
+from forager.dispatch.message import Band, Place, Route, TaskMessage
 from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
 from forager.outbox import store as outbox

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.outbox.store import delete_unsent
-from forager.services.chunks import in_chunks
-from forager.services.service import Service
+from forager.services.service import Service, in_chunks
 from forager.settings import Dispatch, Settings
 
 HINT_CLEANUP_INTERVAL = 300.0

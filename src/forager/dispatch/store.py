@@ -8,7 +8,7 @@ from typing import LiteralString
 from psycopg.rows import scalar_row
 
 from forager.db.database import Connection
-from forager.dispatch.topology import Place, Route
+from forager.dispatch.message import Place, Route
 from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import HIGH, NORMAL
 
@@ -70,13 +70,13 @@ async def lock_forgotten(
     *,
     waited: float,
     lost: float,
-    told: Sequence[Route],
+    busy: Sequence[Route],
     limit: int,
     task_proxies: bool,
 ) -> list[int]:
     """Lock tasks that have waited too long for a worker, and have no message in the outbox.
 
-    `told`: routes with messages in the broker, which may be about tasks that have waited for less
+    `busy`: routes with messages in the broker, which may be about tasks that have waited for less
     than `lost` seconds; a queue that is never empty says nothing about one task. Held tasks wait
     for a person, not for a worker. OR instead of IN lets PostgreSQL use the indexes of one status.
     """
@@ -93,11 +93,11 @@ async def lock_forgotten(
                AND NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
                AND (t.updated_at < now() - %(lost)s * interval '1 second' OR NOT EXISTS (
                    SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
-                               AS told (stage, band, region)
-                    WHERE told.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
-                      AND told.band = CASE WHEN t.priority <= %(high)s THEN 1
+                               AS busy (stage, band, region)
+                    WHERE busy.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
+                      AND busy.band = CASE WHEN t.priority <= %(high)s THEN 1
                                            WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
-                      AND told.region IS NOT DISTINCT FROM
+                      AND busy.region IS NOT DISTINCT FROM
                           CASE t.status WHEN 'queued' THEN {CRAWL_REGION} ELSE d.region END
                ))
                AND t.id NOT IN (
@@ -111,7 +111,7 @@ async def lock_forgotten(
         {
             "waited": waited,
             "lost": lost,
-            **_named(told),
+            **_named(busy),
             "high": HIGH,
             "normal": NORMAL,
             "limit": limit,

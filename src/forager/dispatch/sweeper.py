@@ -1,4 +1,4 @@
-"""The sweeper: tells again of tasks that wait for a worker although nobody will hear of them.
+"""The sweeper: enqueues new messages for tasks whose messages were lost.
 
 A message can be lost with the worker that had it, or never have been written: by a process that
 was set up for PostgreSQL alone, or before a hold was lifted. The database knows what waits.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from forager.db.database import Database
 from forager.dispatch import store
+from forager.dispatch.message import Route, routes_of
 from forager.dispatch.relay import BrokerThread
-from forager.dispatch.topology import Route, routes_of
 from forager.logs import get_logger
 from forager.services.service import Service
 from forager.settings import Settings
@@ -20,12 +20,12 @@ log = get_logger("dispatch")
 
 LONGEST_INTERVAL = 10.0
 LIMIT = 2_000
-# so many times as long as usual a task may wait beside messages; then its own must be lost
-PATIENCE = 10
+# a task that waits this many times longer than usual has lost its message, even in a busy queue
+LOST_AFTER = 10
 
 
 class Sweeper:
-    """Any number of processes may run one: a task that was told of has begun to wait anew."""
+    """Any number of processes may run one: a new message restarts the wait of its task."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         assert settings.broker_url is not None
@@ -43,29 +43,29 @@ class Sweeper:
         )
 
     async def run_once(self) -> int:
-        """Write hints for what was forgotten; how many tasks."""
-        told = await self._told()
+        """Enqueue messages for forgotten tasks; return the number of tasks."""
+        busy = await self._busy_routes()
         waited = self._settings.dispatch_resend_after
         async with self._database.transaction() as connection:
             forgotten = await store.lock_forgotten(
                 connection,
                 waited=waited,
-                lost=PATIENCE * waited,
-                told=told,
+                lost=LOST_AFTER * waited,
+                busy=busy,
                 limit=LIMIT,
                 task_proxies=self._settings.task_proxies,
             )
             await touch(connection, forgotten)
             await tell(connection, self._settings, forgotten)
         if forgotten:
-            log.info("tasks are told to the broker again", tasks=len(forgotten))
+            log.info("tasks enqueued for the broker again", tasks=len(forgotten))
         return len(forgotten)
 
     def close(self) -> None:
         self._broker.close()
 
-    async def _told(self) -> list[Route]:
-        """Routes on which messages wait: workers are busy, and tasks not forgotten so soon."""
+    async def _busy_routes(self) -> list[Route]:
+        """Routes with waiting messages: their workers are busy, and tasks are not lost so soon."""
         async with self._database.connection() as connection:
             regions = await store.select_regions(connection)
         routes = {route for region in (None, *regions) for route in routes_of(region)}

@@ -8,26 +8,29 @@ from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, work
 from forager.doctor import ground as server
-from forager.doctor.archive import check_archive, check_archive_space
-from forager.doctor.broker import check_broker
+from forager.doctor.archive import (
+    check_archive,
+    check_archive_space,
+    check_clickhouse,
+    check_storage,
+)
 from forager.doctor.check import Check, Level, failed_with
+from forager.doctor.external import check_broker, check_search
 from forager.doctor.machine import check_machine
-from forager.doctor.search import check_search
-from forager.doctor.storage import check_clickhouse, check_storage
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
 from forager.settings import Dispatch, Search, Settings
 
 
 async def examine(
-    settings: Settings, tell: Callable[[Check], None], *, watch: Watch | None = None
+    settings: Settings, report: Callable[[Check], None], *, watch: Watch | None = None
 ) -> list[Check]:
-    """Look at everything; `tell` hears each finding at once. With `watch` a real job is run too."""
+    """Run all checks; `report` gets each finding at once. With `watch`, a real job runs as well."""
     checks: list[Check] = []
 
     def note(check: Check) -> Level:
         checks.append(check)
-        tell(check)
+        report(check)
         return check.level
 
     for check in check_machine(settings):

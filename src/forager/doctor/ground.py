@@ -62,7 +62,7 @@ async def check_connection(database: Database) -> Check:
 
 
 async def check_pool(database: Database) -> Check:
-    """Through a pool nobody limits statements outside transactions, except the pool itself."""
+    """Only the pool itself can limit statements outside of transactions."""
     async with database.connection() as connection:
         cursor = await connection.execute(
             "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
@@ -116,17 +116,17 @@ async def check_notifications(database: Database) -> Check:
     try:
         async with (
             asyncio.timeout(NOTIFY_LIMIT),
-            aclosing(database.notifications(channel)) as heard,
+            aclosing(database.notifications(channel)) as arriving,
         ):
-            await anext(heard)  # it listens
+            await anext(arriving)  # it listens
             async with database.connection() as connection:
                 await connection.execute("SELECT pg_notify(%s, '')", (channel,))
-            await anext(heard)
+            await anext(arriving)
     except TimeoutError:
         return warn(
             "wake-ups",
             f"no notification arrived within {NOTIFY_LIMIT:g} s",
-            "Work goes on by polling, but starts later: connect without a transaction pooler.",
+            "Work is found by polling, but starts later: connect without a transaction pooler.",
         )
     except ForagerError as error:
         return failed_with("wake-ups", error)
@@ -144,9 +144,9 @@ NAMED = 3
 
 async def check_connections(database: Database) -> Check:
     async with database.connection() as connection:
-        found = await store.select_connections(connection)
-    finding = f"{found.used} of {found.limit} in use"
-    if found.used > FEW_LEFT * found.limit:
+        used, limit = await store.select_connections(connection)
+    finding = f"{used} of {limit} in use"
+    if used > FEW_LEFT * limit:
         advice = "Raise max_connections of PostgreSQL, or run fewer workers or API processes."
         return warn("connections", finding, advice)
     return ok("connections", finding)
@@ -155,13 +155,15 @@ async def check_connections(database: Database) -> Check:
 async def check_vacuum(database: Database) -> Check:
     async with database.connection() as connection:
         runs = await store.select_autovacuum(connection)
-        litter = await store.select_litter(connection, dead=MUCH_DEAD, share=DEAD_SHARE)
+        bloated = await store.select_bloated_tables(connection, dead=MUCH_DEAD, share=DEAD_SHARE)
     if not runs:
         advice = "Set autovacuum and track_counts to on in PostgreSQL."
         return warn("vacuum", "autovacuum is off", advice)
-    if litter:
-        names = ", ".join(f"{t.name} ({t.dead} dead, {t.live} live)" for t in litter[:NAMED])
-        advice = f"VACUUM {litter[0].name}; if it comes back, give autovacuum more to do with."
+    if bloated:
+        names = ", ".join(
+            f"{name} ({dead} dead, {live} live)" for name, live, dead in bloated[:NAMED]
+        )
+        advice = f"VACUUM {bloated[0][0]}; if it happens again, give autovacuum more resources."
         return warn("vacuum", f"falls behind: {names}", advice)
     return ok("vacuum", "autovacuum keeps up")
 
@@ -169,10 +171,10 @@ async def check_vacuum(database: Database) -> Check:
 async def check_transactions(database: Database) -> Check:
     async with database.connection() as connection:
         oldest = await store.select_open_transaction(connection)
-    if oldest is None or oldest.seconds < LONG_TRANSACTION:
+    if oldest is None or oldest[1] < LONG_TRANSACTION:
         return ok("transactions", "none is old")
     return warn(
         "transactions",
-        f"one is open for {oldest.seconds:.0f} s ({oldest.who})",
+        f"one is open for {oldest[1]:.0f} s ({oldest[0]})",
         "Forager opens none that long: end it there, or with pg_terminate_backend.",
     )

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from forager import __version__, tracing
+from forager.access.caller import Scope
 from forager.access.key import ApiKey, KeyState
 from forager.access.keys import list_keys
-from forager.access.scope import Scope
 from forager.db.database import Database
 from forager.doctor.check import Check, ok, warn
 from forager.fetch.budgets.budget import is_loopback
@@ -46,7 +46,7 @@ async def check_keys(database: Database) -> Check:
         advice = "Make new ones before: forager keys create NAME."
         return warn("keys", f"{finding}; end within a week: {_names(ending)}", advice)
     if keys and not active:
-        advice = "Nobody can use the API: forager keys create NAME --scope admin"
+        advice = "No key can use the API: forager keys create NAME --scope admin"
         return warn("keys", "all have expired or were revoked", advice)
     return ok("keys", finding)
 

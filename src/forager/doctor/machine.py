@@ -49,7 +49,7 @@ def check_home(home: Path) -> Check:
     if home.exists() and not home.is_dir():
         return fail("home", f"{home} is not a folder", OTHER_HOME)
     try:
-        # a try, because permissions alone do not tell of read-only file systems
+        # written for a test: permissions alone do not show read-only file systems
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -27,7 +27,7 @@ async def check_dead_letters(database: Database) -> Check:
     often = groups[0]
     return warn(
         "dead letters",
-        f"{number} tasks have failed for good, most often at {often.domain}: {often.message}",
+        f"{number} tasks have failed permanently, most often at {often.domain}: {often.message}",
         "See forager dead-letters list, then retry or drop them.",
     )
 
@@ -78,7 +78,7 @@ async def check_parsers(database: Database, settings: Settings) -> Check:
     if found.broken:
         broken = "; ".join(f"{each.origin}: {each.reason}" for each in found.broken[:NAMED])
         return warn(
-            "parsers", f"{finding}; cannot be loaded: {broken}", "Mend or remove that plug-in."
+            "parsers", f"{finding}; cannot be loaded: {broken}", "Fix or remove that plug-in."
         )
     if missing:
         return warn(

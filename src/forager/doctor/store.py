@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
-
-from psycopg.rows import class_row
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.products.store.audit import TASKS_OVERDUE
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
-    used: int
-    limit: int
-
-
-@dataclass(frozen=True, slots=True)
-class Litter:
-    """A table with many dead rows."""
-
-    name: str
-    live: int
-    dead: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    who: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class LateCauses:
-    """Late tasks by what they wait for."""
-
-    blocked: int
-    slowed: int
-    paced: int
-    free: int
-
-
-@dataclass(frozen=True, slots=True)
-class StillJob:
-    """A job and for how long nothing has happened to it."""
-
-    id: UUID
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class UnservedRegion:
-    """A region without a worker, and how many domains wait for one."""
-
-    region: str
-    domains: int
-
-
-async def select_connections(connection: Connection) -> Connections:
-    cursor = connection.cursor(row_factory=class_row(Connections))
-    await cursor.execute(
+async def select_connections(connection: Connection) -> tuple[int, int]:
+    """Connections in use, and their limit."""
+    cursor = await connection.execute(
         """
         SELECT (SELECT count(*)::int FROM pg_stat_activity
                  WHERE backend_type = 'client backend') AS used,
@@ -85,10 +35,11 @@ async def select_autovacuum(connection: Connection) -> bool:
     return row is not None and bool(row[0])
 
 
-async def select_litter(connection: Connection, *, dead: int, share: float) -> list[Litter]:
-    """Tables of which much is dead, the worst first."""
-    cursor = connection.cursor(row_factory=class_row(Litter))
-    await cursor.execute(
+async def select_bloated_tables(
+    connection: Connection, *, dead: int, share: float
+) -> list[tuple[str, int, int]]:
+    """Tables with many dead rows, the worst first: name, live rows, dead rows."""
+    cursor = await connection.execute(
         """
         SELECT relname AS name, n_live_tup AS live, n_dead_tup AS dead
           FROM pg_stat_user_tables
@@ -100,12 +51,11 @@ async def select_litter(connection: Connection, *, dead: int, share: float) -> l
     return await cursor.fetchall()
 
 
-async def select_open_transaction(connection: Connection) -> OpenTransaction | None:
-    """The oldest one in this database beside this one."""
-    cursor = connection.cursor(row_factory=class_row(OpenTransaction))
-    await cursor.execute(
+async def select_open_transaction(connection: Connection) -> tuple[str, float] | None:
+    """The session with the oldest other transaction in this database, and its seconds."""
+    cursor = await connection.execute(
         """
-        SELECT coalesce(nullif(application_name, ''), 'somebody') || ', pid ' || pid AS who,
+        SELECT coalesce(nullif(application_name, ''), 'unknown') || ', pid ' || pid AS who,
                extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
           FROM pg_stat_activity
          WHERE datname = current_database() AND xact_start IS NOT NULL
@@ -116,10 +66,11 @@ async def select_open_transaction(connection: Connection) -> OpenTransaction | N
     return await cursor.fetchone()
 
 
-async def select_still_jobs(connection: Connection, *, still_for: float) -> list[StillJob]:
-    """Jobs whose lease is renewed while they commit nothing."""
-    cursor = connection.cursor(row_factory=class_row(StillJob))
-    await cursor.execute(
+async def select_still_jobs(
+    connection: Connection, *, still_for: float
+) -> list[tuple[UUID, float]]:
+    """Jobs whose lease is renewed while they commit nothing, and for how many seconds."""
+    cursor = await connection.execute(
         """
         SELECT j.id,
                extract(epoch FROM now()
@@ -154,13 +105,12 @@ async def select_oldest_due(connection: Connection) -> float | None:
 
 async def select_unserved_regions(
     connection: Connection, *, stale_after: float, task_proxies: bool
-) -> list[UnservedRegion]:
-    """Regions whose domains have work that waits, and no worker for it; not what is held.
+) -> list[tuple[str, int]]:
+    """Regions with waiting work and no worker, and their number of domains; without held tasks.
 
-    Domains of no region that go through the pool wait for the one that has all of the proxies.
+    Domains without a region that use the pool wait for the region that has all of the proxies.
     """
-    cursor = connection.cursor(row_factory=class_row(UnservedRegion))
-    await cursor.execute(
+    cursor = await connection.execute(
         """
         WITH present AS (
             SELECT DISTINCT region, role
@@ -240,29 +190,20 @@ async def count_segments(connection: Connection) -> int:
     return 0 if row is None else int(row[0])
 
 
-async def select_late_causes(connection: Connection, *, late: float) -> LateCauses:
-    """Count late tasks by the state of their hosts; `free`: a slot was not used for 10 s."""
-    cursor = connection.cursor(row_factory=class_row(LateCauses))
-    await cursor.execute(
+async def select_late_causes(connection: Connection, *, late: float) -> dict[str, int]:
+    """Late tasks by the state of their hosts; `free`: a slot was not used for 10 s."""
+    cursor = await connection.execute(
         f"""
-        SELECT count(*) FILTER (WHERE cause = 'blocked')::int AS blocked,
-               count(*) FILTER (WHERE cause = 'slowed')::int AS slowed,
-               count(*) FILTER (WHERE cause = 'paced')::int AS paced,
-               count(*) FILTER (WHERE cause = 'free')::int AS free
+        SELECT CASE WHEN d.blocked_until > now() THEN 'blocked'
+                    WHEN {SLOW_NOW} > 0 THEN 'slowed'
+                    WHEN d.next_slot_at < now() - interval '10 seconds' THEN 'free'
+                    ELSE 'paced'
+               END AS cause, count(*)::int
           FROM ({TASKS_OVERDUE}) AS late
           JOIN crawl_tasks t ON t.id = late.id
           JOIN domains d ON d.id = t.domain_id
-         CROSS JOIN LATERAL (
-            SELECT CASE
-                       WHEN d.blocked_until > now() THEN 'blocked'
-                       WHEN {SLOW_NOW} > 0 THEN 'slowed'
-                       WHEN d.next_slot_at < now() - interval '10 seconds' THEN 'free'
-                       ELSE 'paced'
-                   END AS cause
-         ) AS judged
+         GROUP BY cause
         """,
         {"late": late},
     )
-    found = await cursor.fetchone()
-    assert found is not None
-    return found
+    return dict(await cursor.fetchall())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
-from forager.doctor.store import LateCauses
 from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
@@ -36,7 +35,7 @@ async def check_workers(database: Database, settings: Settings) -> Check:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
     if silent:
         names = ", ".join(f"{w.host} (pid {w.pid})" for w in silent[:3])
-        return warn("workers", f"{finding}; not heard of: {names}", "Start that worker again.")
+        return warn("workers", f"{finding}; unreachable: {names}", "Start that worker again.")
     if waiting and not living[JOBS]:
         return warn("workers", finding, START_ONE)
     return ok("workers", finding)
@@ -74,7 +73,7 @@ async def check_services(database: Database, settings: Settings) -> Check:
 
 
 async def check_tasks(database: Database, settings: Settings) -> Check:
-    """Whether tasks that are due have somebody to hand them out, and somebody to do them."""
+    """Whether a scheduler and workers process the tasks that are due."""
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
         overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count
@@ -94,22 +93,22 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     silent = _silent(found, settings)
     if not any(w.role == TASKS and w not in silent for w in found):
         return warn("tasks", f"{finding}, and no worker for tasks runs", START_ONE)
-    if causes.free:
+    if causes.get("free"):
         return warn(
             "tasks",
-            f"{finding}, {causes.free} of them at hosts with free slots: the workers are busy",
+            f"{finding}, {causes['free']} of them at hosts with free slots: the workers are busy",
             "Start more workers, or raise task_concurrency.",
         )
     return ok("tasks", f"{finding}: {_in_words(causes)}")
 
 
-def _in_words(causes: LateCauses) -> str:
-    parts = (
-        (causes.blocked, "wait for hosts that sent Retry-After"),
-        (causes.slowed, "wait for hosts that are slowed down"),
-        (causes.paced, "wait for the next slots of their hosts"),
-    )
-    return ", ".join(f"{number} {words}" for number, words in parts if number)
+def _in_words(causes: Mapping[str, int]) -> str:
+    words = {
+        "blocked": "wait for hosts that sent Retry-After",
+        "slowed": "wait for hosts that are slowed down",
+        "paced": "wait for the next slots of their hosts",
+    }
+    return ", ".join(f"{causes[key]} {text}" for key, text in words.items() if causes.get(key))
 
 
 async def check_stale_jobs(database: Database, settings: Settings) -> Check:
@@ -130,12 +129,12 @@ async def check_stuck_jobs(database: Database, settings: Settings) -> Check:
         stuck = await doctor_store.select_still_jobs(connection, still_for=settings.progress_limit)
     if not stuck:
         return ok("stuck jobs", "none")
-    worst = stuck[0]
+    worst, seconds = stuck[0]
     return warn(
         "stuck jobs",
         f"{len(stuck)} have committed nothing for more than {settings.progress_limit:g} s,"
-        f" {worst.id} for {worst.seconds:.0f} s",
-        f"See forager jobs show {worst.id}; its worker should have ended it: restart that.",
+        f" {worst} for {seconds:.0f} s",
+        f"See forager jobs show {worst}; its worker should have ended it: restart that.",
     )
 
 
@@ -160,11 +159,11 @@ async def check_regions(database: Database, settings: Settings) -> Check:
     if not unserved:
         return ok("regions", "nothing waits for a worker of its region")
     found = ", ".join(
-        f"{each.domains} {'domain waits' if each.domains == 1 else 'domains wait'}"
-        f" for a worker of region {each.region}"
-        for each in unserved[:3]
+        f"{domains} {'domain waits' if domains == 1 else 'domains wait'}"
+        f" for a worker of region {region}"
+        for region, domains in unserved[:3]
     )
-    return warn("regions", found, f"Start one: forager worker --region {unserved[0].region}")
+    return warn("regions", found, f"Start one: forager worker --region {unserved[0][0]}")
 
 
 def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:

@@ -14,6 +14,7 @@ from forager.documents.generation import Generation
 from forager.documents.publication import no_such_generation, no_such_source
 from forager.documents.reading import CarriedPage, SectionRow, carried_page
 from forager.errors import NotAllowed
+from forager.hints import Hint, action
 
 # comparing takes time in the product of the numbers of lines
 MAX_COMPARISONS = 4_000_000
@@ -159,7 +160,10 @@ async def _old_side(connection: Connection, new: Generation, number: int | None)
     if wanted is None:
         raise NotAllowed(
             f"generation {new.number} of {new.source_id} has nothing before it to compare with",
-            hint=f"Name two generations; `forager sources generations {new.source_id}` lists them.",
+            hint=Hint(
+                "Name two generations. {} lists them.",
+                action("sources generations", new.source_id),
+            ),
         )
     return await _readable(connection, new.source_id, wanted)
 

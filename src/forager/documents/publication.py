@@ -6,6 +6,7 @@ from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.generation import Generation, State
 from forager.errors import NotAllowed, NotFound
+from forager.hints import Hint, Option, action
 
 
 async def publish(
@@ -18,7 +19,7 @@ async def publish(
         if target.note is not None and target.published_at is None and not force:
             raise NotAllowed(
                 f"generation {target.number} of {source_id} was {target.note}",
-                hint="Publish it with --force.",
+                hint=Hint("Publish it with {}.", Option("force")),
             )
         return await _swap(connection, target, published)
 
@@ -33,7 +34,7 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
         if before is None:
             raise NotAllowed(
                 f"{source_id} has no earlier generation to go back to",
-                hint=f"`forager sources generations {source_id}` shows those there are.",
+                hint=Hint("{} lists generations.", action("sources generations", source_id)),
             )
         return await _swap(connection, before, published)
 
@@ -79,7 +80,7 @@ async def _swap(connection: Connection, target: Generation, published: int | Non
 
 def no_such_source(source_id: str) -> NotFound:
     return NotFound(
-        f"there is no source {source_id}", hint="`forager sources list` shows those there are."
+        f"there is no source {source_id}", hint=Hint("{} lists sources.", action("sources list"))
     )
 
 
@@ -87,5 +88,5 @@ def no_such_generation(source_id: str, number: int | None) -> NotFound:
     which = "complete generation" if number is None else f"generation {number}"
     return NotFound(
         f"{source_id} has no {which}",
-        hint=f"`forager sources generations {source_id}` shows those there are.",
+        hint=Hint("{} lists generations.", action("sources generations", source_id)),
     )

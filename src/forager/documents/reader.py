@@ -20,6 +20,7 @@ from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
 from forager.extract.sections import CONTINUED
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme, with_scheme
+from forager.hints import Hint, action
 
 MAX_LIST = 1000
 INDEXED_PATH = 600
@@ -104,7 +105,7 @@ async def read_page(
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
     raise NotFound(
         f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
-        hint="`forager search` finds pages by what is in them.",
+        hint=Hint("{} finds pages by their content.", action("search")),
     )
 
 

@@ -12,6 +12,7 @@ from forager.documents.generation import Generation, Source
 from forager.documents.publication import no_such_source
 from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, action
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
 
@@ -135,7 +136,7 @@ async def delete_source(database: Database, source_id: str) -> None:
         if source.active_job is not None:
             raise NotAllowed(
                 f"{source_id} is being crawled by job {source.active_job}",
-                hint=f"Cancel that first: forager jobs cancel {source.active_job}",
+                hint=Hint("Cancel that job first: {}", action("jobs cancel", source.active_job)),
             )
         await store.hide_source(connection, source_id)
         await store.abandon_all(connection, source_id)

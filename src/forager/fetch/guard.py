@@ -14,6 +14,7 @@ from ipaddress import (
 )
 
 from forager.errors import ErrorKind, GiveUp
+from forager.hints import Hint, Option
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -130,7 +131,7 @@ def refused(address: str, host: str, label: str) -> GiveUp:
     hint = (
         "an instance metadata address is opened only by naming it among the allowed networks"
         if label == "metadata"
-        else "use --allow-private to crawl private addresses"
+        else Hint("use {} to crawl private addresses", Option("allow_private"))
     )
     message = f"{subject} is a {label} address and may not be crawled"
     return GiveUp(message, kind=ErrorKind.NOT_ALLOWED, hint=hint)

@@ -13,6 +13,7 @@ from forager.fetch.client import Client
 from forager.fetch.proxies.record import PickedProxy
 from forager.fetch.proxies.service import ProxyPool
 from forager.fetch.response import Request, Response
+from forager.hints import Hint, action
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
 # longer waits raise HostResting
@@ -102,7 +103,7 @@ async def _through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
             raise Retry(
                 "there is no proxy that can be used" + (": others failed" if tried else ""),
                 kind=ErrorKind.NETWORK,
-                hint="`forager proxies list` shows the pool.",
+                hint=Hint("{} shows the pool.", action("proxies list")),
             )
         try:
             response = await send(picked)

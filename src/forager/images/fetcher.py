@@ -21,10 +21,11 @@ from forager.fetch.limits import Limits
 from forager.fetch.polite import DomainTerms, Fetching
 from forager.fetch.response import Request
 from forager.images.files import image_path, open_image_files
-from forager.images.inspection import Inspection
 from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage
 from forager.logs import get_logger
+from forager.processes.pool import SandboxPool
+from forager.processes.sandbox import SandboxLimits
 from forager.services.service import backoff
 from forager.settings import Settings
 
@@ -288,3 +289,34 @@ class DueImages:
     def _begin_again(self) -> None:
         if self._after is START or local_time() - self._began > AGAIN_AFTER:
             self._after, self._began = START, local_time()
+
+
+MODULE = "forager.images.inspector"
+LIMITS = SandboxLimits(processes=1, seconds=10.0, memory_mb=640)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    media_type: str
+    extension: str
+    width: int
+    height: int
+
+
+class Inspection:
+    """Bytes in, facts out; GiveUp for whatever is no image that may be kept."""
+
+    def __init__(self, limits: SandboxLimits = LIMITS) -> None:
+        memory = str(limits.memory_mb).encode()
+        self._sandboxes = SandboxPool(MODULE, memory, limits, subject="image")
+
+    async def inspect(self, data: bytes) -> Inspected:
+        answer, _ = await self._sandboxes.ask({}, data)
+        if (refused := answer.get("refused", answer.get("error"))) is not None:
+            raise GiveUp(str(refused), kind=ErrorKind.PARSE)
+        return Inspected(
+            answer["media_type"], answer["extension"], answer["width"], answer["height"]
+        )
+
+    async def close(self) -> None:
+        await self._sandboxes.close()

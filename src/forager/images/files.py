@@ -9,16 +9,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from forager.archive.bucket import bucket_errors, open_bucket_store, require_bucket
 from forager.archive.errors import FULL, ArchiveError, StorageFull
 from forager.archive.options import archive_options
 from forager.archive.storage import in_thread
+from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
+from forager.images.store import files as store
+from forager.logs import get_logger
+from forager.services.isolation import isolated
 from forager.settings import Settings
 
 FOLDER = "images"
@@ -65,7 +70,6 @@ def image_files_at(place: str | Path) -> ImageFiles:
         return LocalImageFiles(Path(place))
     if parts.scheme == "file":
         return LocalImageFiles(Path(unquote(parts.path)))
-    from forager.images.bucket_files import BucketImageFiles
 
     return BucketImageFiles(str(place))
 
@@ -184,3 +188,74 @@ class MovingImageFiles:
     async def delete(self, path: str) -> None:
         await self._old.delete(path)
         await self._new.delete(path)
+
+
+class BucketImageFiles:
+    """Objects in a bucket; region, endpoint and keys come from the usual environment."""
+
+    def __init__(self, url: str) -> None:
+        self._store = open_bucket_store(url)
+
+    async def write(self, path: str, data: bytes) -> None:
+        with _errors(path):
+            await self._store.put_async(checked_path(path), data)
+
+    async def read(self, path: str) -> bytes:
+        with _errors(path):
+            return bytes(await (await self._store.get_async(checked_path(path))).bytes_async())
+
+    async def size(self, path: str) -> int | None:
+        try:
+            with _errors(path):
+                return (await self._store.head_async(checked_path(path)))["size"]
+        except NotFound:
+            await require_bucket(self._store, path)
+            return None
+
+    async def delete(self, path: str) -> None:
+        with suppress(NotFound), _errors(path):
+            await self._store.delete_async(checked_path(path))
+
+
+def _errors(name: str) -> AbstractContextManager[None]:
+    return bucket_errors(f"image file {name}")
+
+
+log = get_logger("images")
+
+# longer than any writer takes between storing a file and referring to it
+SPARED_FOR = 86400.0
+CHUNK = 500
+
+
+async def delete_unused_files(database: Database, settings: Settings) -> int:
+    """Delete unused files, also those that an interrupted clean-up left; return their number."""
+    files = open_image_files(settings)
+    await _mark_all(database)
+    async with database.connection() as connection:
+        going = await store.select_going_files(connection)
+    for content_hash, path in going:
+        with isolated(f"image file {path}"):
+            # the row last: while it exists, no process writes this file again
+            await files.delete(path)
+            async with database.connection() as connection:
+                await store.delete_file_row(connection, content_hash)
+    if going:
+        log.info("image files deleted", files=len(going))
+    return len(going)
+
+
+async def _mark_all(database: Database) -> None:
+    while True:
+        async with database.connection() as connection:
+            unused = await store.select_unused_files(connection, seconds=SPARED_FOR, limit=CHUNK)
+        marked = [await _mark(database, content_hash) for content_hash in unused]
+        if len(unused) < CHUNK or not any(marked):
+            return
+
+
+async def _mark(database: Database, content_hash: bytes) -> bool:
+    """Check again under the lock: a reference may have been added meanwhile."""
+    async with database.transaction() as connection:
+        await store.lock_file(connection, content_hash)
+        return await store.mark_going(connection, content_hash, seconds=SPARED_FOR)

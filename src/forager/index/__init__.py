@@ -1,1 +1,1 @@
-"""A search engine beside PostgreSQL: fed from the outbox, asked for candidates, made anew."""
+"""A search engine beside PostgreSQL: fed from the outbox, queried for candidates, rebuilt."""

@@ -1,7 +1,7 @@
-"""The engine's REST API, as far as Forager needs it: the part that all its relatives speak.
+"""The REST API of the engine, limited to calls that OpenSearch and Elasticsearch share.
 
-A handful of calls over the HTTP client that is there anyway. The clients that the engines publish
-are large, and each refuses the servers of the others.
+A handful of calls over aiohttp. The official clients are large, and each refuses the servers of the
+others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import orjson
 from yarl import URL
 
 from forager.errors import InvalidInput
+from forager.hints import Hint, action
 from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 JSON = "application/json"
@@ -31,7 +32,7 @@ MISSING = ("index_not_found_exception", "aliases_not_found_exception")
 
 
 class EngineClient:
-    """One engine. Whoever opens it closes it; the password is in no error and in no log line."""
+    """One engine. The password appears in no error and in no log line."""
 
     def __init__(self, url: str) -> None:
         parsed = _checked(url)
@@ -83,7 +84,7 @@ class EngineClient:
             raise _away(self.address, str(error) or type(error).__name__) from error
 
     def _opened(self) -> aiohttp.ClientSession:
-        # made at the first call: an engine that nobody asks costs nothing
+        # opened by the first call: an unused engine costs nothing
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
         return self._session
@@ -141,7 +142,7 @@ class EngineClient:
 
 
 def writing_alias(name: str) -> str:
-    """What an index is written by: an engine makes an index of any other name that it is told."""
+    """The alias for writing: an engine creates an index for any other unknown name."""
     return f"{name}-writing"
 
 
@@ -205,5 +206,5 @@ def _reason(answer: dict[str, Any]) -> str:
 def _away(address: str, reason: str) -> EngineUnavailable:
     return EngineUnavailable(
         f"the search engine at {address} does not answer: {reason}",
-        hint="Check FORAGER_OPENSEARCH_URL, or run `forager doctor`.",
+        hint=Hint("Check FORAGER_OPENSEARCH_URL, or run {}.", action("doctor")),
     )

@@ -1,4 +1,4 @@
-"""The engine as searches see it: asked for candidates, left alone for a while after it failed."""
+"""The engine as searches use it: queried for candidates, and not for a while after a failure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from forager.settings import Search, Settings
 
 if TYPE_CHECKING:
     from forager.index.client import EngineClient
+from dataclasses import dataclass
+
+from forager.db.database import Connection
+from forager.index import store
+from forager.index.mapping import LAYOUT
+from forager.outbox import store as outbox
 
 log = get_logger("search")
 
@@ -30,7 +36,7 @@ AWAY = "The search engine does not answer: PostgreSQL has answered instead."
 REFUSED = "The search engine does not take this search: PostgreSQL has answered instead."
 GONE = (
     "The search engine has lost the index: PostgreSQL has answered instead."
-    " `forager search reindex` makes it anew."
+    " `forager search reindex` rebuilds it."
 )
 
 
@@ -94,7 +100,7 @@ class Inquiry:
 
 
 def note_of(error: EngineUnavailable) -> str:
-    """What to say to whoever gets PostgreSQL's answer because of it."""
+    """The note for a caller that gets the answer of PostgreSQL because of this error."""
     if isinstance(error, IndexMissing):
         return GONE
     return REFUSED if isinstance(error, EngineRefused) else AWAY
@@ -144,3 +150,51 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
     assert settings.opensearch_url is not None
     async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
         yield Engine(client)
+
+
+# rows that PostgreSQL looks at beside the engine; with more, it does all
+MAX_UNTOLD = 2_000
+
+NOT_COMPLETE = (
+    "The search index is not complete: PostgreSQL has answered instead."
+    " `forager search reindex` completes it."
+)
+OTHER_LAYOUT = (
+    "The search index was made by another version: PostgreSQL has answered instead."
+    " `forager search reindex` rebuilds it."
+)
+BEHIND = "The search index has much to catch up with: PostgreSQL has answered instead."
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An index to ask, and the rows that it may not know as they are."""
+
+    engine: Inquiry
+    index: str
+    untold: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who answers; a note if it is not who was asked for."""
+
+    view: View | None = None
+    note: str | None = None
+
+
+async def choose(connection: Connection, engine: Engine | None, kind: str) -> Choice:
+    """Decide before the query, so that the engine knows all later changes."""
+    if engine is None:
+        return Choice()
+    if engine.trouble is not None:
+        return Choice(note=engine.trouble)
+    state = await store.select_index(connection, kind)
+    if state is None or state.name is None or not state.is_complete:
+        return Choice(note=NOT_COMPLETE)
+    if state.layout != LAYOUT:
+        return Choice(note=OTHER_LAYOUT)
+    untold = await outbox.select_unsent(connection, kind, MAX_UNTOLD + 1)
+    if len(untold) > MAX_UNTOLD:
+        return Choice(note=BEHIND)
+    return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))

@@ -14,12 +14,11 @@ from uuid import UUID
 from forager.db.database import Database
 from forager.db.patience import Patience
 from forager.index import store
-from forager.index.bulk import Action
 from forager.index.client import EngineClient
 from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import IndexState, Kind
 from forager.index.mapping import LAYOUT
-from forager.index.writing import IndexWriter
+from forager.index.writing import Action, IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed

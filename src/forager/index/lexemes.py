@@ -1,4 +1,4 @@
-"""Search vectors of PostgreSQL as the engine is told them.
+"""Search vectors of PostgreSQL as they are sent to the engine.
 
 Words were taken apart, stemmed and counted when a row was written. The engine gets them as they
 are, so that both find the same, in every language, and identifiers are found as they are typed.

@@ -1,4 +1,4 @@
-"""What the indexes look like. Another look gets another number, and the index is made anew."""
+"""The mapping of the indexes. A changed mapping gets a new number, and the index is rebuilt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WINDOW = 10_000
 
 _WORDS: dict[str, Any] = {"type": "text", "analyzer": "lexemes", "index_options": "positions"}
 _KEYWORD: dict[str, Any] = {"type": "keyword", "ignore_above": 1000}
-# given back to whoever reads an entry, but not to be found by
+# returned with an entry, but not searchable
 _SHOWN: dict[str, Any] = {"type": "keyword", "index": False, "doc_values": False}
 
 SECTIONS: dict[str, Any] = {
@@ -30,7 +30,7 @@ SECTIONS: dict[str, Any] = {
 }
 
 PRODUCTS: dict[str, Any] = {
-    # for whoever asks the engine himself
+    # for queries by other programs
     "product_id": {"type": "long"},
     "product_name": {"type": "text", "analyzer": "standard"},
     "description": {"type": "text", "analyzer": "standard"},
@@ -54,9 +54,9 @@ PRODUCTS: dict[str, Any] = {
 _LEFT_OUT = ["head_words", "words", "brand_key", "category_steps"]
 
 _SETTINGS: dict[str, Any] = {
-    # whoever writes refreshes, and counts a message as delivered only then
+    # the writer refreshes, and acknowledges a message only then
     "refresh_interval": "-1",
-    # a deleted entry remembers its version for so long: an old message finds it deleted
+    # a deleted entry keeps its version for this long: an old message finds it deleted
     "gc_deletes": "1h",
     # one node is enough, two keep a copy
     "auto_expand_replicas": "0-1",

@@ -1,8 +1,7 @@
-"""Making an index anew beside the one in use: fill, catch up, swap, delete.
+"""Rebuilding an index beside the one in use: fill, catch up, swap, delete.
 
-From its first step on, all changes are told to the new index as well. What is filled in has the
-lowest version, so that it never replaces what was told meanwhile. Killed at any moment, it goes on
-where it was.
+From the first step on, all changes are sent to the new index as well. Filled entries have the
+lowest version, so that they never replace a later change. The next run resumes a killed one.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import NotAllowed
+from forager.hints import Hint, action
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
@@ -68,7 +68,7 @@ class Reindexer:
         self._progress = progress
 
     async def run(self, kind: Kind) -> Reindexed:
-        """Make the index of a kind anew, or go on with one that was not completed."""
+        """Rebuild the index of a kind, or resume an index that was not completed."""
         began = time.monotonic()
         state, resumed = await self._begin(kind)
         assert state.building is not None
@@ -119,7 +119,7 @@ class Reindexer:
             await self._client.delete(index)
 
     async def _await_writers(self) -> None:
-        """Whoever began to write before the index was known has not told of it."""
+        """Wait for transactions that began before the index was known: they enqueue no messages."""
         async with self._database.transaction() as connection:
             own = await store.current_transaction(connection)
         limit = time.monotonic() + BARRIER_LIMIT
@@ -130,7 +130,7 @@ class Reindexer:
             if time.monotonic() > limit:
                 raise NotAllowed(
                     "a transaction has been open for too long for an index to be filled",
-                    hint="`forager doctor` says whose it is.",
+                    hint=Hint("{} shows which one.", action("doctor")),
                 )
             await asyncio.sleep(BARRIER_LOOK)
 
@@ -162,14 +162,17 @@ class Reindexer:
             if not await store.advance(connection, kind.name, index, filled_to):
                 raise NotAllowed(
                     f"the index {index} is not to be filled any more",
-                    hint="Another `forager search reindex` has completed it, or the engine has"
-                    " lost it. Run it again if searches say that the index is not complete.",
+                    hint=Hint(
+                        "Another {} has completed it, or the engine has lost it. Run it again if"
+                        " searches report an incomplete index.",
+                        action("search reindex"),
+                    ),
                 )
 
     # --- the end ----------------------------------------------------------------------------
 
     async def _catch_up(self, kind: Kind) -> None:
-        """Until little is left to tell; searches look at the rest in PostgreSQL."""
+        """Send changes until few are left; searches find the rest in PostgreSQL."""
         feeder = Feeder(self._database, self._client, self._prefix, [kind])
         while await feeder.feed(kind) >= PER_CLAIM:
             pass
@@ -181,7 +184,7 @@ class Reindexer:
         if state is None or state.name != index:
             raise NotAllowed(
                 f"the search engine has lost the index {index} while it was filled",
-                hint="Run `forager search reindex` again.",
+                hint=Hint("Run {} again.", action("search reindex")),
             )
         await self._client.point(alias_of(self._prefix, kind.name), index)
         if state.old is not None:

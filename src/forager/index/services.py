@@ -11,8 +11,7 @@ from forager.index import store
 from forager.index.kind import Kind
 from forager.logs import get_logger
 from forager.outbox.store import delete_unsent
-from forager.services.chunks import in_chunks
-from forager.services.service import Service
+from forager.services.service import Service, in_chunks
 from forager.settings import Search, Settings
 
 log = get_logger("index")

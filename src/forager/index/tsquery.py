@@ -25,7 +25,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Operands one after the other, each so many places after the one before it."""
+    """Operands in a row, each with its distance to the one before it."""
 
     operands: tuple[tuple[int, Node], ...]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.errors import InvalidInput
-from forager.jobs.job import Job
+from forager.jobs.job import Job, JobEvent
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.store import history as store
 from forager.jobs.store import reads
@@ -86,6 +86,18 @@ def _decode(cursor: str | None) -> int | None:
             "the cursor is not one that a list gave", hint="Start again without a cursor."
         )
     return int(cursor)
+
+
+async def events_of_many(
+    database: Database, after: Mapping[UUID, int], *, limit: int
+) -> dict[UUID, list[JobEvent]]:
+    """Events of several jobs by job, each after the last known one; at most `limit` per job."""
+    async with database.connection() as connection:
+        found = await reads.select_events_of_many(connection, after, limit=limit)
+    by_job: dict[UUID, list[JobEvent]] = {}
+    for event in found:
+        by_job.setdefault(event.job_id, []).append(event)
+    return by_job
 
 
 # how many of the newest jobs are looked through

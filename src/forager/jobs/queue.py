@@ -15,6 +15,7 @@ from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
+from forager.hints import Hint, action
 from forager.jobs import lifecycle, store
 from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
@@ -87,7 +88,9 @@ class Queue:
         """The job a person means: a whole id, or its beginning as long as that is unique."""
         digits = text.replace("-", "").lower()
         if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
-            raise InvalidInput(f"{text!r} is not a job id", hint="`forager jobs list` shows ids.")
+            raise InvalidInput(
+                f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
+            )
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         async with self._database.connection() as connection:
             found = await store.select_jobs_by_prefix(connection, low, high)
@@ -322,9 +325,7 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
 
 
 def _no_such_job(job_id: object) -> NotFound:
-    return NotFound(
-        f"there is no job {job_id}", hint="`forager jobs list` shows the jobs there are."
-    )
+    return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
 
 
 def _checked_limit(limit: int) -> int:

@@ -14,7 +14,7 @@ from uuid import UUID
 from mcp_types import ToolAnnotations
 from pydantic import AwareDatetime, Field
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.api.services import only_own
 from forager.crawl.admission import start_crawl, start_refresh
 from forager.crawl.explain.explanation import explain

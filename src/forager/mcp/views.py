@@ -13,7 +13,7 @@ from forager.documents.reading import SectionRow
 from forager.documents.search import Hit
 from forager.mcp.text import moment, one_line
 from forager.products.price_history import PriceEntry
-from forager.products.store.lists import ListedProduct
+from forager.products.record import ListedProduct
 
 MAX_CONTENTS = 200
 

@@ -60,7 +60,7 @@ WEBHOOK_DELIVERIES = Counter(
 
 INDEX_ENTRIES = Counter(
     "forager_index_entries_total",
-    "Entries that the search engine was told of, by what it said.",
+    "Entries sent to the search engine, by outcome.",
     ("kind", "outcome"),
 )
 SEARCHES = Counter(
@@ -70,7 +70,7 @@ SEARCHES = Counter(
 )
 DISPATCHED = Counter(
     "forager_dispatch_messages_total",
-    "Messages that told a broker of tasks, and those that it did not take.",
+    "Messages about tasks that were published to a broker, or refused by it.",
     ("stage", "outcome"),
 )
 

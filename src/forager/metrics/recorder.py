@@ -1,8 +1,8 @@
 """The recorder: adds what this process has recorded to the database, at every heartbeat.
 
-It has a connection of its own, for a moment only, and its trouble is nobody else's. A process that
-is killed loses what it recorded since its last addition; one whose addition was written but not
-answered adds it again under the same number, and it counts once.
+It opens a separate connection for each addition, so that its errors affect nothing else. A killed
+process loses its values since the last addition. An addition that was written, but not confirmed,
+is repeated under the same number, and counts once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIMITS = SessionLimits(
     statement_ms=5_000, lock_ms=2_000, idle_in_transaction_ms=5_000, answer_ms=8_000
 )
 FAREWELL_LIMIT = 2.0
-# a writer that was silent for so long will not repeat itself
+# a writer that was silent for this long does not repeat an addition
 SILENT_AFTER = 86_400.0
 
 

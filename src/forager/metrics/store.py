@@ -1,8 +1,9 @@
-"""Statements of the metrics that all processes add to. SQL only."""
+"""SQL of metrics: values that all processes add to, and gauges read from the tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
@@ -12,9 +13,9 @@ from forager.metrics.meters import Key
 async def add_values(
     connection: Connection, writer: UUID, addition: int, values: Mapping[Key, float]
 ) -> None:
-    """Add to what is there; the same addition of the same writer counts once.
+    """Add to the stored values; the same addition of the same writer counts once.
 
-    In one order for everybody, so that no two of them wait for each other.
+    All writers use the same order, so that no two of them deadlock.
     """
     rows = sorted(values.items())
     await connection.execute(
@@ -56,7 +57,7 @@ async def delete_writer(connection: Connection, writer: UUID) -> None:
 
 
 async def delete_silent_writers(connection: Connection, *, older_than: float) -> None:
-    """Forget processes that ended without a word."""
+    """Delete processes that ended without deleting their row."""
     await connection.execute(
         "DELETE FROM metric_writers WHERE written_at < now() - %s * interval '1 second'",
         (older_than,),
@@ -67,3 +68,84 @@ def _array(labels: tuple[str, ...]) -> str:
     """Label values as the text of an array: arrays of unequal lengths make no array."""
     quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
     return "{" + ",".join(f'"{label}"' for label in quoted) + "}"
+
+
+# --- gauges: rows of label values, the number last -----------------------------------------------
+
+Rows = list[tuple[Any, ...]]
+
+
+async def select_gauge(
+    connection: Connection, statement: LiteralString, *, stale_after: float
+) -> Rows:
+    return await (await connection.execute(statement, {"stale_after": stale_after})).fetchall()
+
+
+JOBS: LiteralString = "SELECT status, count(*) FROM crawl_jobs GROUP BY status"
+TASKS: LiteralString = "SELECT status, count(*) FROM crawl_tasks GROUP BY status"
+# seconds for which the oldest job, task or message has been due
+OLDEST_WAITING: LiteralString = """
+    SELECT 'jobs', extract(epoch FROM now() - min(run_after))::float8
+      FROM crawl_jobs WHERE status = 'pending' AND run_after <= now()
+    UNION ALL
+    SELECT 'tasks', extract(epoch FROM now() - least(
+               (SELECT min(scheduled_at) FROM crawl_tasks
+                 WHERE status = 'pending' AND hold IS NULL AND scheduled_at <= now()),
+               (SELECT min(scheduled_at) FROM crawl_tasks WHERE status = 'queued')))::float8
+    UNION ALL
+    SELECT CASE WHEN topic IN ('crawl', 'parse') THEN 'dispatch'
+                WHEN topic = 'webhooks' THEN 'webhooks' ELSE 'index' END,
+           extract(epoch FROM now() - min(created_at))::float8
+      FROM outbox
+     WHERE sent_at IS NULL AND given_up_at IS NULL AND (attempts = 0 OR topic = 'webhooks')
+     GROUP BY 1
+"""
+# of running crawls: a paused one waits for a person, a pending one for its turn
+PENDING_URLS: LiteralString = """
+    SELECT coalesce(sum(s.total_pending), 0)::float8
+      FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id
+     WHERE j.status = 'processing'
+"""
+WORKERS: LiteralString = """
+    SELECT role, CASE WHEN last_seen < now() - %(stale_after)s * interval '1 second'
+                      THEN 'silent' ELSE 'alive' END AS state, count(*)
+      FROM workers GROUP BY 1, 2
+"""
+DEAD_LETTERS: LiteralString = (
+    "SELECT error_kind, count(*) FROM dead_letters WHERE resolved_at IS NULL GROUP BY 1"
+)
+UNSENT_MESSAGES: LiteralString = """
+    SELECT topic, count(*) FROM outbox
+     WHERE sent_at IS NULL AND given_up_at IS NULL GROUP BY topic
+"""
+WEBHOOKS: LiteralString = """
+    SELECT CASE WHEN NOT is_active THEN 'disabled'
+                WHEN failures > 0 THEN 'failing' ELSE 'active' END, count(*)
+      FROM webhooks GROUP BY 1
+"""
+PROXIES: LiteralString = """
+    SELECT CASE WHEN is_active THEN 'active'
+                WHEN next_probe_at IS NOT NULL THEN 'failing' ELSE 'disabled' END, count(*)
+      FROM proxies GROUP BY 1
+"""
+DATABASE_SIZE: LiteralString = "SELECT pg_database_size(current_database())"
+# of the whole server, like its limit
+CONNECTIONS: LiteralString = """
+    SELECT 'used', count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+    UNION ALL SELECT 'limit', current_setting('max_connections')::bigint
+"""
+ARCHIVE_SIZE: LiteralString = "SELECT coalesce(sum(bytes), 0)::float8 FROM archive_segments"
+_SERVICES: LiteralString = """
+    service_processes p
+    CROSS JOIN LATERAL (
+        SELECT s ->> 'name' AS name,
+               s ->> 'state' AS state,
+               (s ->> 'failures')::int AS failures,
+               jsonb_array_length(s -> 'skipped') AS skipped
+          FROM jsonb_array_elements(p.services) AS s
+    ) AS service
+    WHERE p.last_seen > now() - %(stale_after)s * interval '1 second'
+"""
+SERVICES: LiteralString = f"SELECT name, state, count(*) FROM {_SERVICES} GROUP BY 1, 2"
+SERVICE_FAILURES: LiteralString = f"SELECT name, max(failures) FROM {_SERVICES} GROUP BY 1"
+SERVICE_SKIPPED: LiteralString = f"SELECT name, max(skipped) FROM {_SERVICES} GROUP BY 1"

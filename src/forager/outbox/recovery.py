@@ -14,7 +14,8 @@ from forager.logs import get_logger
 from forager.outbox import store
 from forager.processes.identity import has_died
 from forager.services.service import Service
-from forager.services.store import ProcessRow, select_processes
+from forager.services.status import ProcessRow
+from forager.services.store import select_processes
 from forager.settings import Settings
 
 log = get_logger("outbox")

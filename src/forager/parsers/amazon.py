@@ -11,9 +11,9 @@ from typing import Any
 
 from forager.extract.hosts import host_name, host_of
 from forager.extract.product.availability import words_of
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.price import Money, money_in
 from forager.extract.product.record import Availability, ProductImage, Variant
+from forager.extract.product.wording import gtin_of
 from forager.parsers.parser import ABSENT, SiteParser, visible_text
 
 _MAX_VARIANTS = 200

@@ -15,10 +15,9 @@ from forager.archive.reader import read_response
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.fact import FieldName
-from forager.extract.product.plain import to_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import FieldName, Product, to_plain
 from forager.fetch.domains.matching import domains_of
+from forager.hints import Hint, Option
 from forager.parsers.page_cache import Page, archived_page
 from forager.parsers.rates import GOOD_OUTCOMES, share
 from forager.parsers.reading import Parsed, ReadingPool
@@ -142,7 +141,7 @@ def _report(parser: str, version: str, against: str) -> Backtest:
     if version == against:
         raise InvalidInput(
             f"a backtest compares two versions of {parser}, and both are {version}",
-            hint="Name the other with --against, and with --version one that is not the newest.",
+            hint=Hint("Set {} or {} to another version.", Option("against"), Option("version")),
         )
     fields = {name.value: FieldReport() for name in FieldName}
     return Backtest(parser, VersionReport(version), VersionReport(against), fields)

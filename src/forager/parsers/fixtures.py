@@ -16,9 +16,8 @@ from typing import Any
 import orjson
 
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.fact import FieldName
 from forager.extract.product.page import open_page
-from forager.extract.product.plain import to_plain
+from forager.extract.product.record import FieldName, to_plain
 from forager.parsers.registry import ParsedProduct, parse_product
 
 _PAGES = (".html", ".html.gz")

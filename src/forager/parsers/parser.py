@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 from selectolax.lexbor import LexborNode
 
 from forager.errors import InvalidInput
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import Money, money_in
-from forager.parsers.pattern import UrlPattern
+from forager.extract.product.record import Fact, FieldName
+from forager.parsers.pattern import UrlPattern, version_key
 from forager.parsers.values import usable
-from forager.parsers.version import version_key
 
 PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 # a parser was written by somebody who looked at the shop
@@ -66,7 +65,8 @@ class SiteParser:
 
     A subclass names itself and has a method for each field that it knows better than the generic
     extraction: `price`, `list_price`, `currency`, `availability`, `rating`, `review_count`,
-    `brand`, `category`, `sku`, `gtin`, `images`, `variants`, `description`, `product_name`.
+    `brand`, `category`, `sku`, `gtin`, `mpn`, `product_id`, `variant_id`, `images`, `variants`,
+    `description`, `product_name`.
     None leaves a field to the generic extraction; ABSENT says that there is none.
     """
 

@@ -1,8 +1,9 @@
-"""URL patterns of parsers: a host and a path, with `*` for what may differ."""
+"""URL patterns, versions and the name of the generic parser: what identifies a parser."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forager.errors import InvalidInput
@@ -78,3 +79,38 @@ def _port_of(url: str, host: str) -> int | None:
 
 def _is_below(host: str, other: str) -> bool:
     return host == other or host.endswith(f".{other}")
+
+
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,5}", re.ASCII)
+
+
+def version_key(version: object) -> tuple[int, ...]:
+    """What versions are ordered by; InvalidInput for what is none."""
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise InvalidInput(
+            f"{version!r} is not a version of a parser", hint="Write numbers and dots: 1, 1.2"
+        )
+    return tuple(int(part) for part in version.split("."))
+
+
+def newest(versions: Iterable[str]) -> str:
+    return max(versions, key=version_key)
+
+
+GENERIC_NAME = "generic"
+# goes up whenever the same page may be read differently than before
+GENERIC_VERSION = "2"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRate:
+    """How a version does at a domain: among its newest pages, and in the last seven days."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_good: int
+    week_pages: int
+    week_good: int

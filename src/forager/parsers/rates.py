@@ -12,8 +12,9 @@ from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.fetch.domains.matching import domains_of
+from forager.parsers.pattern import VersionRate
 from forager.parsers.store import rates as store
-from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate, VersionRate
+from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
 from forager.webhooks.events import EventKind, NewEvent
 
 __all__ = [

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from forager.extract.product.page import ProductPage, open_page
-from forager.extract.product.plain import to_plain
-from forager.parsers import generic
+from forager.extract.product.record import to_plain
+from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
 from forager.processes.serving import Answer, limit_memory, serve
 
@@ -54,7 +54,7 @@ def used_parser(url: str, versions: Mapping[str, str]) -> tuple[str, str]:
     """Name and version of the parser that reads pages of a URL."""
     name = chosen_parser(url, versions)
     parser = registry().in_version(name, versions.get(name))
-    return name, generic.VERSION if parser is None else parser.version
+    return name, GENERIC_VERSION if parser is None else parser.version
 
 
 def main() -> None:

@@ -10,8 +10,7 @@ from typing import Any, Self
 import orjson
 
 from forager.errors import GiveUp
-from forager.extract.product.plain import from_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import Product, from_plain
 from forager.extract.text import scalar_values
 from forager.metrics.recorded import EXTRACTION_SECONDS
 from forager.parsers.page_cache import Page

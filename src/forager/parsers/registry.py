@@ -12,13 +12,12 @@ from typing import TextIO
 
 from forager.errors import NotFound
 from forager.extract.product.extract import extract_product
-from forager.extract.product.fact import FieldName
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Product
-from forager.parsers import generic
+from forager.extract.product.record import FieldName, Product
+from forager.hints import Hint, action
 from forager.parsers.parser import FieldProblem, SiteParser
+from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, version_key
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
-from forager.parsers.version import version_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Registry:
 
         Patterns count as the version that would read has them.
         """
-        best, chosen = (-(10**9), -1), generic.NAME
+        best, chosen = (-(10**9), -1), GENERIC_NAME
         for name in self.plugins:
             parser = self.in_version(name, versions.get(name) if versions else None)
             rank = _rank(parser, url) if parser else None
@@ -72,8 +71,8 @@ class Registry:
 
     def versions(self, name: str) -> tuple[str, ...]:
         """All of one name, oldest first; empty where there is no such parser."""
-        if name == generic.NAME:
-            return (generic.VERSION,)
+        if name == GENERIC_NAME:
+            return (GENERIC_VERSION,)
         return tuple(self.plugins.get(name, ()))
 
 
@@ -101,8 +100,8 @@ def _by_age(versions: Mapping[str, Plugin]) -> dict[str, Plugin]:
 
 def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin | None:
     parser = plugin.parser
-    if parser.name == generic.NAME:
-        return BrokenPlugin(plugin.origin, f"a parser cannot be called {generic.NAME}")
+    if parser.name == GENERIC_NAME:
+        return BrokenPlugin(plugin.origin, f"a parser cannot be called {GENERIC_NAME}")
     known = plugins.setdefault(parser.name, {}).setdefault(parser.version, plugin)
     if known.parser is parser:
         return None
@@ -146,7 +145,7 @@ def all_parsers() -> list[ParserVersion]:
         for name, versions in known.plugins.items()
         for version, plugin in versions.items()
     ]
-    found.append(ParserVersion(generic.NAME, generic.VERSION, ("*/*",), "forager"))
+    found.append(ParserVersion(GENERIC_NAME, GENERIC_VERSION, ("*/*",), "forager"))
     return sorted(found, key=lambda each: (each.name, version_key(each.version)))
 
 
@@ -155,7 +154,8 @@ def find(name: str, version: str | None = None) -> str:
     versions = registry().versions(name)
     if not versions:
         raise NotFound(
-            f"there is no parser {name!r}", hint="`forager parsers list` shows all that are loaded."
+            f"there is no parser {name!r}",
+            hint=Hint("{} lists installed parsers.", action("parsers list")),
         )
     if version is not None and version not in versions:
         raise NotFound(
@@ -180,7 +180,7 @@ def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) 
     name = known.chosen(page.url, versions)
     parser = known.in_version(name, (versions or {}).get(name))
     if parser is None:
-        return ParsedProduct(extract_product(page), generic.NAME, generic.VERSION)
+        return ParsedProduct(extract_product(page), GENERIC_NAME, GENERIC_VERSION)
     with prints_aside:
         reading = parser.read(page)
     product = _without(extract_product(page, reading.facts), reading.absent)

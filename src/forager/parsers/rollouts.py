@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
+from forager.hints import Hint, action
+from forager.parsers.pattern import newest
 from forager.parsers.registry import find, registry
 from forager.parsers.store import rollouts as store
 from forager.parsers.store.rollouts import Rollout
-from forager.parsers.version import newest
 
 __all__ = [
     "Rollout",
@@ -168,7 +169,10 @@ async def roll_back(database: Database, parser: str) -> Rollout:
         if known is None or (known.canary_version is None and known.previous_version is None):
             raise NotAllowed(
                 f"there is nothing to roll back for parser {parser!r}",
-                hint="`forager parsers rollout NAME VERSION` makes any installed version count.",
+                hint=Hint(
+                    "{} activates an installed version.",
+                    action("parsers rollout", parser, "VERSION"),
+                ),
             )
         return await store.put_rollout(connection, _undone(known))
 

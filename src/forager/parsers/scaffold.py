@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forager.errors import InvalidInput
 from forager.extract.product.page import open_page
-from forager.extract.product.plain import to_plain
+from forager.extract.product.record import to_plain
 from forager.extract.urls import Refusal, normalise
 from forager.parsers.fixtures import Fixture, write_fixture
 from forager.parsers.parser import PARSER_NAME
@@ -18,7 +18,7 @@ from forager.parsers.registry import parse_product
 # what a first fixture says; long texts and lists would only hide it
 _EXPECTED = (
     "name", "price", "list_price", "currency", "availability", "rating", "review_count", "brand",
-    "category", "sku", "gtin",
+    "category", "sku", "gtin", "mpn",
 )  # fmt: skip
 
 _MODULE = '''"""Product pages of {title}."""

@@ -8,18 +8,18 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.images import gallery
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE, money_in
-from forager.extract.product.rating import count_of, rating_of
-from forager.extract.product.record import Availability, ProductImage, Variant
+from forager.extract.product.record import Availability, FieldName, ProductImage, Variant
 from forager.extract.product.wording import (
     brand_of,
     category_of,
+    count_of,
     description_of,
+    gtin_of,
     name_of,
+    rating_of,
     sku_of,
 )
 
@@ -89,6 +89,9 @@ _READERS: Mapping[FieldName, Callable[[Any, ProductPage], Any]] = {
     FieldName.CATEGORY: _ignoring_page(category_of),
     FieldName.SKU: _ignoring_page(sku_of),
     FieldName.GTIN: _ignoring_page(gtin_of),
+    FieldName.MPN: _ignoring_page(sku_of),
+    FieldName.PRODUCT_ID: _ignoring_page(sku_of),
+    FieldName.VARIANT_ID: _ignoring_page(sku_of),
     FieldName.IMAGES: _images,
     FieldName.VARIANTS: _variants,
 }

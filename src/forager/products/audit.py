@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 
 from forager.db.database import Database
 from forager.errors import NotFound
+from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.logs import get_logger
 from forager.products.store import audit as store
@@ -137,7 +138,8 @@ async def last_audit(database: Database) -> Audit:
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(
-            "there was no audit yet", hint="`forager products audit` makes one; workers do daily."
+            "there was no audit yet",
+            hint=Hint("{} runs one. Workers run one every day.", action("products audit")),
         )
     told = page.items[0].payload
     findings = [

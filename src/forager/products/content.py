@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from hashlib import sha256
@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from forager.extract.product.plain import to_plain
-from forager.extract.product.record import Product, Variant
+from forager.extract.product.record import Product, Variant, to_plain
 from forager.extract.text import clip, collapse, readable
 from forager.products.plausibility import Offer
 from forager.products.validation import MAX_AMOUNT
@@ -160,3 +159,35 @@ def _spelled(value: object) -> object:
 
 def _json(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+# PostgreSQL's parser never makes a word that begins with it
+_MARK = "§"
+
+
+def marks_of(config: str, sku: str | None, gtin: str | None) -> Iterator[str]:
+    """What its other words were made by, and its numbers as they are looked up."""
+    yield config_mark(config)
+    if sku is not None:
+        yield sku_mark(sku)
+    if gtin is not None:
+        yield gtin_mark(gtin)
+
+
+def config_mark(config: str) -> str:
+    return f"{_MARK}{config}"
+
+
+def sku_mark(sku: str) -> str:
+    """However it is written: in capitals or not."""
+    return f"{_MARK}sku:{sku.lower()}"
+
+
+def gtin_mark(gtin: str) -> str:
+    """A UPC, and the EAN and the GTIN-14 that are the same with zeros before it."""
+    return f"{_MARK}gtin:{gtin.lstrip('0')}"
+
+
+def quoted(lexeme: str) -> str:
+    """A lexeme as it stands in a query."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -17,10 +17,10 @@ from forager.db.database import Database
 from forager.parquet import CountingFile, load_pyarrow
 from forager.products.filters import Filters
 from forager.products.price_history import entry_of
+from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store import prices
-from forager.products.store.lists import ListedProduct
 
 # rows in memory at a time; of histories, products
 CHUNK = 1_000

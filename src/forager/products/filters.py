@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from forager.errors import InvalidInput
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.record import Availability
+from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.products.content import CATEGORY_SEPARATOR
 

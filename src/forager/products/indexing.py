@@ -13,14 +13,13 @@ from typing import Any
 import orjson
 
 from forager.index import mapping
-from forager.index.choice import View
+from forager.index.engine import View
 from forager.index.kind import PRODUCTS, Entry, Kind
 from forager.index.lexemes import cut, words_of
 from forager.index.tsquery import engine_query
 from forager.outbox.message import Message
-from forager.products.content import CATEGORY_SEPARATOR
+from forager.products.content import CATEGORY_SEPARATOR, gtin_mark, sku_mark
 from forager.products.filters import Filters
-from forager.products.search_terms import gtin_mark, sku_mark
 from forager.products.store import indexing as store
 from forager.products.store.indexing import IndexedProduct
 from forager.products.store.lists import Question

@@ -1,12 +1,17 @@
-"""Which product somebody means: by its id, or by its URL."""
+"""Find a product by its ID or URL, and its stored images."""
 
 from __future__ import annotations
 
-from forager.db.database import Connection
+from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint, action
+from forager.images.files import open_image_files
+from forager.images.store import images as image_store
+from forager.images.store.images import StoredImage
 from forager.products.store import records as store
+from forager.settings import Settings
 
 _LARGEST_ID = 2**63 - 1
 
@@ -32,12 +37,37 @@ async def _not_yet(connection: Connection, which: str, address: str) -> int:
         raise unknown_product(which)
     raise NotFound(
         f"{address} is tracked, but no product was read from it yet; its task is {status}",
-        hint=f"`forager tasks show {address}` says what was tried.",
+        hint=Hint("{} shows its attempts.", action("tasks show", address)),
     )
 
 
 def unknown_product(which: str) -> NotFound:
     return NotFound(
         f"there is no product {which[:200]}",
-        hint="`forager products list` shows those there are, `forager products track` adds more.",
+        hint=Hint(
+            "{} lists products, {} adds more.", action("products list"), action("products track")
+        ),
     )
+
+
+async def find_image(database: Database, product_id: int, position: int) -> StoredImage:
+    """The image at a place of a product's page, if its file is stored."""
+    async with database.connection() as connection:
+        found = await image_store.select_stored(connection, product_id, position)
+    if found is None:
+        raise NotFound(
+            f"there is no stored image {position} of product {product_id}",
+            hint=Hint("{} lists its images.", action("products show", product_id)),
+        )
+    return found
+
+
+async def read_image(settings: Settings, image: StoredImage) -> bytes:
+    return await open_image_files(settings).read(image.path)
+
+
+async def image_of(database: Database, settings: Settings, which: str, position: int) -> bytes:
+    """The file of an image of a product that is named by its id or URL."""
+    async with database.connection() as connection:
+        product_id = await find_product(connection, which)
+    return await read_image(settings, await find_image(database, product_id, position))

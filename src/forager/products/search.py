@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
-from forager.extract.product.gtin import gtin_of
+from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
-from forager.index.choice import View, choose
-from forager.index.engine import Engine, note_of
+from forager.index.engine import Engine, View, choose, note_of
 from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import PRODUCTS
 from forager.index.mapping import WINDOW
 from forager.metrics.recorded import SEARCHES
+from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
 from forager.products.indexing import Candidates
-from forager.products.search_terms import config_mark, gtin_mark, quoted, sku_mark
+from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
-from forager.products.store.lists import ListedProduct, Question, Ranked
+from forager.products.store.lists import Question, Ranked
 
 MAX_CHARACTERS = 500
 # a common word matches half the catalogue: no more than so many are compared

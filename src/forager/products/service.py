@@ -22,16 +22,16 @@ from forager.products.filters import (
     encode_place,
 )
 from forager.products.lookup import find_product, unknown_product
-from forager.products.store import counts, lists, prices, records
-from forager.products.store.counts import Counts, Share
-from forager.products.store.lists import ListedProduct
-from forager.products.store.prices import PriceSummary
-from forager.products.store.records import (
+from forager.products.record import (
     AttemptRecord,
     ExtractionRecord,
     ImageRecord,
+    ListedProduct,
     ProductRecord,
 )
+from forager.products.store import counts, lists, prices, records
+from forager.products.store.counts import Counts, Share
+from forager.products.store.prices import PriceSummary
 
 # of a product's attempts and extractions, the newest
 SHOWN = 10

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 from forager.extract.product.currency import ISO_CODES
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.record import Availability, Product, ProductImage, Variant
+from forager.extract.product.wording import gtin_of
 from forager.extract.softerror import soft_error
 from forager.extract.text import clip, collapse, readable
 

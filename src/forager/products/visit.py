@@ -12,17 +12,24 @@ import orjson
 
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
-from forager.extract.product.fact import FieldName
-from forager.extract.product.plain import to_plain
-from forager.extract.product.record import Product
+from forager.extract.product.record import FieldName, Product, to_plain
 from forager.parsers.parser import FieldProblem
-from forager.products.content import content_hash, content_of, line, offer_of, text
+from forager.products.content import (
+    SKU_LENGTH,
+    content_hash,
+    content_of,
+    line,
+    marks_of,
+    offer_of,
+    text,
+)
 from forager.products.plausibility import Judged, Past, judge
-from forager.products.search_terms import marks_of
-from forager.products.store.extractions import NewExtraction
+from forager.products.store.records import NewExtraction
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Checked, Held, Problem, Severity, check
 
+# kept beside the columns
+_IDENTIFIERS = ("mpn", "product_id", "variant_id")
 # of an extraction: enough to see what was read; the page itself is in the archive
 KEPT_DESCRIPTION = 500
 KEPT_LIST = 20
@@ -164,7 +171,7 @@ def row_of(visit: Visit) -> ProductRow:
         content_hash=content_hash(content),
         evidence=visit.evidence,
         problems=problems_json(visit.problems),
-        metadata=_json(_metadata(page)),
+        metadata=_json(_metadata(page, product)),
         parser=page.parser,
         version=page.version,
         language=page.language,
@@ -173,8 +180,10 @@ def row_of(visit: Visit) -> ProductRow:
     )
 
 
-def _metadata(page: ReadPage) -> dict[str, str]:
-    return {} if page.final_url in (None, page.url) else {"final_url": page.final_url}
+def _metadata(page: ReadPage, product: Product) -> dict[str, str]:
+    final_url = None if page.final_url == page.url else page.final_url
+    known = {name: line(getattr(product, name), SKU_LENGTH) for name in _IDENTIFIERS}
+    return {name: text for name, text in {"final_url": final_url, **known}.items() if text}
 
 
 def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:

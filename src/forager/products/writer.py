@@ -18,7 +18,8 @@ from forager.index.store import enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
-from forager.products.store import extractions, prices
+from forager.products.store import prices
+from forager.products.store import records as extractions
 from forager.products.store import writes as store
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Problem

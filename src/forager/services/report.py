@@ -20,8 +20,7 @@ from forager.db.patience import TROUBLE
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service
-from forager.services.status import ServiceStatus
-from forager.services.store import ProcessIdentity
+from forager.services.status import ProcessIdentity, ServiceStatus
 from forager.services.supervisor import ServiceSupervisor, running
 from forager.settings import Settings
 

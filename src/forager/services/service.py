@@ -6,6 +6,9 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any
+
+from forager.db.database import Database
 
 Step = Callable[[], Awaitable[object]]
 
@@ -59,3 +62,16 @@ def backoff(failures: int, first: float, longest: float) -> float:
     """The wait after a number of failures in a row: doubling up to `longest`, with jitter."""
     wait = min(first * 2.0 ** min(max(failures - 1, 0), 30), longest)
     return wait * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret
+
+
+async def in_chunks(
+    database: Database, statement: Callable[..., Awaitable[int]], *, limit: int, **arguments: Any
+) -> int:
+    """Repeat a statement of at most `limit` rows until it affects fewer; return the total."""
+    total = 0
+    while True:
+        async with database.connection() as connection:
+            rows = await statement(connection, limit=limit, **arguments)
+        total += rows
+        if rows < limit:
+            return total

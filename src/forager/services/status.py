@@ -1,10 +1,12 @@
-"""The status of a background service: its state and its last error."""
+"""The status of background services, and the processes that run them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+from uuid import UUID
 
 # consecutive failures after which a service counts as failing
 FAILING_AFTER = 3
@@ -45,3 +47,22 @@ class ServiceStatus:
     @property
     def is_failing(self) -> bool:
         return self.is_stuck or self.failures >= FAILING_AFTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """`process` names it so that others on its machine can see whether it still runs."""
+
+    id: UUID
+    command: str
+    host: str
+    pid: int
+    process: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRow(ProcessIdentity):
+    started_at: datetime
+    last_seen: datetime
+    is_stale: bool
+    services: list[dict[str, Any]]

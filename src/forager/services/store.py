@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,25 +9,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessIdentity:
-    """`process` names it so that others on its machine can see whether it still runs."""
-
-    id: UUID
-    command: str
-    host: str
-    pid: int
-    process: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRow(ProcessIdentity):
-    started_at: datetime
-    last_seen: datetime
-    is_stale: bool
-    services: list[dict[str, Any]]
+from forager.services.status import ProcessIdentity, ProcessRow
 
 
 async def upsert_process(

@@ -10,6 +10,7 @@ from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.fetch.domains.matching import domains_below, domains_of
 from forager.fetch.domains.service import domain_name
+from forager.hints import Hint, action
 from forager.tasks.errors import number_of
 from forager.tasks.store import dead_letters as store
 from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
@@ -97,7 +98,7 @@ def no_such_letter(*ids: int) -> NotFound:
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
     return NotFound(
         f"there is no open dead letter {shown}{more}",
-        hint="`forager dead-letters list` shows those there are.",
+        hint=Hint("{} lists dead letters.", action("dead-letters list")),
     )
 
 

@@ -10,9 +10,9 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains.matching import domains_of
 from forager.fetch.domains.service import domain_name
-from forager.tasks.causes import ErrorType
+from forager.hints import Hint, action
+from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.store import errors as store
-from forager.tasks.store.errors import ErrorFilter, ErrorGroup, ErrorRow
 
 __all__ = [
     "ErrorFilter",
@@ -85,7 +85,8 @@ async def get_error(database: Database, error_id: int) -> ErrorRow:
             found = await store.select_error(connection, error_id)
     if found is None:
         raise NotFound(
-            f"there is no error {error_id}", hint="`forager errors show` lists the newest ones."
+            f"there is no error {error_id}",
+            hint=Hint("{} lists the newest errors.", action("errors show")),
         )
     return found
 

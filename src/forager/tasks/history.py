@@ -8,9 +8,9 @@ from forager.db.database import Database
 from forager.fetch.proxies.usage_store import delete_old_usage
 from forager.logs import get_logger
 from forager.parsers.store.rates import delete_old_rates
-from forager.services.chunks import in_chunks
+from forager.services.service import in_chunks
 from forager.settings import Settings
-from forager.tasks.store import history as store
+from forager.tasks.store import recovery as store
 from forager.webhooks.store import delete_old_events
 
 log = get_logger("tasks")

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from forager.errors import InvalidInput
-from forager.tasks.intervals import parse_every
 from forager.tasks.json_array import Broken, read_array
+from forager.tasks.task import parse_every
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 
 # a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from forager.db.database import Connection
 from forager.settings import Settings
-from forager.tasks.store import completions as store
+from forager.tasks.store import stages as store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.errors import InvalidInput
+from forager.hints import Hint, action
 from forager.tasks.lifecycle import TaskStatus
 
 MAX_IDS = 100_000
@@ -29,7 +30,9 @@ class Selection:
         if len(self.ids) > MAX_IDS:
             raise InvalidInput(f"more than {MAX_IDS:,} ids", hint="Select by domain or URL.")
         if any(not 0 < number < 2**63 for number in self.ids):
-            raise InvalidInput("an id is a number from 1", hint="`forager tasks list` shows them.")
+            raise InvalidInput(
+                "an id is a number from 1", hint=Hint("{} lists tasks.", action("tasks list"))
+            )
         if self.url is not None and "\0" in self.url:
             raise InvalidInput("a URL holds no NUL character")
 

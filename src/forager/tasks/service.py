@@ -11,16 +11,16 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
+from forager.hints import Hint
 from forager.settings import Settings
-from forager.tasks.bulk import domain_ids_of, in_batches, no_such_task
+from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.store import changes as task_changes
 from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
 from forager.tasks.store.counts import DomainBacklog
-from forager.tasks.store.reads import Attempt
-from forager.tasks.task import Task
+from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
@@ -37,7 +37,7 @@ class TaskReport:
     task: Task
     every: timedelta
     next_at: datetime | None
-    why: str
+    why: str | Hint
     attempts: list[Attempt]
 
 

@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from forager.amounts import parse_duration
+from forager.errors import InvalidInput
+from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
 PRIORITIES = range(1, 11)
@@ -66,3 +69,40 @@ class Task:
     def shown_status(self) -> str:
         """The state as people see it: a hold on the task itself comes before it."""
         return self.status if self.hold is None else self.hold
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredTask:
+    id: int
+    status: str
+    retry_count: int
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One row of `task_attempts`, as far as people want to know."""
+
+    stage: str
+    attempt: int
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: datetime | None
+    finished_at: datetime
+    duration_ms: int | None
+    size: int | None
+
+
+def parse_every(text: str) -> timedelta:
+    return checked(parse_duration(text))
+
+
+def checked(every: timedelta) -> timedelta:
+    if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
+        raise InvalidInput("an interval must be from 1s to 10 years")
+    return every

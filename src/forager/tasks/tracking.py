@@ -19,6 +19,7 @@ from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store as domain_store
 from forager.fetch.domains.store import Cover
 from forager.fetch.guard import GuardPolicy
+from forager.hints import Hint
 from forager.settings import Settings
 from forager.tasks.store import tracking as store
 from forager.tasks.store.tracking import NewTask
@@ -191,12 +192,12 @@ async def track_found(
 
 async def cover_hosts(
     connection: Connection, hosts: set[str], *, allow_private: bool
-) -> tuple[dict[str, Cover], dict[str, str]]:
+) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
     """The domain of each host, made where there is none; and why some hosts are refused."""
     if not hosts:
         return {}, {}
     covers = await _find_covers(connection, hosts)
-    refused = {}
+    refused: dict[str, str | Hint] = {}
     for host in sorted(hosts):
         known = covers.get(host)
         reason = _refusal(
@@ -231,12 +232,12 @@ async def _find_covers(connection: Connection, hosts: set[str]) -> dict[str, Cov
     return {host: rows[name] for host, name in nearest.items() if name is not None}
 
 
-def _refusal(host: str, *, allowed: bool) -> str | None:
-    """Names are judged when they are resolved; what can be told from the name is said at once."""
+def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
+    """Why the host is refused; a name is checked again when it is resolved."""
     try:
         GuardPolicy(allow_private=allowed).check_unresolved(host_name(host))
     except GiveUp as error:
-        return f"{error.message}; {error.hint}" if error.hint else error.message
+        return Hint("{}; {}", error.message, error.hint) if error.hint else error.message
     return None
 
 
@@ -244,7 +245,7 @@ def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
     return NewTask(cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity)
 
 
-def _bad(wish: Wish, reason: str) -> BadLine:
+def _bad(wish: Wish, reason: str | Hint) -> BadLine:
     return BadLine(wish.line, reason, wish.url[:SHOWN_LENGTH])
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forager.errors import InvalidInput
-from forager.tasks.intervals import checked
-from forager.tasks.task import PRIORITIES
+from forager.hints import Hint
+from forager.tasks.task import PRIORITIES, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +55,5 @@ class BadLine:
     """What cannot be tracked, and why."""
 
     line: int
-    reason: str
+    reason: str | Hint
     text: str

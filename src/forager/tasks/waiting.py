@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from forager.hints import Action, Hint, action
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.store.reads import Surroundings
 from forager.tasks.task import Hold, Task
@@ -19,24 +20,25 @@ _WITH_WORKERS = {
 }
 
 
-def why_not_now(task: Task, around: Surroundings) -> str:
-    """One line; the reason that a person can do most about comes first."""
+def why_not_now(task: Task, around: Surroundings) -> str | Hint:
+    """One line; the reason that a person can fix comes first."""
     if task.status in (TaskStatus.CRAWLING, TaskStatus.PARSING):
         return _WITH_WORKERS[task.status]
     if task.status is TaskStatus.FAILED:
-        return f"failed; `forager tasks recrawl {task.id}` tries again"
+        return Hint("failed; {} tries again", action("tasks recrawl", task.id))
     held = _held(task, around)
     if held is not None:
         return held
     if not around.is_active:
-        return f"its domain is switched off; `forager domains enable {task.domain}`"
+        return Hint("its domain is disabled: {}", action("domains enable", task.domain))
     if task.status is TaskStatus.COMPLETED:
         return "done; waits for its next visit"
     is_waiting = task.status is not TaskStatus.PENDING or task.scheduled_at <= around.now
     if is_waiting and around.region is not None and not around.has_worker:
-        return (
-            f"waits for a worker of region {around.region}, and none runs;"
-            f" `forager worker --region {around.region}` is one"
+        return Hint(
+            "waits for a worker of region {}, and none runs: {}",
+            around.region,
+            action("worker", region=around.region),
         )
     if is_waiting and task.status is not TaskStatus.DOWNLOADED and around.proxy_regions:
         unreachable = _waits_for_proxy(around.region, around.proxy_regions)
@@ -47,39 +49,43 @@ def why_not_now(task: Task, around: Surroundings) -> str:
     return _why_pending(task, around)
 
 
-def _held(task: Task, around: Surroundings) -> str | None:
-    for hold, what, resume in (
-        (around.all_hold, "all tasks are", "--all"),
-        (around.domain_hold, "its domain is", f"--domain {task.domain}"),
-        (task.hold, "it is", str(task.id)),
-    ):
+def _held(task: Task, around: Surroundings) -> Hint | None:
+    holds: tuple[tuple[str | None, str, Action], ...] = (
+        (around.all_hold, "all tasks are", action("tasks resume", all=True)),
+        (around.domain_hold, "its domain is", action("tasks resume", domain=task.domain)),
+        (task.hold, "it is", action("tasks resume", task.id)),
+    )
+    for hold, what, resume in holds:
         if hold is not None:
-            return f"{what} {Hold(hold)}; `forager tasks resume {resume}`"
+            return Hint("{} {}: {}", what, Hold(hold), resume)
     return None
 
 
-def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> str | None:
+def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> Hint | None:
     tied = sorted(each for each in proxy_regions if each is not None)
     if len(tied) < len(proxy_regions):
         return None  # some are for everybody: no worker runs at all
     if region is not None:
-        return (
-            f"waits for a proxy that workers of region {region} may use, and all are tied to"
-            f" others ({', '.join(tied)}); `forager proxies set` ties them"
+        return Hint(
+            "waits for a proxy of region {}, and all belong to others ({}): {}",
+            region,
+            ", ".join(tied),
+            action("proxies set"),
         )
-    return (
-        f"waits for a worker that has a proxy: all are tied to {', '.join(tied)}, and none runs"
-        f" there; `forager worker --region {tied[0]}` is one"
+    return Hint(
+        "waits for a worker with a proxy: all belong to {}, and no worker runs there: {}",
+        ", ".join(tied),
+        action("worker", region=tied[0]),
     )
 
 
-def _why_pending(task: Task, around: Surroundings) -> str:
+def _why_pending(task: Task, around: Surroundings) -> str | Hint:
     if task.scheduled_at > around.now:
         if task.retry_count:
             return f"waits before retry {task.retry_count} of {task.max_retries}"
         return "its time has not come"
     if _is_silent(around.ticked_at, around.now):
-        return "due, but no scheduler runs; start `forager up` or `forager scheduler`"
+        return Hint("due, but no scheduler runs: {} or {}", action("up"), action("scheduler"))
     if around.blocked_until is not None:
         return "due, but its host asked to be left alone for a while"
     return _waits_for_budget(around)

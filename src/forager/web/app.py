@@ -7,24 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forager.api.problems import problem_response
-from forager.web.demo import DemoSite
 from forager.web.errors import error_page
 from forager.web.live import Streams
 from forager.web.rendering import STATIC
 from forager.web.routes import (
     analytics,
-    audit,
     domains,
     errors,
     events,
-    explain,
     jobs,
-    keys,
     new_crawl,
     overview,
     parsers,
@@ -36,9 +34,8 @@ from forager.web.routes import (
     tasks,
     track,
     webhooks,
-    workers,
 )
-from forager.web.security import SecurityHeaders
+from forager.web.routes.new_crawl import DemoSite
 
 FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -50,7 +47,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.router,
     sources.router,
     search.router,
-    explain.router,
     products.router,
     track.router,
     tasks.router,
@@ -58,12 +54,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     domains.router,
     proxies.router,
     parsers.router,
-    audit.router,
     analytics.router,
     events.router,
     webhooks.router,
-    workers.router,
-    keys.router,
 )
 
 
@@ -98,3 +91,53 @@ async def _not_there(request: Request, error: Exception) -> Response:
     if request.url.path.startswith("/api") or "text/html" not in request.headers.get("accept", ""):
         return problem_response(error)
     return error_page(request, error)
+
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # with `no-referrer` browsers would also hide the origin of our own forms
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# pages are as fresh as the database, and belong to whoever is signed in
+NOT_KEPT = "no-store"
+
+
+class SecurityHeaders:
+    """Adds the headers to every answer that has none of its own, whatever made it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if not scope["path"].startswith("/api"):
+                    headers.setdefault("Cache-Control", NOT_KEPT)
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)

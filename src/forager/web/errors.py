@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from forager.api.problems import FieldProblem, Problem, problem_of
+from forager.api.problems import Problem, problem_of
+from forager.errors import ForagerError
 from forager.logs import get_logger
-from forager.web.clicks import in_clicks
-from forager.web.notices import Notice
+from forager.web.navigation import as_place, linked
 from forager.web.rendering import bare_page
+from forager.web.sessions import Notice
 from forager.web.visit import SignInNeeded
 
 log = get_logger("web")
@@ -23,24 +23,10 @@ def answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, SignInNeeded):
         return _sign_in(request)
     if wants_fragment(request):
-        problem = told_to_people(error)
+        problem = problem_of(error, as_place)
         trigger = Notice(words_of(problem), "error").as_trigger()
         return Response(status_code=problem.status, headers={"HX-Trigger": trigger})
     return error_page(request, error)
-
-
-def told_to_people(error: Exception) -> Problem:
-    """What happened, with what to click where others would be told what to type."""
-    problem = problem_of(error)
-    told: dict[str, Any] = {"detail": in_clicks(problem.detail)}
-    if problem.fix is not None:
-        told["fix"] = in_clicks(problem.fix)
-    if problem.errors is not None:
-        told["errors"] = [
-            FieldProblem(field=each.field, message=in_clicks(each.message))
-            for each in problem.errors
-        ]
-    return problem.model_copy(update=told)
 
 
 def words_of(problem: Problem) -> str:
@@ -49,10 +35,15 @@ def words_of(problem: Problem) -> str:
 
 
 def error_page(request: Request, error: Exception) -> Response:
-    problem = told_to_people(error)
+    problem = problem_of(error, as_place)
     if problem.status == 500:
         log.error("a page failed", exc_info=error)
-    return bare_page(request, "error.html", _values(problem), status=problem.status)
+    values = {
+        "problem": problem,
+        "detail": _sentence(problem.detail),
+        "fix": linked(error.hint if isinstance(error, ForagerError) else problem.fix),
+    }
+    return bare_page(request, "error.html", values, status=problem.status)
 
 
 def wants_fragment(request: Request) -> bool:
@@ -68,10 +59,6 @@ def _sign_in(request: Request) -> Response:
     if "text/event-stream" in request.headers.get("accept", ""):
         return Response(status_code=401)
     return RedirectResponse(target, 303)
-
-
-def _values(problem: Problem) -> dict[str, object]:
-    return {"problem": problem, "title": problem.title, "detail": _sentence(problem.detail)}
 
 
 def _sentence(words: str) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.web.clicks import in_clicks
+from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -170,5 +170,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "event_kind": event_kind,
     "counted": counted,
     "job_tone": job_tone,
-    "in_clicks": in_clicks,
+    "hint": linked,
 }

@@ -6,9 +6,8 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.export.store import SettledUrl
 from forager.crawl.report import CrawlReport, Pace, crawl_report, list_settled, pace_of
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import moves_by_hand
 from forager.jobs.workers import job_report

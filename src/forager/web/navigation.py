@@ -1,10 +1,14 @@
-"""The pages that the menu leads to, in its order."""
+"""The pages of the menu, and hints as links to them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.access.scope import Scope
+from markupsafe import Markup, escape
+
+from forager.access.caller import Scope
+from forager.api.actions import forms_of, path_values
+from forager.hints import Action, Hint, Option, as_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +76,35 @@ NAVIGATION: tuple[Group, ...] = (
         ),
     ),
 )
+
+PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
+WITHOUT_DETAILS = ("Parsers", "Keys", "Audit")
+
+
+def as_place(part: Action | Option) -> str:
+    """The page and button of an action, or the label of an option, as text."""
+    if isinstance(part, Option):
+        return f"“{part.name.replace('_', ' ').capitalize()}”"
+    forms = forms_of(part)
+    if not forms.page:
+        return f"{as_command(part)} on the server"
+    return f"“{forms.page} › {forms.button}”" if forms.button else f"“{forms.page}”"
+
+
+def as_link(part: Action | Option) -> Markup:
+    """The same, with a link to the page."""
+    if isinstance(part, Option) or not (page := forms_of(part).page):
+        return escape(as_place(part))
+    values = [] if page in WITHOUT_DETAILS else path_values(part)[:1]
+    return Markup('<a href="{}">{}</a>').format(
+        "/".join([PATHS[page], *values]), as_place(part).strip("“”")
+    )
+
+
+def linked(hint: str | Hint | None) -> Markup:
+    """A hint with links to the pages that it names."""
+    if not isinstance(hint, Hint):
+        return escape(hint or "")
+    return escape(hint.text).format(
+        *(as_link(p) if isinstance(p, Action | Option) else linked(p) for p in hint.parts)
+    )

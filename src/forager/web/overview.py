@@ -5,22 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.workers import list_workers
+from forager.jobs.workers import Worker, list_workers
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.web.formats import counted
 from forager.web.visit import Visit
-from forager.web.worker_state import is_stale
 
 MINUTES = 60
 SHOWN_RUNNING = 8
@@ -276,3 +275,12 @@ async def _slowed(visit: Visit) -> list[Attention]:
 
 def _name(job: Job) -> str:
     return job.source_id or job.kind
+
+
+def is_stale(worker: Worker, stale_after: float) -> bool:
+    return (datetime.now(UTC) - worker.last_seen).total_seconds() > stale_after
+
+
+def shown_state(worker: Worker, stale_after: float) -> str:
+    """The state in words for people: a worker that is not heard of is stale."""
+    return "stale" if is_stale(worker, stale_after) else worker.state

@@ -16,9 +16,7 @@ from forager import __version__
 from forager.web import charts, formats
 from forager.web.markdown import to_html
 from forager.web.navigation import NAVIGATION
-from forager.web.notices import COOKIE as NOTICE_COOKIE
-from forager.web.notices import forget_notice, read_notice
-from forager.web.sessions import write_session
+from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
 from forager.web.word_diff import marked_lines
 
@@ -60,7 +58,7 @@ def full_page(
     if visit.is_new:
         write_session(response, visit.session, visit.here.vault)
     if NOTICE_COOKIE in visit.request.cookies:
-        forget_notice(response)
+        delete_cookie(response, NOTICE_COOKIE)
     return response
 
 

@@ -1,33 +1,43 @@
-"""Who is at the browser: a key that was shown once, remembered in a sealed cookie.
+"""Sealed cookies: the session of a browser, and a notice for the next page.
 
-The cookie holds the id of the key and never its secret. Whether the key still works is asked with
-every request, so a revoked key ends its sessions at once. On this machine, where no key exists,
-a session has no key and only protects forms.
+The session holds the id of a key and never its secret. The key is checked with every request, so a
+revoked key ends its sessions at once. On this machine, where no key exists, a session has no key
+and only protects forms. `api/authentication.py` checks where a request comes from.
 """
 
 from __future__ import annotations
 
-import binascii
+import hmac
+import json
 import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from forager.access.errors import Forbidden
 from forager.secrets import SecretsUnavailable, Vault
+from forager.web.forms import Form
 
-COOKIE = "forager_session"
+SESSION_COOKIE = "forager_session"
+NOTICE_COOKIE = "forager_notice"
 LIFETIME = 12 * 3600
+NOTICE_SECONDS = 30
 MAX_COOKIE = 2000
-_CONTEXT = "dashboard session"
+MAX_NOTICE = 500
+CSRF_HEADER = "X-CSRF-Token"
+CSRF_FIELD = "csrf"
+# what a cookie is sealed for: one cannot stand in for the other
+_CONTEXTS = {SESSION_COOKIE: "dashboard session", NOTICE_COOKIE: "dashboard notice"}
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`csrf` is what forms must carry; a page elsewhere cannot know it."""
+    """`csrf` is the token that forms must carry; other sites cannot know it."""
 
     key_id: str | None
     csrf: str = field(repr=False)
@@ -39,29 +49,71 @@ def new_session(key_id: str | None = None) -> Session:
 
 
 def read_session(request: Request, vault: Vault) -> Session | None:
-    """The session of a request; None if it has none, or one that ended or is not ours."""
-    cookie = request.cookies.get(COOKIE, "")
-    if not 0 < len(cookie) <= MAX_COOKIE:
-        return None
-    try:
-        key_id, csrf, expires_at = orjson.loads(vault.open(urlsafe_b64decode(cookie), _CONTEXT))
-    except (SecretsUnavailable, binascii.Error, ValueError):
-        return None
-    return Session(key_id, csrf, expires_at) if expires_at > time.time() else None
+    """The session of a request, unless it has expired or is not ours."""
+    found = _read(request, SESSION_COOKIE, vault)
+    session = None if found is None else Session(*found)
+    return session if session and session.expires_at > time.time() else None
 
 
 def write_session(response: Response, session: Session, vault: Vault) -> None:
-    text = orjson.dumps([session.key_id, session.csrf, session.expires_at]).decode()
-    set_cookie(response, COOKIE, urlsafe_b64encode(vault.seal(text, _CONTEXT)).decode(), LIFETIME)
+    values = [session.key_id, session.csrf, session.expires_at]
+    _write(response, SESSION_COOKIE, values, LIFETIME, vault)
 
 
-def end_session(response: Response) -> None:
-    response.delete_cookie(COOKIE, secure=True, httponly=True, samesite="strict")
+def check_token(request: Request, form: Form, session: Session) -> None:
+    """Raise unless the request has the session's token, in its header or its form."""
+    given = request.headers.get(CSRF_HEADER) or form.text(CSRF_FIELD)
+    if not hmac.compare_digest(given.encode(), session.csrf.encode()):
+        raise Forbidden(
+            "this form is not from a page of this session",
+            hint="Reload the page and try again.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line about an action, for the next page."""
+
+    text: str
+    kind: Literal["done", "error"] = "done"
+
+    def as_trigger(self) -> str:
+        """The header `HX-Trigger`, for the script on the page."""
+        return json.dumps({"notice": {"text": self.text[:MAX_NOTICE], "kind": self.kind}})
+
+
+def write_notice(response: Response, notice: Notice, vault: Vault) -> None:
+    _write(response, NOTICE_COOKIE, [notice.text[:MAX_NOTICE], notice.kind], NOTICE_SECONDS, vault)
+
+
+def read_notice(request: Request, vault: Vault) -> Notice | None:
+    found = _read(request, NOTICE_COOKIE, vault)
+    return None if found is None else Notice(*found)
+
+
+def delete_cookie(response: Response, name: str) -> None:
+    response.delete_cookie(name, secure=True, httponly=True, samesite="strict")
 
 
 def set_cookie(response: Response, name: str, value: str, seconds: int) -> None:
-    """Never sent by pages of other sites, never read by scripts, never over an open line."""
+    """Set a cookie that other sites, scripts and plain HTTP never see."""
     # browsers take `Secure` on http://localhost and http://127.0.0.1 too
     response.set_cookie(
         name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="strict"
     )
+
+
+def _read(request: Request, name: str, vault: Vault) -> list[Any] | None:
+    cookie = request.cookies.get(name, "")
+    if not 0 < len(cookie) <= MAX_COOKIE:
+        return None
+    try:
+        values: list[Any] = orjson.loads(vault.open(urlsafe_b64decode(cookie), _CONTEXTS[name]))
+    except (SecretsUnavailable, ValueError):
+        return None
+    return values
+
+
+def _write(response: Response, name: str, values: list[Any], seconds: int, vault: Vault) -> None:
+    sealed = vault.seal(orjson.dumps(values).decode(), _CONTEXTS[name])
+    set_cookie(response, name, urlsafe_b64encode(sealed).decode(), seconds)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from forager.access.caller import LOCAL, Caller
+from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.errors import Unauthorised
 from forager.access.keys import any_key, caller_of
-from forager.access.scope import Scope
 from forager.api.authentication import is_local
 from forager.api.services import Services
 from forager.web.sessions import Session, new_session, read_session

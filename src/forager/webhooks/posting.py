@@ -1,4 +1,4 @@
-"""Posting: one message to one address, behind the same guard as the crawl."""
+"""Posting: one message to one URL, behind the same guard as crawls."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from forager.fetch.resolver import GuardedResolver, SystemResolver
 from forager.fetch.response import REDIRECTS, parse_retry_after
 
 LIMITS = Limits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
-# what an answer says beyond its status concerns nobody: read only to use the connection again
+# a body is read only so that the connection can be used again
 DRAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What became of a message: taken if the status is 2xx, whatever else was said."""
+    """The outcome of a message: it is taken if the status is 2xx."""
 
     status: int | None
     error: str | None
@@ -39,7 +39,7 @@ class Posted:
 
 
 class Poster:
-    """Posts messages. Follows no redirect, keeps no cookies, never raises for what others do."""
+    """Posts messages without redirects and cookies; an error of a receiver is an outcome."""
 
     def __init__(self, user_agent: str, limits: Limits = LIMITS) -> None:
         self._user_agent = user_agent
@@ -108,7 +108,7 @@ class Poster:
 
 
 async def _drain(answer: aiohttp.ClientResponse, limit: int) -> None:
-    """Read a short answer to its end; cut a long, slow or broken one off."""
+    """Read a short response to its end; abort a long, slow or broken one."""
     size = 0
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(DRAIN_SECONDS):

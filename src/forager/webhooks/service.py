@@ -17,10 +17,11 @@ from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFo
 from forager.fetch.domains.matching import domain_of
 from forager.fetch.domains.service import UNCHANGED, Unchanged
 from forager.fetch.guard import GuardPolicy
+from forager.hints import Hint, Option, action
 from forager.outbox import store as outbox
 from forager.outbox.message import Lane
 from forager.secrets import Vault
-from forager.services.chunks import in_chunks
+from forager.services.service import in_chunks
 from forager.webhooks import signing, store
 from forager.webhooks.events import checked_kind, row_id
 from forager.webhooks.webhook import TOPIC, Delivery, Webhook
@@ -197,7 +198,7 @@ class Webhooks:
             if not webhook.is_active:
                 raise NotAllowed(
                     f"webhook {webhook_id} is disabled: {webhook.disabled_reason}",
-                    hint=f"Enable it first: forager webhooks enable {webhook_id}",
+                    hint=Hint("Enable it first: {}", action("webhooks enable", webhook_id)),
                 )
             await store.reset_failures(connection, webhook_id)
             return await outbox.renew(connection, Lane(TOPIC, webhook_id), ids=message_ids)
@@ -243,7 +244,7 @@ def checked_url(text: str, *, allow_private: bool) -> str:
 
 def no_such_webhook(webhook_id: int) -> NotFound:
     return NotFound(
-        f"webhook {webhook_id} not found", hint="`forager webhooks list` shows all webhooks."
+        f"webhook {webhook_id} not found", hint=Hint("{} lists webhooks.", action("webhooks list"))
     )
 
 
@@ -259,7 +260,7 @@ def _private(host: str, *, allow_private: bool) -> NotPermitted:
         return NotPermitted(f"{host} is never allowed: it exposes the machine itself")
     return NotPermitted(
         f"{host} is a private address",
-        hint="Give --allow-private (`allow_private`) if events may be sent there.",
+        hint=Hint("Set {} if events may be sent there.", Option("allow_private")),
     )
 
 
@@ -275,7 +276,7 @@ def _only_one(url: str | None) -> Iterator[None]:
 def _taken(url: str) -> AlreadyThere:
     return AlreadyThere(
         f"a webhook for {url} already exists",
-        hint="`forager webhooks list` shows it, `forager webhooks set` changes it.",
+        hint=Hint("{} shows it, {} changes it.", action("webhooks list"), action("webhooks set")),
     )
 
 

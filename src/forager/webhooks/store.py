@@ -34,9 +34,9 @@ async def insert_events(
             ON w.is_active
            AND (w.kinds = '{}' OR added.kind = ANY(w.kinds))
            AND (w.domain_id IS NULL OR w.domain_id = added.domain_id OR EXISTS (
-                SELECT FROM domains wanted, domains told
-                 WHERE wanted.id = w.domain_id AND told.id = added.domain_id
-                   AND right(told.domain_name, length(wanted.domain_name) + 1)
+                SELECT FROM domains wanted, domains actual
+                 WHERE wanted.id = w.domain_id AND actual.id = added.domain_id
+                   AND right(actual.domain_name, length(wanted.domain_name) + 1)
                        = '.' || wanted.domain_name
            ))
          ORDER BY added.id, w.id

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.commands import in_calls
+from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
 from forager.crawl.explain import explanation as explain
@@ -143,7 +143,7 @@ class TrackedAs(View):
 
     task_id: int
     status: str
-    why: str
+    why: HintText
     next_at: Time | None
     last_attempt: str | None
     last_at: Time | None
@@ -173,10 +173,7 @@ class Explanation(View):
 
     @classmethod
     def of(cls, found: explain.Explanation) -> Explanation:
-        shown = cls.model_validate(found)
-        if shown.task is not None:
-            shown.task.why = in_calls(shown.task.why)
-        return shown
+        return cls.model_validate(found)
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from forager.api.models.values import Order, Reason, Time, View, example
 from forager.api.problems import Problem
-from forager.crawl.export.store import SettledUrl
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status

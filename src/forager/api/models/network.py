@@ -8,8 +8,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forager.api.models.measures import Amount, Every, interval_of
-from forager.api.models.values import Order, PlainText, Reason, Time, View, example
+from forager.api.models.values import (
+    Amount,
+    Every,
+    Order,
+    PlainText,
+    Reason,
+    Time,
+    View,
+    example,
+    interval_of,
+)
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxies import costs
 from forager.fetch.proxies.probe import Trial

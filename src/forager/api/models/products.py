@@ -6,14 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from forager.api.models.measures import Amount, Seconds
-from forager.api.models.values import Time, View
+from forager.api.models.values import Amount, Seconds, Time, View
 from forager.products import audit as audits
 from forager.products import service as values
 from forager.products.audit import Concern
 from forager.products.price_history import PriceEntry
-from forager.products.store.lists import ListedProduct
-from forager.products.store.records import ImageRecord
+from forager.products.record import ImageRecord, ListedProduct
 from forager.products.validation import Severity
 
 STORED = "stored"

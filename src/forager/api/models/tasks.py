@@ -8,12 +8,22 @@ from uuid import UUID
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from forager.api.commands import in_calls
+from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
-from forager.api.models.measures import Every, Seconds, interval_of
-from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
+from forager.api.models.values import (
+    LARGEST_BIGINT,
+    Every,
+    Order,
+    PlainText,
+    Seconds,
+    Time,
+    View,
+    example,
+    interval_of,
+)
 from forager.errors import InvalidInput
 from forager.extract.text import storable
+from forager.hints import render
 from forager.tasks import holds, task
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
@@ -111,7 +121,7 @@ class TaskDetail(Task):
 
     every: Seconds = Field(description="The interval that counts.")
     next_at: Time | None = Field(description="Null: it runs, or waits for somebody.")
-    why: str
+    why: HintText
     attempts: list[TaskAttempt]
 
     @classmethod
@@ -120,7 +130,7 @@ class TaskDetail(Task):
             **Task.of(report.task).model_dump(),
             "every": report.every,
             "next_at": report.next_at,
-            "why": in_calls(report.why),
+            "why": report.why,
             "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
         }
         return cls.model_validate(given)
@@ -164,7 +174,7 @@ class RefusedItem(View):
 
     @classmethod
     def of(cls, bad: BadLine) -> RefusedItem:
-        return cls(item=bad.line, reason=in_calls(bad.reason), text=storable(bad.text))
+        return cls(item=bad.line, reason=render(bad.reason, as_call), text=storable(bad.text))
 
 
 class TrackedTask(View):

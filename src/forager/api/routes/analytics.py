@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
-from forager.api.analysis import analyse
-from forager.api.models.analytics import AnalyticsAnswer, AnalyticsQueries, AnalyticsQuery
-from forager.api.models.values import PlainText
+from forager.api.models.values import PlainText, Time, View
 from forager.api.paging import Limit
 from forager.api.services import Here, Operator
+from forager.api.slots import analyse
+
+
+class AnalyticsQuery(View):
+    name: str
+    about: str
+
+
+class AnalyticsQueries(View):
+    queries: list[AnalyticsQuery]
+
+
+class AnalyticsAnswer(View):
+    """A table: the names of its columns, and its rows in their order."""
+
+    name: str
+    days: int
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
+    complete_until: Time | None = Field(
+        description="Nothing before this time is missing; null if nothing was copied yet."
+    )
+
 
 router = APIRouter(prefix="/analytics", tags=["analytics"])
 

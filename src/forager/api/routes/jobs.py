@@ -28,7 +28,7 @@ from forager.api.models.jobs import (
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
-from forager.api.problems import told_to_programs
+from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
@@ -234,5 +234,5 @@ def _moved(each: bulk.Moved) -> Moved:
     return Moved(
         id=each.id,
         job=None if each.job is None else Job.of(each.job),
-        problem=None if each.error is None else told_to_programs(each.error),
+        problem=None if each.error is None else problem_of(each.error),
     )

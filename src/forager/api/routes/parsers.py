@@ -2,25 +2,194 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field
 
-from forager.api.models.parsers import (
-    BacktestOrder,
-    BacktestReport,
-    ParserRate,
-    Parsers,
-    Rollout,
-    RolloutOrder,
-)
-from forager.api.models.values import PlainText
+from forager.api.models.values import Order, PlainText, Time, View, example
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Reader
+from forager.parsers import backtest as tests
+from forager.parsers import overview as parser_overview
+from forager.parsers import rollouts as values
 from forager.parsers.overview import overview
-from forager.parsers.rates import list_rates
+from forager.parsers.pattern import VersionRate
+from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import roll_back, roll_out
+
+MAX_PAGES = 500
+Version = Annotated[PlainText, Field(min_length=1, max_length=100)]
+
+
+class Parser(View):
+    """One version of one parser; `missing` is one that should run and is not installed."""
+
+    name: str
+    version: str
+    state: Literal["active", "canary", "idle", "missing"]
+    canary_share: float | None
+    patterns: list[str]
+    origin: str
+    recent_pages: int
+    recent_rate: float | None = Field(description="Of the last 100 pages of each domain.")
+    week_pages: int
+    week_rate: float | None
+
+
+class BrokenParser(View):
+    """A plug-in that could not be loaded."""
+
+    origin: str
+    reason: str
+
+
+class Parsers(View):
+    items: list[Parser]
+    broken: list[BrokenParser]
+
+    @classmethod
+    def of(cls, found: parser_overview.Overview) -> Parsers:
+        return cls(
+            items=[Parser.model_validate(each) for each in found.parsers],
+            broken=[BrokenParser.model_validate(each) for each in found.broken],
+        )
+
+
+class ParserRate(View):
+    """How one version does at one domain."""
+
+    domain: str
+    parser: str
+    version: str
+    role: str
+    recent_pages: int
+    recent_rate: float | None
+    week_pages: int
+    week_rate: float | None
+
+    @classmethod
+    def of(cls, rate: VersionRate) -> ParserRate:
+        return cls(
+            domain=rate.domain,
+            parser=rate.parser,
+            version=rate.version,
+            role=rate.role,
+            recent_pages=rate.recent_pages,
+            recent_rate=share(rate.recent_good, rate.recent_pages),
+            week_pages=rate.week_pages,
+            week_rate=share(rate.week_good, rate.week_pages),
+        )
+
+
+class RolloutOrder(Order):
+    model_config = example(version="1", canary=0.1)
+
+    version: Version
+    canary: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Only try it, beside the one that counts, on this share of the tasks.",
+    )
+
+
+class Rollout(View):
+    """What was decided about a parser; workers follow within seconds."""
+
+    parser: str
+    active_version: str
+    previous_version: str | None
+    canary_version: str | None
+    canary_share: float | None
+    updated_at: Time | None
+
+    @classmethod
+    def of(cls, rollout: values.Rollout) -> Rollout:
+        return cls.model_validate(rollout)
+
+
+# --- backtests ---------------------------------------------------------------------------------
+
+
+class BacktestOrder(Order):
+    model_config = example(against="1", limit=50)
+
+    against: Version = Field(description="The version to compare with.")
+    version: Version | None = Field(default=None, description="By default the newest.")
+    domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = None
+    history: bool = Field(
+        default=False, description="All pages that are kept, not the newest of each."
+    )
+    limit: int = Field(default=100, ge=1, le=MAX_PAGES, description="How many pages at most.")
+
+
+class ReadingError(View):
+    url: str
+    message: str
+
+
+class BacktestVersion(View):
+    version: str
+    rate: float | None
+    outcomes: dict[str, int]
+    milliseconds_per_page: float | None
+    errors: list[ReadingError]
+
+    @classmethod
+    def of(cls, report: tests.VersionReport) -> BacktestVersion:
+        return cls(
+            version=report.version,
+            rate=report.rate,
+            outcomes=dict(report.outcomes),
+            milliseconds_per_page=report.milliseconds,
+            errors=[ReadingError.model_validate(each) for each in report.errors],
+        )
+
+
+class BacktestExample(View):
+    """A page on which a field was changed, gained or lost."""
+
+    url: str
+    kind: str
+    old: Any
+    new: Any
+
+
+class BacktestField(View):
+    equal: int
+    changed: int
+    gained: int
+    lost: int
+    examples: list[BacktestExample]
+
+
+class BacktestReport(View):
+    """The new version against the old one, field by field."""
+
+    parser: str
+    pages: int
+    unreadable: int = Field(description="Pages that are not in the archive any more.")
+    truncated: bool = Field(description="There are more pages than were read.")
+    old: BacktestVersion
+    new: BacktestVersion
+    fields: dict[str, BacktestField]
+
+    @classmethod
+    def of(cls, report: tests.Backtest) -> BacktestReport:
+        return cls(
+            parser=report.parser,
+            pages=report.pages,
+            unreadable=report.unreadable,
+            truncated=report.truncated,
+            old=BacktestVersion.of(report.old),
+            new=BacktestVersion.of(report.new),
+            fields={
+                name: BacktestField.model_validate(each) for name, each in report.fields.items()
+            },
+        )
+
 
 router = APIRouter(prefix="/parsers", tags=["parsers"])
 

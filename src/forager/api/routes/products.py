@@ -8,9 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.api.downloads import MEDIA_TYPES, download
-from forager.api.images import IMAGE_TYPES, image_answer
-from forager.api.models.measures import Moment
+from forager.api.downloads import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.api.models.products import (
     Audit,
     PriceChange,
@@ -19,11 +17,12 @@ from forager.api.models.products import (
     ProductList,
     ProductStats,
 )
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
+from forager.hints import Hint, action
 from forager.products import service as products
 from forager.products.audit import last_audit
 from forager.products.export import Export, ExportFormat, export_stream
@@ -138,7 +137,7 @@ async def stats(here: Here, caller: Reader) -> ProductStats:
 async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
     """One product, by the URL of its page."""
     if url.strip().isdigit():
-        raise InvalidInput("this is not a URL", hint="By its id: GET /api/products/{product_id}")
+        raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("products show")))
     return ProductDetail.of(await products.show_product(here.database, url))
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
+from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.measures import interval_of
 from forager.api.models.tasks import (
     ChangedTasks,
     ChosenTerms,
@@ -27,11 +27,12 @@ from forager.api.models.tasks import (
     TrackOrder,
     TrackResult,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
+from forager.hints import Hint, action, render
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.tracking_request import BadLine, Wish
@@ -91,7 +92,7 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
 
 
 def _field(bad: BadLine) -> FieldProblem:
-    return FieldProblem(field=f"body.items.{bad.line}", message=bad.reason)
+    return FieldProblem(field=f"body.items.{bad.line}", message=render(bad.reason, as_call))
 
 
 # --- looking -----------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ async def scheduler(here: Here, caller: Reader) -> SchedulerState:
 async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
     """One task, by its URL."""
     if url.isdecimal():
-        raise InvalidInput("this is not a URL", hint="By its number: GET /api/tasks/{task_id}")
+        raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("tasks show")))
     return TaskDetail.of_report(await here.tasks.report(url))
 
 

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.measures import Moment
-from forager.api.models.values import LARGEST_BIGINT, PlainText
+from forager.api.models.values import LARGEST_BIGINT, Moment, PlainText
 from forager.api.models.webhooks import (
     CatalogEvent,
     ChangedWebhook,

@@ -16,8 +16,8 @@ from uuid import UUID
 from psycopg.rows import class_row, scalar_row
 from psycopg.sql import SQL, Identifier
 
-from forager.archive.inventory import Growth, SegmentRow
-from forager.archive.segment import ArchiveRef, parse_segment_name
+from forager.archive.retention import SegmentRow
+from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.db.database import Connection
 
 # The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.

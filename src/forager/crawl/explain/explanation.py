@@ -26,11 +26,12 @@ from forager.extract.urls import (
     with_scheme,
 )
 from forager.fetch.headers import agent_header
+from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from forager.tasks.service import Tasks
-from forager.tasks.store.reads import Attempt
+from forager.tasks.task import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class TrackedAs:
 
     task_id: int
     status: str
-    why: str
+    why: str | Hint
     next_at: datetime | None
     last_attempt: str | None
     last_at: datetime | None

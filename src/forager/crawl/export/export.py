@@ -18,9 +18,8 @@ from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.export import store
-from forager.crawl.export.store import SettledUrl
 from forager.crawl.options import ExportFormat
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.decode import decode

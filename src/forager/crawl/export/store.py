@@ -4,46 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.archive.segment import ArchiveRef
+from forager.crawl.settlement import SettledUrl
 from forager.db.database import Connection
 
 PAGE_ROWS = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettledUrl:
-    """A row of `crawl_visited` as an export needs it."""
-
-    url_hash: bytes
-    url: str
-    outcome: str
-    reason: str | None
-    detail: str | None
-    duplicate_of: str | None
-    http_status: int | None
-    depth: int
-    parent_url: str | None
-    via: str
-    content_type: str | None
-    title: str | None
-    size: int | None
-    settled_at: datetime
-    content_hash: bytes | None
-    segment: str | None
-    segment_offset: int | None
-    segment_length: int | None
-
-    @property
-    def ref(self) -> ArchiveRef | None:
-        if self.segment is None or self.segment_offset is None or self.segment_length is None:
-            return None
-        return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from forager.documents.search.hit import SearchRequest
 from forager.documents.search.indexing import PATH_LENGTH
 from forager.documents.search.scope import Scope
 from forager.documents.search.store import Among, Ranked, Tier
-from forager.index.choice import View
+from forager.index.engine import View
 from forager.index.mapping import WINDOW
 from forager.index.tsquery import engine_query
 

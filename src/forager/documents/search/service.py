@@ -19,8 +19,7 @@ from forager.documents.search.showing import hits_of
 from forager.documents.search.store import Ranked, SearchedGeneration
 from forager.errors import InvalidInput
 from forager.extract.text import storable
-from forager.index.choice import View, choose
-from forager.index.engine import Engine, note_of
+from forager.index.engine import Engine, View, choose, note_of
 from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES

@@ -39,11 +39,13 @@ class Elements:
     crumbs: list[Element] = field(default_factory=list)
     brands: list[Element] = field(default_factory=list)
     ratings: list[Element] = field(default_factory=list)
+    buys: list[Element] = field(default_factory=list)
     buttons: list[Element] = field(default_factory=list)
     inputs: list[Element] = field(default_factory=list)
     images: list[Element] = field(default_factory=list)
     bases: list[Element] = field(default_factory=list)
     links: list[Element] = field(default_factory=list)
+    anchors: list[Element] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
 
     @property
@@ -126,6 +128,7 @@ _LISTS = {
         "img": "images",
         "base": "bases",
         "link": "links",
+        "a": "anchors",
     }.items()
 }
 _SKU_ATTRIBUTES = frozenset(
@@ -206,6 +209,7 @@ _KINDS = (
     ("skus", r"sku|(?:product|item|article|art|prod)[-_]?(?:id|code|no|nr|num|ref)|referen"
              r"|\bmodel"),
     ("crumbs", r"crumb"),
+    ("buys", r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy"),
     ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
 )  # fmt: skip

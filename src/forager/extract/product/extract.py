@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from forager.extract.product.address import address_facts
 from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
-from forager.extract.product.dom.crumbs import crumb_facts, trim
-from forager.extract.product.dom.labels import label_facts, line_facts
-from forager.extract.product.dom.pictures import picture_facts
+from forager.extract.product.dom.brands import brand_facts, label_facts, link_facts
+from forager.extract.product.dom.codes import attribute_facts, code_facts, shown_spellings
+from forager.extract.product.dom.details import crumb_facts, star_facts, trim
 from forager.extract.product.dom.prices import price_facts
-from forager.extract.product.dom.stars import star_facts
 from forager.extract.product.dom.stock import stock_facts, text_stock_facts
 from forager.extract.product.dom.view import View
-from forager.extract.product.fact import Fact, FieldName
+from forager.extract.product.images import picture_facts
 from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Product
+from forager.extract.product.record import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
 from forager.extract.product.wording import category_of, name_of
@@ -34,16 +34,25 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
     view = View(page)
     facts.extend(price_facts(view, known=_known(FieldName.PRICE, facts, 0.7)))
-    facts.extend(_visible_facts(view))
-    if not (_known(FieldName.PRICE, facts, 0.6) and _known(FieldName.SKU, facts, 0.6)):
-        facts.extend(state_facts(page, facts))
+    facts.extend((*_visible_facts(view), *code_facts(view)))
+    if not _known(FieldName.BRAND, facts, 0.6):
+        facts.extend((*label_facts(view), *link_facts(view)))
+    wanted = {name for name in _STATED if not _known(name, facts, 0.55)}
+    if wanted:
+        facts.extend(f for f in state_facts(page, facts) if wanted & _WITH.get(f.field, {f.field}))
     if not _known(FieldName.AVAILABILITY, facts, 0.5):
         facts.extend(text_stock_facts(view))
     if not _known(FieldName.IMAGES, facts, 0.5):
         facts.extend(picture_facts(view))
-    if not (_known(FieldName.SKU, facts, 0.6) and _known(FieldName.BRAND, facts, 0.5)):
-        facts.extend(line_facts(view))
+    facts.extend(shown_spellings(view, {f.value for f in facts if f.field is FieldName.SKU}))
     return tuple(facts)
+
+
+# fields worth a search through the scripts; the others are taken with a price or a SKU only
+_STATED = (FieldName.PRICE, FieldName.SKU, FieldName.BRAND)
+_WITH = {
+    name: frozenset([FieldName.PRICE, FieldName.SKU]) for name in FieldName if name not in _STATED
+}
 
 
 def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
@@ -95,5 +104,59 @@ def _adopted(orphans: Item) -> Item:
 def _visible_facts(view: View) -> Iterator[Fact]:
     if view.heading is not None and (name := name_of(view.heading.node.text(separator=" "))):
         yield Fact(FieldName.NAME, name, 0.65, "dom:h1")
-    for read in (stock_facts, label_facts, crumb_facts, star_facts):
+    for read in (stock_facts, attribute_facts, brand_facts, crumb_facts, star_facts):
         yield from read(view)
+
+
+_PARAMETERS = frozenset(
+    ["id", "pid", "sku", "productid", "product_id", "product-id", "itemid", "item_id", "item",
+     "prodid",
+     "products_id", "asin", "code", "goodsno", "goods_no", "artnr", "variant", "skuid", "goodsid"]
+)  # fmt: skip
+_TOKEN = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*")
+_CODE = re.compile(
+    r"[A-Za-z]{0,4}\d{4,20}|\d{5,20}[A-Za-z]{0,2}|(?=[A-Z0-9]*\d)[A-Z][A-Z0-9]{7,14}"
+)
+_EXTENSION = re.compile(r"\.(?:html?|php|aspx?|jsp|do)$", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_MAX_QUOTED = 2_000_000
+
+
+def address_facts(page: ProductPage) -> Iterator[Fact]:
+    """Codes of the address, surer where the page's own data repeats them as values."""
+    for code, trust in _codes(page.url):
+        quoted = _quoted(code.encode(), page.source)
+        yield Fact(FieldName.SKU, code, trust + (0.12 if quoted else 0.0), "url")
+
+
+def _codes(url: str) -> Iterator[tuple[str, float]]:
+    parts = urlsplit(url)
+    for name, value in parse_qsl(parts.query, max_num_fields=None)[:30]:
+        if (
+            name.lower() in _PARAMETERS
+            and re.fullmatch(r"[\w./-]{3,40}", value)
+            and re.search(r"\d", value)
+        ):
+            yield value, 0.5
+    segments = [unquote(s) for s in parts.path.split("/") if s][-4:]
+    for place, segment in enumerate(reversed(segments)):
+        bare = _EXTENSION.sub("", segment)
+        if _CODE.fullmatch(bare):
+            if not _YEAR.fullmatch(bare):
+                yield bare, 0.52 - 0.05 * place
+            continue
+        tokens = re.split(r"[-_.,]", bare)
+        # a code stands at either end of a name
+        for token in (tokens[-1], tokens[0]):
+            if _CODE.fullmatch(token) and not _YEAR.fullmatch(token) and place < 2:
+                yield token, 0.45 - 0.05 * place
+
+
+def _quoted(code: bytes, source: bytes) -> bool:
+    at = source.find(code, 1, _MAX_QUOTED)
+    while at > 0:
+        around = source[at - 1 : at], source[at + len(code) : at + len(code) + 1]
+        if around in ((b'"', b'"'), (b"'", b"'")):
+            return True
+        at = source.find(code, at + 1, _MAX_QUOTED)
+    return False

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.meta import page_type
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Availability, Product
+from forager.extract.product.record import Availability, Fact, FieldName, Product
 from forager.extract.product.schema import PRODUCT_TYPES, types_of
 
 # from here on a page counts as a product's

@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE
-from forager.extract.product.record import Availability, Evidence, Product
+from forager.extract.product.record import Availability, Evidence, Fact, FieldName, Product
+from forager.extract.product.wording import code_key
 
 # how much of what is left to certainty each further place gives that says the same
 _AGREEMENT = 0.4
 _CERTAIN = 0.99
 _PARSER = "parser"
+# places that machines write
+_DATA = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta", "script"])
 _AMOUNTS = frozenset({FieldName.PRICE, FieldName.LIST_PRICE})
 # a site parser below this says itself that it is guessing
 _PARSER_SURE = 0.5
@@ -37,6 +39,8 @@ def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     """The product that the facts of one page describe, with the evidence for every field."""
     known = list(facts)
     chosen = {name: claim for name in _names(known) if (claim := choose(name, known))}
+    _settle_sku(chosen, known)
+    _spell_brand(chosen, page)
     _settle_price(chosen, known)
     _settle_availability(chosen, known)
     _doubt_price(chosen)
@@ -91,19 +95,59 @@ def _place(fact: Fact) -> str:
     return fact.origin.partition(":")[0]
 
 
-_NOT_CODE = re.compile(r"[\W_]+")
-
-
 def _key(name: FieldName, value: Any) -> Any:
     """What makes two values the same one, though they are written differently."""
     if name in (FieldName.SKU, FieldName.BRAND, FieldName.NAME) and isinstance(value, str):
-        return _NOT_CODE.sub("", value.lower()) or value
+        return code_key(value)
     if name is FieldName.GTIN and isinstance(value, str):
         return value.lstrip("0")
     return value
 
 
 # --- fields that depend on each other ---------------------------------------------------------
+
+
+_LABELLED = 0.7
+_CODES = (FieldName.SKU, FieldName.GTIN, FieldName.MPN, FieldName.PRODUCT_ID, FieldName.VARIANT_ID)
+
+
+def _settle_sku(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
+    """A code that visitors see beside a label is the SKU; that of the data is the shop's own ID."""
+    known = chosen.get(FieldName.SKU)
+    labels = {
+        code_key(f.value): f for f in sorted(facts, key=lambda f: f.confidence)
+        if f.field is FieldName.SKU and _place(f) == "label" and f.confidence >= _LABELLED
+    }  # fmt: skip
+    if known is not None and labels and _PARSER not in known.places:
+        claims = [c for c in claims_for(FieldName.SKU, facts) if code_key(c.value) in labels]
+        best = max(claims, key=lambda claim: claim.confidence)
+        shown = labels[code_key(best.value)]
+        chosen[FieldName.SKU] = replace(best, value=shown.value, origin=shown.origin)
+        data = [c for c in claims_for(FieldName.SKU, facts) if c.places & _DATA]
+        others = [c for c in data if code_key(c.value) not in labels]
+        if others:
+            chosen[FieldName.PRODUCT_ID] = max(others, key=lambda claim: claim.confidence)
+    taken: set[str] = set()
+    for name in _CODES:
+        if name in chosen:
+            key = code_key(str(chosen[name].value))
+            if key in taken and name is not FieldName.GTIN:
+                del chosen[name]
+            taken.add(key)
+
+
+def _spell_brand(chosen: dict[FieldName, Claim], page: ProductPage) -> None:
+    """The data of a page may say TP Link where its title says TP-Link."""
+    brand = chosen.get(FieldName.BRAND)
+    if brand is None or not brand.places <= _DATA or not brand.value[-1].isalnum():
+        return
+    if len(key := code_key(brand.value)) > 40:
+        return
+    spelled = re.compile(r"[\W_]{0,2}".join(map(re.escape, key)), re.IGNORECASE)
+    titles = (spelled.search(title) for title in page.titles)
+    found = next((match[0] for match in titles if match), brand.value)
+    if found.casefold() != brand.value.casefold() or brand.value.isupper() > found.isupper():
+        chosen[FieldName.BRAND] = replace(brand, value=found)
 
 
 def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
@@ -139,7 +183,8 @@ def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> N
         if claim.value in _GONE and "dom" in claim.places and claim.confidence >= _SEEN:
             chosen[FieldName.AVAILABILITY] = claim
             return
-    if known is None and price is not None and price.confidence >= 0.5:
+    unsure = known is None or known.confidence < _INFERRED
+    if unsure and price is not None and price.confidence >= 0.5:
         chosen[FieldName.AVAILABILITY] = Claim(
             Availability.IN_STOCK, _INFERRED, f"inferred:{price.origin}", frozenset()
         )

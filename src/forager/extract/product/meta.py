@@ -8,17 +8,18 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.images import gallery
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount, money_in
-from forager.extract.product.rating import count_of, rating_of
+from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import (
     brand_of,
     category_of,
+    count_of,
     description_of,
+    gtin_of,
     name_of,
+    rating_of,
     sku_of,
 )
 
@@ -41,6 +42,7 @@ _NAMES: dict[str, tuple[FieldName, float, Reader]] = {
     "product:category": (FieldName.CATEGORY, 0.5, category_of),
     "product:retailer_item_id": (FieldName.SKU, 0.8, sku_of),
     "product:retailer_part_no": (FieldName.SKU, 0.6, sku_of),
+    "product:mfr_part_no": (FieldName.MPN, 0.8, sku_of),
     "product:sku": (FieldName.SKU, 0.8, sku_of),
     "og:sku": (FieldName.SKU, 0.8, sku_of),
     "sku": (FieldName.SKU, 0.7, sku_of),

@@ -31,13 +31,16 @@ _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d{1,2}(?!\d))?"
 # and neither is its beginning
 _PLAIN = (
     rf"\d{{1,10}}(?!\d)(?:[{_BLANK}]?[.,]\d{{1,4}}(?!\d)|[{_BLANK}]?[.][{_BLANK}]\d{{2}}(?!\d)"
-    rf"|[{_BLANK}],[{_BLANK}]\d{{2}}(?!\d)|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
+    rf"|[{_BLANK}],[{_BLANK}]\d{{2}}(?!\d)|,[{_BLANK}]\d{{2}}(?=[{_BLANK}]?(?:[€£$]|zł|Kč))"
+    rf"|[{_BLANK}]\d{{2}}(?![\d.,%]))?"
 )
-_NUMBER = rf"(?:{_GROUPED}|{_INDIAN}|{_PLAIN})"
+_NUMBER = rf"(?:{_GROUPED}|{_INDIAN}|{_PLAIN}|[.]\d{{2}}(?![\d.]))"
+# the cents behind the sign: 35€99, and 35€ 99 where nothing follows
+_SPLIT = rf"\d{{1,6}}[{_BLANK}]?(?P<sign>[€£$]|zł|Kč)(?:\d{{2}}(?![\w.,%])|[{_BLANK}]\d{{2}}\s*$)"
 _CODE = r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])"
 _SIGN = rf"(?:{SYMBOL_PATTERN}|{_CODE})"
 _MONEY = re.compile(
-    rf"(?P<before>{_SIGN})?[{_BLANK}:]{{0,3}}(?<![\d.,])(?P<amount>{_NUMBER})"
+    rf"(?P<before>{_SIGN})?[{_BLANK}:]{{0,3}}(?<![\d.,])(?:(?P<split>{_SPLIT})|(?P<amount>{_NUMBER}))"
     rf"(?:[.,][-–—]{{1,2}})?[{_BLANK}]{{0,3}}(?P<after>{_SIGN}(?![a-zà-ÿ0-9]))?",
     re.IGNORECASE,
 )
@@ -64,7 +67,8 @@ def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
     hints = tuple(hints)
     for found in _amounts_in(text):
         symbol, currency = _currency_beside(found, hints)
-        amount = amount_of(found["amount"], currency)
+        written = found["amount"] or found["split"].replace(found["sign"], " ")
+        amount = amount_of(" ".join(written.split()) if found["sign"] else written, currency)
         if amount is not None:
             yield Money(amount, symbol, currency, found.start(), found.end())
 
@@ -81,7 +85,7 @@ def _amounts_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
-    for written in (found["before"], found["after"]):
+    for written in (found["before"], found["sign"], found["after"]):
         if written and is_sign(written, hints):
             return written, currency_of(written, hints)
     return None, None

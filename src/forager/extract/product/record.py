@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 
 class Availability(StrEnum):
@@ -66,10 +67,105 @@ class Product:
     review_count: int | None = None
     brand: str | None = None
     category: tuple[str, ...] = ()
+    # the code that a visitor sees, where the page shows one
     sku: str | None = None
     gtin: str | None = None
+    mpn: str | None = None
+    # identifiers of the shop's own data, where they differ from the SKU
+    product_id: str | None = None
+    variant_id: str | None = None
     images: tuple[ProductImage, ...] = ()
     variants: tuple[Variant, ...] = ()
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     # 0 to 1: how much the page looks like the page of one product
     confidence: float = 0.0
+
+
+class FieldName(StrEnum):
+    """The fields of a product that facts are about; each is an attribute of `Product`."""
+
+    NAME = "name"
+    DESCRIPTION = "description"
+    PRICE = "price"
+    LIST_PRICE = "list_price"
+    CURRENCY = "currency"
+    AVAILABILITY = "availability"
+    RATING = "rating"
+    REVIEW_COUNT = "review_count"
+    BRAND = "brand"
+    CATEGORY = "category"
+    SKU = "sku"
+    GTIN = "gtin"
+    MPN = "mpn"
+    PRODUCT_ID = "product_id"
+    VARIANT_ID = "variant_id"
+    IMAGES = "images"
+    VARIANTS = "variants"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`value` has the type of the product's attribute already; `origin` names the place.
+
+    The origin's first word is the kind of place: json-ld, microdata, rdfa, opengraph, meta,
+    script, dom, label, url, parser. What follows a colon says where in it.
+    """
+
+    field: FieldName
+    value: Any
+    confidence: float
+    origin: str
+
+
+def to_plain(product: Product) -> dict[str, Any]:
+    """Only what is known; amounts are text, so that no digit is lost."""
+    plain: dict[str, Any] = {}
+    for part in fields(product):
+        value = getattr(product, part.name)
+        if value is not None and value != () and value != {}:
+            plain[part.name] = _plain(value)
+    return plain
+
+
+def from_plain(plain: Mapping[str, Any]) -> Product:
+    """The inverse of `to_plain`."""
+    given: dict[str, Any] = dict(plain)
+    for name in ("price", "list_price", "rating"):
+        if name in given:
+            given[name] = Decimal(given[name])
+    if "availability" in given:
+        given["availability"] = Availability(given["availability"])
+    given["category"] = tuple(given.get("category", ()))
+    given["images"] = tuple(_image(image) for image in given.get("images", ()))
+    given["variants"] = tuple(_variant(variant) for variant in given.get("variants", ()))
+    given["evidence"] = {
+        name: Evidence(said["confidence"], said["origin"])
+        for name, said in given.get("evidence", {}).items()
+    }
+    return Product(**given)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, ProductImage | Variant | Evidence):
+        named = {part.name: getattr(value, part.name) for part in fields(value)}
+        return {name: _plain(item) for name, item in named.items() if item is not None}
+    return str(value) if isinstance(value, Availability | ImageRole) else value
+
+
+def _image(plain: Mapping[str, Any]) -> ProductImage:
+    return ProductImage(plain["url"], plain.get("alt"), ImageRole(plain["role"]))
+
+
+def _variant(plain: Mapping[str, Any]) -> Variant:
+    given = dict(plain)
+    if "price" in given:
+        given["price"] = Decimal(given["price"])
+    if "availability" in given:
+        given["availability"] = Availability(given["availability"])
+    return Variant(**given)

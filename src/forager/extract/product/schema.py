@@ -11,19 +11,19 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.images import images_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.rating import count_of, rating_of
-from forager.extract.product.record import Availability, Variant
+from forager.extract.product.record import Availability, Fact, FieldName, Variant
 from forager.extract.product.wording import (
     brand_of,
     category_of,
+    count_of,
     description_of,
+    gtin_of,
     line_of,
     name_of,
+    rating_of,
     sku_of,
 )
 
@@ -193,6 +193,9 @@ def _code_facts(item: Item, origin: str, trust: float) -> Iterator[Fact]:
         written = str(text_of(item.get(name)) or "")
         if (code := sku_of(written.rpartition(":")[2])) and gtin_of(code) is None:
             yield Fact(FieldName.SKU, code, trust * share, origin)
+            yield Fact(FieldName.PRODUCT_ID, code, trust * share, origin)
+    if mpn := sku_of(text_of(item.get("mpn"))):
+        yield Fact(FieldName.MPN, mpn, trust, origin)
     for name in _GTINS:
         for value in listed(item.get(name))[:3]:
             if gtin := gtin_of(str(text_of(value) or "").rpartition(":")[2]):
@@ -201,7 +204,12 @@ def _code_facts(item: Item, origin: str, trust: float) -> Iterator[Fact]:
 
 
 def _offer_facts(item: Item, origin: str, trust: float, page: ProductPage) -> Iterator[Fact]:
-    offers = offers_of(item, page.currency_hints)
+    offers = offers_of(item, page.currency_hints) or [
+        offer
+        for each in listed(item.get("hasVariant"))[:_MAX_OFFERS]
+        if isinstance(each, dict)
+        for offer in offers_of(each, page.currency_hints)
+    ]
     if not offers:
         return
     yield from _price_facts(offers, f"{origin}.offers", trust)
@@ -214,6 +222,8 @@ def _offer_facts(item: Item, origin: str, trust: float, page: ProductPage) -> It
     if sku := next((offer.sku for offer in offers if offer.sku), None):
         share = 0.85 if len(offers) == 1 else 0.5
         yield Fact(FieldName.SKU, sku, trust * share, f"{origin}.offers")
+        if len(offers) == 1:
+            yield Fact(FieldName.VARIANT_ID, sku, trust * share, f"{origin}.offers")
 
 
 def _price_facts(offers: list[Offer], origin: str, trust: float) -> Iterator[Fact]:

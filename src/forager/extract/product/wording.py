@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import html
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from forager.extract.product.price import machine_amount
 from forager.extract.text import collapse, storable
 
 MAX_NAME = 512
@@ -24,7 +26,10 @@ _TEMPLATE = re.compile(r"\{\{|\}\}|<%|\$\{|^\$[A-Za-z]|\[\[|%%")
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _NOTHING = frozenset(
     ["", "-", "--", "n/a", "na", "none", "null", "undefined", "nan", "false", "true", "unknown",
-     "not applicable", "0", "no brand", "nobrand", "brand", "[object object]"]
+     "not applicable", "0", "no brand", "nobrand", "brand", "[object object]", "default", "other",
+     "others", "n.a.", "n.v.t.", "not specified", "sans marque", "sin marca", "ohne marke",
+     "senza marca", "sem marca", "no name", "noname", "shopify", "magento", "woocommerce",
+     "prestashop", "my store"]
 )  # fmt: skip
 
 
@@ -55,9 +60,17 @@ _BRAND_PREFIX = re.compile(
 # links to the shop of a brand inside a larger shop
 _BRAND_SHOP = re.compile(
     r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
-    r"|bezoek de"
-    r"|zobacz sklep|shop all|view all|see all|more from|mehr von|tous les produits)\s+(.{1,80}?)"
-    r"(?:[ -](?:store|shop|winkel|products?|items?))?",
+    r"|bezoek de|zobacz sklep|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
+    r"(?: (?:products?|items?))?(?: (?:of|from|by))?"
+    r"|(?:all|more)(?: (?:products?|items?))? (?:of|from|by)"
+    r"|(?:alle |weitere |mehr )(?:artikel |produkte )?(?:von|der marke)"
+    r"|(?:voir )?(?:tous les|plus de) (?:produits|articles)?(?: d[eu])?"
+    r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri)"
+    r"(?: (?:los )?(?:productos|prodotti|produtos))?(?: d[eio]\w*)?"
+    r"|(?:bekijk )?alle (?:producten|artikelen) van"
+    r"|(?:zobacz )?(?:więcej|wszystkie produkty)(?: (?:od|marki))?"
+    r"|(?:všechny|všetky) produkty(?: značky)?)\s+(.{1,80}?)"
+    r"(?:[ -](?:store|shop|winkel|products?|items?|artikel|produkte))?",
     re.IGNORECASE,
 )
 
@@ -68,7 +81,9 @@ def brand_of(value: Any) -> str | None:
         return None
     text = _BRAND_PREFIX.sub("", text)
     shop = _BRAND_SHOP.fullmatch(text)
-    return (shop[1] if shop else text) or None
+    # a page title in place of a brand ends with the name of the site
+    brand = (shop[1] if shop else text).partition(" | ")[0].strip()
+    return brand if brand.lower() not in _NOTHING else None
 
 
 _SKU_PREFIX = re.compile(
@@ -88,6 +103,14 @@ def sku_of(value: Any) -> str | None:
     if not _SKU.fullmatch(text) or text.count(" ") > 5:
         return None
     return text if any(map(str.isalnum, text)) else None
+
+
+_NOT_CODE = re.compile(r"[\W_]+")
+
+
+def code_key(text: str) -> str:
+    """What two spellings of a code or name have in common."""
+    return _NOT_CODE.sub("", text.lower()) or text
 
 
 def description_of(value: Any) -> str | None:
@@ -134,3 +157,76 @@ def alike(one: str | None, other: str | None) -> float:
     if not first or not second:
         return 0.0
     return len(first & second) / min(len(first), len(second))
+
+
+_LENGTHS = (8, 12, 13, 14)
+_NOT_DIGITS = re.compile(r"[\s\-.–]")
+_ISBN10 = re.compile(r"\d{9}[\dXx]")
+
+
+def gtin_of(value: object) -> str | None:
+    """The number without blanks, if its check digit is right; an ISBN-10 as its ISBN-13."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    text = _NOT_DIGITS.sub("", str(value)[:64])
+    if _ISBN10.fullmatch(text):
+        return _isbn13(text)
+    if len(text) not in _LENGTHS or not (text.isascii() and text.isdigit()):
+        return None
+    return text if _check_digit(text[:-1]) == text[-1] and text.strip("0") else None
+
+
+def _check_digit(digits: str) -> str:
+    total = sum(int(d) * (3 if i % 2 == 0 else 1) for i, d in enumerate(reversed(digits)))
+    return str(-total % 10)
+
+
+def _isbn13(text: str) -> str | None:
+    values = [10 if c in "Xx" else int(c) for c in text]
+    if sum(value * (10 - i) for i, value in enumerate(values)) % 11:
+        return None
+    digits = "978" + text[:9]
+    return digits + _check_digit(digits)
+
+
+_BEST = Decimal(5)
+_CENT = Decimal("0.01")
+_OUT_OF = re.compile(
+    r"(\d{1,3}(?:[.,]\d{1,15})?)\s{0,3}(?:/|out of|von|sur|su|de|av|van|z|из|of)\s{0,3}"
+    r"(\d{1,3})(?!\d)",
+    re.IGNORECASE,
+)
+
+
+def rating_of(value: object, best: object = None, worst: object = None) -> Decimal | None:
+    """`value` on a scale from `worst` to `best` (5 where nothing is said), as 0 to 5."""
+    if isinstance(value, str) and (pair := _OUT_OF.search(value[:200])):
+        value, best = pair[1], best if best is not None else pair[2]
+    amount = _number(value)
+    top = _number(best) or _BEST
+    if amount is None or not 0 <= amount <= top or top > 1000:
+        return None
+    low = _number(worst) or Decimal(0)
+    # a scale from 1 to 5 is read as it is written; only another top changes the number
+    if top != _BEST and low <= 1 < top:
+        amount = amount * _BEST / top
+    return amount.quantize(_CENT) if 0 <= amount <= _BEST else None
+
+
+def _number(value: object) -> Decimal | None:
+    if isinstance(value, str):
+        value = value.strip().replace(",", ".").rstrip("%")
+    return machine_amount(value)
+
+
+def count_of(value: object) -> int | None:
+    """A number of reviews: '1,234 ratings' is 1234."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        value = int(value) if value == value and abs(value) < 1e9 else None
+    if isinstance(value, str):
+        found = re.search(r"\d[\d.,\s\u00a0]{0,12}", value[:100])
+        digits = re.sub(r"\D", "", found[0]) if found else ""
+        value = int(digits) if digits else None
+    return value if isinstance(value, int) and 0 <= value < 10**9 else None

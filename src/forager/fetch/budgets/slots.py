@@ -8,6 +8,7 @@ from math import inf
 from typing import Protocol, Self
 
 from forager.errors import ErrorKind, GiveUp, Retry
+from forager.hints import Hint, action
 
 TOO_MANY_REQUESTS = 429
 
@@ -31,7 +32,7 @@ class DomainInactive(GiveUp):
         super().__init__(
             f"the domain {domain} is not active",
             kind=ErrorKind.NOT_ALLOWED,
-            hint=f"`forager domains enable {domain}` allows it again.",
+            hint=Hint("{} allows requests again.", action("domains enable", domain)),
         )
         self.domain = domain
 

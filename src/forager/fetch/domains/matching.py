@@ -10,8 +10,10 @@ from publicsuffixlist import PublicSuffixList
 from forager.db.database import Connection
 from forager.errors import NotFound
 from forager.extract.hosts import host_name, parent_domains
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import domain_name
-from forager.fetch.domains.store import Domain, select_first, select_meant
+from forager.fetch.domains.store import select_first, select_meant
+from forager.hints import Hint, action
 
 
 async def domain_of(connection: Connection, host: str) -> Domain:
@@ -58,4 +60,6 @@ def _suffixes() -> PublicSuffixList:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no domain {name}", hint="`forager domains list` shows them.")
+    return NotFound(
+        f"there is no domain {name}", hint=Hint("{} lists domains.", action("domains list"))
+    )

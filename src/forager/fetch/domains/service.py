@@ -21,7 +21,9 @@ from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import parent_domains
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
-from forager.fetch.domains.store import Domain, check_region
+from forager.fetch.domains.domain import Domain
+from forager.fetch.domains.store import check_region
+from forager.hints import Hint, action
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
@@ -128,7 +130,7 @@ class Domains:
                 if not await store.insert_domain(connection, name, _base_url(host, name)):
                     raise AlreadyThere(
                         f"there is a domain {name} already",
-                        hint=f"`forager domains set {name}` changes it.",
+                        hint=Hint("{} changes it.", action("domains set", name)),
                     )
                 await store.update_domain(connection, name, named)
                 await store.move_jobs(connection, name)
@@ -222,7 +224,9 @@ def _sensible_bounds() -> Iterator[None]:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"there is no domain {name}", hint=f"`forager domains add {name}` makes one.")
+    return NotFound(
+        f"there is no domain {name}", hint=Hint("{} adds it.", action("domains add", name))
+    )
 
 
 def _not_a_host(text: str) -> InvalidInput:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg.rows import class_row
@@ -14,6 +13,7 @@ from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
 from forager.errors import InvalidInput
 from forager.fetch.budgets.store import SLOW_NOW
+from forager.fetch.domains.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,36 +75,6 @@ async def hold_domain(connection: Connection, domain_id: int, hold: str | None) 
         {"id": domain_id, "hold": hold},
     )
     return cursor.rowcount > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """A domain: what a person set (None: not set), and how it is doing now."""
-
-    id: int
-    domain_name: str
-    base_url: str
-    crawl_delay_seconds: float | None
-    max_concurrent_requests: int | None
-    per_proxy_only: bool
-    is_active: bool
-    # how its tasks are treated; lengths of time in seconds
-    crawl_frequency: float | None
-    adaptive: bool | None
-    min_frequency: float | None
-    max_frequency: float | None
-    use_proxies: bool | None
-    allow_private: bool
-    currency: str | None
-    task_hold: str | None
-    region: str | None
-    created_at: datetime
-    updated_at: datetime
-    blocked_until: datetime | None  # None unless that is still to come
-    slow_delay: float
-    next_slot_at: datetime | None
-    runners: int
-    connections: int
 
 
 _COLUMNS: LiteralString = f"""

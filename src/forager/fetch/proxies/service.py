@@ -36,6 +36,7 @@ from forager.fetch.proxies.record import (
     spec_of,
 )
 from forager.fetch.proxies.usage import UsageLog
+from forager.hints import Hint, Option, action
 from forager.logs import get_logger
 from forager.secrets import Vault
 
@@ -346,7 +347,7 @@ def _check_address(spec: ProxySpec, allow_private: bool) -> None:
     try:
         GuardPolicy(allow_private=allow_private).check_unresolved(spec.host)
     except GiveUp:
-        hint = None if allow_private else "Give --allow-private if it is really meant."
+        hint = None if allow_private else Hint("Set {} to allow it.", Option("allow_private"))
         raise NotPermitted(
             f"the proxy {spec.address} is not at a public address", hint=hint
         ) from None
@@ -360,5 +361,5 @@ def _checked_id(proxy_id: int) -> int:
 
 def _no_such_proxy(proxy_id: object) -> NotFound:
     return NotFound(
-        f"there is no proxy {proxy_id}", hint="`forager proxies list` shows the proxies there are."
+        f"there is no proxy {proxy_id}", hint=Hint("{} lists proxies.", action("proxies list"))
     )

@@ -10,6 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.parsers.pattern import VersionRate
 
 # one number in two keys: the second is the domain's
 _ALERT_LOCK = 0x50415253
@@ -37,20 +38,6 @@ class DomainRate:
     recent_good: int
     earlier_pages: int
     earlier_good: int
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRate:
-    """How a version does at a domain: among its newest pages, and in the last seven days."""
-
-    domain: str
-    parser: str
-    version: str
-    role: str
-    recent_pages: int
-    recent_good: int
-    week_pages: int
-    week_good: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,42 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from typing import Any, LiteralString
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.products.content import gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Order, Place
-from forager.products.search_terms import gtin_mark, quoted, sku_mark
-
-
-@dataclass(frozen=True, slots=True)
-class ListedProduct:
-    """A product as a list shows it."""
-
-    id: int
-    url: str
-    domain: str
-    name: str
-    price: Decimal | None
-    list_price: Decimal | None
-    currency: str | None
-    availability: str | None
-    rating: Decimal | None
-    review_count: int | None
-    brand: str | None
-    category: str | None
-    sku: str | None
-    gtin: str | None
-    # how many of its fields broke a rule
-    problems: int
-    created_at: datetime
-    updated_at: datetime
-    last_seen_at: datetime
-    price_changed_at: datetime | None
-
+from forager.products.record import ListedProduct
 
 _LISTED: LiteralString = """
     p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,

@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class ProductRecord:
-    """Everything that a product's row and its task say."""
-
-    id: int
-    url: str
-    domain: str
-    name: str
-    description: str | None
-    price: Decimal | None
-    list_price: Decimal | None
-    currency: str | None
-    availability: str | None
-    rating: Decimal | None
-    review_count: int | None
-    brand: str | None
-    category: str | None
-    sku: str | None
-    gtin: str | None
-    variants: list[dict[str, Any]]
-    # by field: confidence and origin
-    evidence: dict[str, dict[str, Any]]
-    problems: list[dict[str, Any]]
-    metadata: dict[str, Any]
-    parser: str
-    parser_version: str
-    language: str | None
-    created_at: datetime
-    updated_at: datetime
-    last_seen_at: datetime
-    price_changed_at: datetime | None
-    task_id: int | None
-    task_status: str | None
-    task_hold: str | None
-    task_error: str | None
-    crawl_frequency: timedelta | None
-    next_crawl_at: datetime | None
+from forager.products.record import AttemptRecord, ExtractionRecord, ImageRecord, ProductRecord
 
 
 async def select_product(connection: Connection, product_id: int) -> ProductRecord | None:
@@ -95,20 +55,6 @@ async def select_task_status(connection: Connection, url_hash: bytes) -> str | N
     return await cursor.fetchone()
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRecord:
-    url: str
-    type: str
-    position: int
-    alt_text: str | None
-    status: str
-    problem: str | None
-    width: int | None
-    height: int | None
-    file_size: int | None
-    path: str | None
-
-
 async def select_images(connection: Connection, product_id: int) -> list[ImageRecord]:
     cursor = connection.cursor(row_factory=class_row(ImageRecord))
     await cursor.execute(
@@ -127,18 +73,6 @@ async def select_images(connection: Connection, product_id: int) -> list[ImageRe
     return await cursor.fetchall()
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    stage: str
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    finished_at: datetime
-    duration_ms: int | None
-
-
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[AttemptRecord]:
     cursor = connection.cursor(row_factory=class_row(AttemptRecord))
     await cursor.execute(
@@ -153,20 +87,6 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
         (task_id, limit),
     )
     return await cursor.fetchall()
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionRecord:
-    id: int
-    parser: str
-    parser_version: str
-    role: str
-    outcome: str
-    confidence: float | None
-    problems: list[dict[str, Any]]
-    error_message: str | None
-    archive: str | None
-    created_at: datetime
 
 
 async def select_extractions(
@@ -185,3 +105,51 @@ async def select_extractions(
         (task_id, limit),
     )
     return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class NewExtraction:
+    """A row of `extractions`; objects are JSON already."""
+
+    task_id: int
+    product_id: int | None
+    domain_id: int
+    url: str
+    parser: str
+    parser_version: str
+    role: str
+    outcome: str
+    confidence: float | None
+    fields: str
+    evidence: str
+    problems: str
+    error_message: str | None
+    segment: str | None
+    segment_offset: int | None
+    segment_length: int | None
+
+
+async def insert_extractions(connection: Connection, rows: Sequence[NewExtraction]) -> None:
+    await connection.execute(
+        """
+        INSERT INTO extractions (
+            task_id, product_id, domain_id, url, parser, parser_version, role, outcome, confidence,
+            fields, evidence, problems, error_message, segment, segment_offset, segment_length
+        )
+        SELECT task_id, product_id, domain_id, url, parser, parser_version, role, outcome,
+               confidence, fields::jsonb, evidence::jsonb, problems::jsonb, error_message, segment,
+               segment_offset, segment_length
+          FROM unnest(%(task_id)b::bigint[], %(product_id)s::bigint[], %(domain_id)b::bigint[],
+                      %(url)b::text[], %(parser)b::text[], %(parser_version)b::text[],
+                      %(role)b::text[], %(outcome)b::text[], %(confidence)s::float8[],
+                      %(fields)b::text[], %(evidence)b::text[], %(problems)b::text[],
+                      %(error_message)s::text[], %(segment)s::text[], %(segment_offset)s::bigint[],
+                      %(segment_length)s::int[])
+               WITH ORDINALITY
+            AS e (task_id, product_id, domain_id, url, parser, parser_version, role, outcome,
+                  confidence, fields, evidence, problems, error_message, segment, segment_offset,
+                  segment_length, place)
+         ORDER BY place
+        """,
+        {field.name: [getattr(row, field.name) for row in rows] for field in fields(NewExtraction)},
+    )

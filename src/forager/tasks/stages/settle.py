@@ -11,13 +11,17 @@ from forager.archive.errors import ArchiveError
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
+from forager.extract.product.record import Availability
+from forager.index.kind import PRODUCTS
+from forager.index.store import enqueue_rows
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
+from forager.products.store import writes as product_store
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
 from forager.tasks.store import dead_letters, errors
 from forager.tasks.store import stages as store
-from forager.tasks.withdrawal import withdraw_gone
+from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("tasks")
 
@@ -125,3 +129,27 @@ def record(stage: Stage, attempts: Iterable[Attempt]) -> None:
         meter.add(attempt.outcome)
         if attempt.cause is not None and attempt.outcome in (Outcome.RETRY, Outcome.FAILED):
             ERRORS.add(attempt.cause.kind)
+
+
+# Not Found and Gone, said at every retry
+GONE = frozenset({404, 410})
+
+
+async def withdraw_gone(connection: Connection, failed: Sequence[Attempt]) -> None:
+    """Products of tasks that failed because their pages are gone; in the commit that says so."""
+    ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
+    if not ids:
+        return
+    withdrawn = await product_store.withdraw_products(connection, ids, Availability.DISCONTINUED)
+    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
+    await record_events(connection, [_event(product) for product in withdrawn])
+
+
+def _event(product: product_store.WithdrawnProduct) -> NewEvent:
+    told = {
+        "name": product.product_name,
+        "url": product.url,
+        "old": product.availability,
+        "new": Availability.DISCONTINUED.value,
+    }
+    return NewEvent(EventKind.AVAILABILITY_CHANGED, product.id, product.domain_id, told)

@@ -3,63 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import LiteralString
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow
 from forager.tasks.stages.attempt import Attempt, Stage
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorGroup:
-    """Errors of one domain with the same cause."""
-
-    domain: str | None
-    error_type: str
-    message: str
-    count: int
-    first_seen: datetime
-    last_seen: datetime
-    # the newest one
-    example_id: int
-    example_url: str | None
-    example_message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    """One error."""
-
-    id: int
-    task_id: int | None
-    job_id: str | None
-    domain: str | None
-    stage: str
-    error_type: str
-    error_kind: str
-    error_message: str
-    url: str | None
-    stack_trace: str | None
-    occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorFilter:
-    """Which errors; None: whatever it is. `days` back from the database's now.
-
-    `domain` is what a person named, `domain_ids` are those that are meant by it.
-    """
-
-    domain: str | None = None
-    error_type: str | None = None
-    days: float | None = None
-    message: str | None = None
-    task_id: int | None = None
-    domain_ids: tuple[int, ...] | None = None
-
 
 MATCHES: LiteralString = """
     (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))

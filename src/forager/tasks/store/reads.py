@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
-from uuid import UUID
 
 from psycopg.rows import class_row, kwargs_row
 
@@ -14,7 +13,7 @@ from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.task import Hold, Task
+from forager.tasks.task import Attempt, Hold, Task
 
 _COLUMNS: LiteralString = """
     t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
@@ -37,25 +36,6 @@ _CONDITIONS: dict[str, LiteralString] = {
                 OR t.domain_id IN (SELECT id FROM domains WHERE task_hold IS NOT NULL)
                 OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)) = %(held)s""",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One row of `task_attempts`, as far as people want to know."""
-
-    stage: str
-    attempt: int
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    proxy_id: int | None
-    worker_id: UUID | None
-    started_at: datetime | None
-    finished_at: datetime
-    duration_ms: int | None
-    size: int | None
 
 
 @dataclass(frozen=True, slots=True)

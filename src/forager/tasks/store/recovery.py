@@ -12,15 +12,7 @@ from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, TaskMove
-from forager.tasks.task import CHANNEL
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveredTask:
-    id: int
-    status: str
-    retry_count: int
-    max_retries: int
+from forager.tasks.task import CHANNEL, RecoveredTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +171,39 @@ async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> 
         (list(worker_ids),),
     )
     return set(await cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Ageing:
+    """A table, and the column that says how old a row is; rows without a time stay."""
+
+    table: LiteralString
+    time: LiteralString
+
+
+AGEING = (
+    Ageing("task_attempts", "finished_at"),
+    Ageing("error_logs", "occurred_at"),
+    Ageing("extractions", "created_at"),
+    # the open ones wait for somebody to decide, however long that takes
+    Ageing("dead_letters", "resolved_at"),
+)
+
+
+async def delete_old(connection: Connection, *, ageing: Ageing, days: float, limit: int) -> int:
+    """Delete the oldest rows past an age; how many."""
+    table, time = ageing.table, ageing.time
+    cursor = await connection.execute(
+        f"""
+        DELETE FROM {table}
+         WHERE id IN (
+            SELECT id
+              FROM {table}
+             WHERE {time} < now() - make_interval(secs => %s * 86400)
+             ORDER BY {time}
+             LIMIT %s
+         )
+        """,
+        (days, limit),
+    )
+    return cursor.rowcount

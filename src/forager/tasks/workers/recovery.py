@@ -22,7 +22,8 @@ from forager.tasks.causes import message_key
 from forager.tasks.hints import tell
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
-from forager.tasks.store.recovery import Holder, RecoveredTask
+from forager.tasks.store.recovery import Holder
+from forager.tasks.task import RecoveredTask
 
 log = get_logger("recovery")
 

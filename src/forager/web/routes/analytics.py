@@ -1,15 +1,16 @@
-"""Analytics: a ready-made question, and its answer as a table."""
+"""Analytics and audits: ready-made questions, and the state of the catalog."""
 
 from __future__ import annotations
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.analytics.clickhouse import ClickHouseAway
-from forager.api.analysis import analyse
+from forager.api.slots import analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.web.asking import asked, remembered
-from forager.web.forms import Form
-from forager.web.page import Page, new_router, page
-from forager.web.visit import Operates, Visit
+from forager.products.audit import Audit, last_audit
+from forager.web.formats import counted
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, asked, new_router, page, remembered
+from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
 
@@ -44,3 +45,22 @@ def _chosen(form: Form) -> str:
 async def _found(visit: Visit, form: Form) -> Answer:
     days = form.number("days", least=1, most=MOST_DAYS) or DEFAULT_DAYS
     return await analyse(visit.here.settings, _chosen(form), days=days, limit=ROWS)
+
+
+@page(router, "/audit")
+async def show_audit(visit: Reads) -> Page:
+    return Page("audit.html", {"audit": await _last_audit(visit)})
+
+
+@action(router, "/audit")
+async def run_audit(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
+    found = await visit.here.audit()
+    checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
+    return Done(f"{checks} completed: {findings}.", to="/audit")
+
+
+async def _last_audit(visit: Visit) -> Audit | None:
+    try:
+        return await last_audit(visit.here.database)
+    except NotFound:
+        return None

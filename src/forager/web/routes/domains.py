@@ -9,16 +9,15 @@ from urllib.parse import quote
 from fastapi import Path
 
 from forager.errors import InvalidInput
+from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.domains.store import Domain
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.gate import robots_report
-from forager.tasks.intervals import parse_every
 from forager.tasks.selection import Selection
-from forager.web.asking import asked, following, remembered
+from forager.tasks.task import parse_every
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates
 
 router = new_router()

@@ -14,14 +14,12 @@ from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
-from forager.tasks.causes import ErrorType
+from forager.tasks.causes import ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.tasks.errors import ErrorFilter
-from forager.tasks.store.errors import ErrorGroup, ErrorRow
-from forager.web.asking import asked, following, remembered
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()

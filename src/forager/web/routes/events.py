@@ -9,10 +9,9 @@ from typing import Any
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.history import KINDS, list_moves
-from forager.web.asking import asked, following
 from forager.web.formats import counted, money, percent, words
 from forager.web.forms import Form
-from forager.web.page import Page, new_router, page
+from forager.web.page import Page, asked, following, new_router, page
 from forager.web.visit import Reads, Visit
 from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.webhook import EventRow

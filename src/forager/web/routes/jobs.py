@@ -16,7 +16,6 @@ from forager.jobs import job as bulk
 from forager.jobs.history import AMONG, find_jobs
 from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import Status
-from forager.web.clicks import in_clicks
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
@@ -64,7 +63,7 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
     refused = [each.error for each in moved if each.error is not None]
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
-        text += f" {counted(len(refused), 'job')} refused: {in_clicks(refused[0].message)}."
+        text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
     to = _url(status=form.text("status"), q=form.text("q")) or "/jobs"
     return Done(text, to=to, failed=bool(refused))
 

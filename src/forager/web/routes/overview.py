@@ -1,12 +1,14 @@
-"""The overview: what runs, how fast, what is left, and what needs somebody."""
+"""The overview, workers and background services."""
 
 from __future__ import annotations
 
+from forager.jobs.workers import list_workers
+from forager.services.report import list_service_processes
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
-from forager.web.overview import MINUTES, Overview, load_overview
+from forager.web.overview import MINUTES, Overview, load_overview, shown_state
 from forager.web.page import Page, new_router, page
-from forager.web.visit import Reads
+from forager.web.visit import Operates, Reads
 
 router = new_router()
 
@@ -49,3 +51,11 @@ def _backlog(found: Overview) -> list[Series]:
     if found.tasks.any_tasks:
         lines.append(Series("waiting tasks", found.hour.tasks.backlog, "b"))
     return lines
+
+
+@page(router, "/workers")
+async def workers(visit: Operates) -> Page:
+    found = await list_workers(visit.here.database)
+    rows = [(worker, shown_state(worker, visit.here.settings.stale_after)) for worker in found]
+    processes = await list_service_processes(visit.here.database, visit.here.settings)
+    return Page("workers.html", {"rows": rows, "processes": processes})

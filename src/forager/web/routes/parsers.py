@@ -11,13 +11,12 @@ from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput, NotFound
 from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import RolloutPlan, load_plan, roll_back, roll_out
-from forager.parsers.store.rates import VersionRate
-from forager.web.asking import asked, following, remembered
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
 
 from fastapi import Header, Path
+from markupsafe import Markup
 from starlette.responses import Response
 
-from forager.api.downloads import MEDIA_TYPES, download
-from forager.api.images import image_answer
+from forager.api.downloads import MEDIA_TYPES, download, image_answer
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.extract.product.record import Availability
+from forager.extract.product.record import Availability, FieldName
 from forager.products import service as products
 from forager.products.export import Export, ExportFormat, export_stream
 from forager.products.filters import Filters, Order
-from forager.products.price_history import price_history
+from forager.products.price_history import PriceEntry, price_history
+from forager.products.record import ProductRecord
 from forager.products.search import SearchPage, search_products
+from forager.products.service import ProductDetails, show_product
 from forager.tasks.selection import Selection
-from forager.web.asking import asked, following, remembered
+from forager.web.formats import money, number, words
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
-from forager.web.product_view import (
-    CHANGES_SHOWN,
-    IMAGES_SHOWN,
-    VARIANTS_SHOWN,
-    load_product,
-)
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.price_chart import price_chart
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -176,3 +174,72 @@ def _day(text: str) -> datetime | None:
 
 def _order(form: Form) -> Order:
     return next((order for order in Order if order == form.text("order")), Order.NEWEST)
+
+
+CHANGES_DRAWN = 300
+CHANGES_SHOWN = 10
+VARIANTS_SHOWN = 50
+IMAGES_SHOWN = 12
+
+# these have a place of their own on the page
+_ELSEWHERE = (FieldName.NAME, FieldName.IMAGES, FieldName.VARIANTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A field: its value in words, how sure it is (0 to 1), and the place that said so."""
+
+    name: str
+    value: str | None
+    confidence: float | None
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProductView:
+    details: ProductDetails
+    fields: list[Shown]
+    changes: list[PriceEntry]
+    # whether there are more changes than are drawn
+    is_cut: bool
+    chart: Markup
+
+    @property
+    def product(self) -> ProductRecord:
+        return self.details.product
+
+    @property
+    def name_evidence(self) -> Shown:
+        return _shown(self.product, FieldName.NAME)
+
+
+async def load_product(visit: Visit, product_id: int) -> ProductView:
+    details = await show_product(visit.here.database, str(product_id))
+    found = await price_history(visit.here.database, str(product_id), limit=CHANGES_DRAWN)
+    return ProductView(
+        details=details,
+        fields=[_shown(details.product, name) for name in FieldName if name not in _ELSEWHERE],
+        changes=found.items,
+        is_cut=found.next_cursor is not None,
+        chart=price_chart(found.items, details.product.last_seen_at),
+    )
+
+
+def _shown(product: ProductRecord, name: FieldName) -> Shown:
+    said = product.evidence.get(name.value, {})
+    return Shown(name.value, _value(product, name), said.get("confidence"), said.get("origin"))
+
+
+def _value(product: ProductRecord, name: FieldName) -> str | None:
+    value = getattr(product, name.value, None) or product.metadata.get(name.value)
+    if value is None:
+        return None
+    match name:
+        case FieldName.PRICE | FieldName.LIST_PRICE:
+            return money(value, product.currency)
+        case FieldName.AVAILABILITY:
+            return words(value)
+        case FieldName.RATING | FieldName.REVIEW_COUNT:
+            return number(value)
+        case _:
+            return str(value)

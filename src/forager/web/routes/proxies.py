@@ -14,10 +14,9 @@ from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.record import ProxyRecord, parse_cost, shown_address
 from forager.fetch.proxies.service import ProxyChanges, parse_address
-from forager.web.asking import asked, following, remembered
 from forager.web.formats import number
 from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Administers, Operates
 
 router = new_router()

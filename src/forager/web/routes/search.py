@@ -1,17 +1,20 @@
-"""Search, and reading what was found where it stands."""
+"""Search, the reader, and the explanation of a URL."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import Query
 
+from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.reader import read_page
 from forager.documents.search import SearchRequest
 from forager.documents.search.hit import Hit, SearchPage
 from forager.documents.search.service import search as search_sections
 from forager.documents.sources import list_sources
+from forager.errors import InvalidInput, NotFound
 from forager.web.formats import highlighted
 from forager.web.page import Page, new_router, page
 from forager.web.visit import Reads, Visit
@@ -95,3 +98,28 @@ async def _found(
 def _reading(hit: Hit) -> str:
     place = {"url": hit.url, "source": hit.source_id, "section": str(hit.section_id)}
     return f"/read?{urlencode(place)}#s-{hit.section_id}"
+
+
+UrlText = Annotated[str, Query(max_length=10_000)]
+JobName = Annotated[str, Query(max_length=100)]
+
+
+@page(router, "/explain")
+async def explain(visit: Reads, url: UrlText = "", job: JobName = "") -> Page:
+    values: dict[str, object] = {"url": url.strip(), "job": job.strip(), "trouble": None}
+    if not url.strip():
+        return Page("explain.html", {**values, "found": None})
+    try:
+        return Page("explain.html", {**values, **await _explained(visit, url.strip(), job.strip())})
+    except (InvalidInput, NotFound) as error:
+        return Page("explain.html", {**values, "found": None, "trouble": error})
+
+
+async def _explained(visit: Visit, url: str, job: str) -> dict[str, object]:
+    here, owner = visit.here, visit.caller.sees_only
+    chosen = await here.job_of(visit.caller, await here.queue.resolve(job)) if job else None
+    found = await explain_url(
+        here.database, here.queue, url, job_id=chosen.id if chosen else None, user_id=owner
+    )
+    crawl = await here.queue.get(found.job_id) if found.job_id else None
+    return {"found": found, "crawl": crawl, "at": datetime.now(UTC)}

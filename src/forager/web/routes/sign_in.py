@@ -1,21 +1,32 @@
-"""Signing in with a key, signing out, and the colours of the pages."""
+"""Signing in and out, themes, and API keys."""
 
 from __future__ import annotations
 
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from forager.access import keys
+from forager.access.caller import Scope
 from forager.access.errors import Unauthorised
 from forager.access.keys import authenticate
 from forager.api.services import Here
-from forager.web.csrf import check_token
-from forager.web.forms import Submitted
-from forager.web.page import new_router
+from forager.errors import InvalidInput
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
 from forager.web.rendering import bare_page
-from forager.web.sessions import LIFETIME, end_session, new_session, read_session, write_session
-from forager.web.visit import Reads
+from forager.web.sessions import (
+    LIFETIME,
+    SESSION_COOKIE,
+    check_token,
+    delete_cookie,
+    new_session,
+    read_session,
+    write_session,
+)
+from forager.web.visit import Administers, Reads
 
 router = new_router()
 
@@ -55,7 +66,7 @@ async def sign_in(request: Request, here: Here, form: Submitted) -> Response:
 async def sign_out(visit: Reads, form: Submitted) -> Response:
     check_token(visit.request, form, visit.session)
     response = RedirectResponse("/sign-in", 303)
-    end_session(response)
+    delete_cookie(response, SESSION_COOKIE)
     return response
 
 
@@ -81,3 +92,41 @@ def _inside(path: str) -> str:
     # browsers read a backslash as a slash, and two slashes as another server
     safe = path.startswith("/") and path.isprintable() and "\\" not in path
     return path[:2000] if safe and not path.startswith("//") else "/"
+
+
+PAGE_SIZE = 50
+MAX_DAYS = 3650
+
+Cursor = Annotated[str | None, Query(max_length=1000)]
+
+
+@page(router, "/keys")
+async def list_keys(visit: Administers, cursor: Cursor = None) -> Page:
+    found = await keys.list_keys(visit.here.database, cursor=cursor, limit=PAGE_SIZE)
+    return Page("keys.html", {"keys": found, "scopes": list(Scope)})
+
+
+@action(router, "/keys")
+async def create_key(visit: Administers, form: Submitted) -> Page:
+    """The page with the key is the answer itself: its text must be in no address and no cookie."""
+    days = form.number("days", least=1, most=MAX_DAYS)
+    made = await keys.create_key(
+        visit.here.database,
+        form.text("name"),
+        scope=_scope(form),
+        expires_in=None if days is None else days * 86400.0,
+    )
+    return Page("key_made.html", {"made": made, "was_open": visit.is_open})
+
+
+@action(router, "/keys/{key_id}/revoke")
+async def revoke_key(visit: Administers, form: Submitted, key_id: str) -> Done:  # noqa: ARG001
+    key = await keys.revoke_key(visit.here.database, key_id)
+    return Done(f"Key {key.name} revoked.", to="/keys")
+
+
+def _scope(form: Form) -> Scope:
+    try:
+        return Scope(form.text("scope"))
+    except ValueError:
+        raise InvalidInput(f"a scope is one of {', '.join(Scope)}") from None

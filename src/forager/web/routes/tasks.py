@@ -11,16 +11,14 @@ from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.holds import Held
-from forager.tasks.intervals import parse_every
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import PRIORITIES, Task
+from forager.tasks.task import PRIORITIES, Task, parse_every
 from forager.tasks.waiting import SILENT_AFTER
-from forager.web.asking import asked, following
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()

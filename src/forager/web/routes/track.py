@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from forager.access.scope import Scope
+from forager.access.caller import Scope
 from forager.errors import InvalidInput
-from forager.tasks.intervals import parse_every
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, parse_every
 from forager.tasks.tracking import Tracked
-from forager.web.asking import asked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, new_router, page
 from forager.web.visit import Operates, Visit
 
 router = new_router()

@@ -7,10 +7,9 @@ from typing import Annotated
 from fastapi import Path
 
 from forager.errors import InvalidInput
-from forager.web.asking import asked, following
 from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Administers, Operates
 from forager.webhooks.delivery import send_test
 from forager.webhooks.events import EventKind

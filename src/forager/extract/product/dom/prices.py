@@ -14,8 +14,8 @@ from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.fact import Fact, FieldName
 from forager.extract.product.price import Money, money_in
+from forager.extract.product.record import Fact, FieldName
 
 _MAX_CANDIDATES = 80
 _MAX_TEXT = 160
@@ -86,6 +86,7 @@ class Candidate:
     currency: str | None
     score: float
     former: bool
+    struck: bool
     names: str
     order: int
 
@@ -103,6 +104,9 @@ def price_facts(view: View, *, known: bool) -> Iterator[Fact]:
 
 def _facts(found: list[Candidate]) -> Iterator[Fact]:
     totals = _totals([c for c in found if not c.former])
+    if not totals:
+        # a "regular price" that nothing undercuts is the price
+        totals = _totals([c for c in found if not c.struck])
     if not totals:
         return
     top = max(c.score for c in totals)
@@ -216,13 +220,26 @@ def _judged(
     before, after = text[max(0, money.start - 40) : money.start], text[money.end : money.end + 30]
     if _PER.match(after) or _OTHER_WORDS.search(before):
         return
-    former = (
-        view.surroundings.of(element.node).struck
-        or bool(_FORMER.search(element.names))
-        or bool(_FORMER_WORDS.search(before))
-    )
+    if not before.strip():
+        before = _text_before(element.node)
+    struck = view.surroundings.of(element.node).struck
+    named = _FORMER.search(element.names) or _FORMER_WORDS.search(before)
     score = base + (1.5 if money.symbol else -0.5) + (0.5 if len(text) < 25 else -0.3)
-    yield Candidate(money.amount, money.currency, score, former, element.names, element.order)
+    yield Candidate(
+        money.amount, money.currency, score, struck or bool(named), struck, element.names,
+        element.order,
+    )  # fmt: skip
+
+
+def _text_before(node: LexborNode) -> str:
+    """The end of the text beside an element: its label may stand in an element of its own."""
+    for each in (node, node.parent):
+        beside = each.prev if each is not None else None
+        while beside is not None:
+            if text := " ".join(beside.text(separator=" ")[:200].split()):
+                return text[-40:] if len(text) < 60 and not _DIGIT.search(text) else ""
+            beside = beside.prev
+    return ""
 
 
 # --- any text, where no element was named after a price ---------------------------------------

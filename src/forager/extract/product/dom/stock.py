@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from forager.extract.product.availability import words_of
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.record import Availability
+from forager.extract.product.record import Availability, Fact, FieldName
 
 _MAX_TEXT = 140
 _NEAR = 900
 _BELOW = 400
 _BOTH = 0.2
+# less than what a price alone says: it can be bought
+_OPTION_TRUST = 0.3
+# as many elements of one name are about variants or other products
+_MANY = 2
 _NO_WORDS = frozenset(["script", "style", "input", "option", "select", "meta", "link", "form"])
 _GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
+# "not available for collection", "sold out in this size": of one option, not of the product
+_OF_AN_OPTION = re.compile(
+    r"deliver|shipping|ship to|pick ?-?up|collect|in[- ]?stores?\b|your (?:area|store|location)"
+    r"|nearest|gift|financ|install|assembl|\bsizes?\b|colou?rs?\b|variant|livraison|retrait"
+    r"|magasin|taille|couleur|versand|abhol|filiale|(?:im|in deinem) markt|größe|\bfarbe"
+    r"|spedizione|consegna|ritiro"
+    r"|negozi|tagli[ae]|colore|envío|entrega|recogida|tiendas?\b|\btallas?\b|bezorg|afhal|\bmaat\b"
+    r"|winkel|doručen|odběr|prodejn|predajn|velikost|veľkos|odbiór|rozmiar|доставк|самовывоз|размер"
+    r"|送料|店舗|サイズ|尺寸|門市|门店|사이즈|매장|combination|selected|auswahl|sélection"
+)
 
 
 def stock_facts(view: View) -> Iterator[Fact]:
@@ -25,13 +40,18 @@ def stock_facts(view: View) -> Iterator[Fact]:
 
 def _word_facts(view: View) -> Iterator[Fact]:
     best: dict[Availability, float] = {}
-    for element in view.elements.stocks[:300]:
-        said = _said(element, view)
+    stocks = view.elements.stocks[:300]
+    repeats = Counter(element.names for element in stocks)
+    for element in stocks:
+        said = _said(element, view, repeated=repeats[element.names] > _MANY)
         if said is not None:
             meaning, confidence = said
             best[meaning] = max(best.get(meaning, 0.0), confidence)
+    buyable = _can_be_bought(view) or any(
+        meaning not in _GONE and trust >= 0.6 for meaning, trust in best.items()
+    )
     for meaning, confidence in best.items():
-        if meaning in _GONE and not _can_be_bought(view):
+        if meaning in _GONE and confidence >= 0.7 and (_button_off(view) or not buyable):
             # words and button agree, whatever the data of the page still says
             confidence += _BOTH
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
@@ -42,19 +62,26 @@ def text_stock_facts(view: View) -> Iterator[Fact]:
     start = view.heading.order if view.heading else 0
     if _can_be_bought(view):
         return
+    found = 0
     for order, node, text in view.texts:
         if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in _GONE:
             around = view.surroundings.of(node.parent or node)
-            if not (around.elsewhere or around.tile or around.hidden or around.linked):
-                yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.6, "dom:text")
-                return
+            aside = around.elsewhere or around.tile or around.hidden or around.linked
+            if not (aside or around.option or _OF_AN_OPTION.search(text.lower())):
+                found += 1
+    if 0 < found <= _MANY:
+        yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.6, "dom:text")
 
 
 def _can_be_bought(view: View) -> bool:
     return view.buy_button is not None and view.buy_button.enabled
 
 
-def _said(element: Element, view: View) -> tuple[Availability, float] | None:
+def _button_off(view: View) -> bool:
+    return view.buy_button is not None and not view.buy_button.enabled
+
+
+def _said(element: Element, view: View, *, repeated: bool) -> tuple[Availability, float] | None:
     if element.node.tag in _NO_WORDS:
         return None
     text = " ".join(element.node.text(separator=" ")[:2000].split())
@@ -66,7 +93,13 @@ def _said(element: Element, view: View) -> tuple[Availability, float] | None:
     around = view.surroundings.of(element.node)
     if around.elsewhere or around.hidden or around.linked:
         return None
+    of_option = bool(_OF_AN_OPTION.search(text.lower()))
+    if meaning in _GONE and (around.tile or repeated or of_option):
+        return None
     confidence = 0.75 if len(text) < 80 else 0.6
+    if meaning in _GONE and around.option:
+        return meaning, _OPTION_TRUST
+    confidence -= 0.3 if of_option else 0.0
     if view.distance(element) > _NEAR:
         confidence -= 0.25
     return meaning, confidence - (0.2 if around.tile else 0.0)
@@ -87,6 +120,6 @@ def _says_gone(view: View) -> bool:
         near = view.distance(element) < _NEAR
         if near and text and len(text) < 50 and words_of(text) in _GONE:
             around = view.surroundings.of(element.node)
-            if not (around.elsewhere or around.tile or around.hidden):
+            if not (around.elsewhere or around.tile or around.hidden or around.option):
                 return True
     return False

@@ -19,6 +19,7 @@ class Surroundings(NamedTuple):
     elsewhere: bool = False  # other products, the site's frame, other people's words
     tile: bool = False  # something of which there are many, or a box over the page
     hidden: bool = False
+    option: bool = False  # one of several variants, stores or ways of delivery
     struck: bool = False
     linked: bool = False
 
@@ -43,22 +44,38 @@ _TILE = re.compile(
     r"|promo|banner|\bmenu|shelf|search-?_?result|finance|instal?ment|financ|sticky|warrant"
     r"|protection"
 )
-_HIDDEN = re.compile(r"(?:^|[\s_-])(?:hidden|hide|invisible|d-none|visually-hidden)(?:$|\s)")
+_HIDDEN = re.compile(
+    r"(?:^|[\s_-])(?:hidden|hide|invisible|d-none|visually-hidden|no-?display|display-?none)(?:$|\s)"
+)
+_OPTION = re.compile(
+    r"swatch|varia(?:nt|tion)s?(?:$|[\s_-])|\bsizes?\b|sizes?-?_?(?:list|select|option|picker|item|btn"
+    r"|box|chart|guide)|colou?rs?-?_?(?:list|select|option|picker|item)|option|dropdown|(?:in-?_?)?"
+    r"store-?_?(?:stock|avail|pick|list|locat|find|select|info)|pick-?_?up|click-?_?(?:and|n|&)?-?_?"
+    r"collect|deliver|shipping|fulfil|\bbranch|filial|post-?code|zip-?code|magasin|tiendas?\b|nearby"
+    r"|notif|waitlist|wait-?list|configur"
+)
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
+_STRUCK_NAMES = re.compile(
+    r"old-?_?pri[cx]e|pri[cx]e-?_?(?:old|was|before|striked?|crossed|original)\b|was-?_?pri[cx]e"
+    r"|strike-?(?:through|d)|strikethrough|line-?through|crossed|\bstroked?\b|\buvp\b|\brrp\b|msrp"
+    r"|list-?_?pri[cx]e|compare-?_?at|(?:price|product)-?_?uvp|prix-?_?barr|tachado|streichpreis"
+)
 _STRUCK_TAGS = frozenset(map(tag_id, ["s", "del", "strike"]))
 _ELSEWHERE_TAGS = frozenset(map(tag_id, ["footer", "nav", "header", "noscript", "template"]))
 _LINK = tag_id("a")
 _TELLING_TAGS = frozenset([*_STRUCK_TAGS, *_ELSEWHERE_TAGS, _LINK])
-_NO_NAMES = (False, False, False)
+_NO_NAMES = (False, False, False, False, False)
 
 
 @lru_cache(maxsize=16_384)
-def _named(names: str) -> tuple[bool, bool, bool]:
+def _named(names: str) -> tuple[bool, bool, bool, bool, bool]:
     lower = names.lower()
     return (
         bool(_ELSEWHERE.search(lower)),
         bool(_TILE.search(lower)),
         bool(_HIDDEN.search(lower)),
+        bool(_OPTION.search(lower)),
+        bool(_STRUCK_NAMES.search(lower)),
     )
 
 
@@ -94,13 +111,15 @@ class Map:
         names = attributes.get("class") or ""
         if identifier := attributes.get("id"):
             names = f"{names} {identifier}"
-        named = elsewhere, tile, hidden = _named(names[:400]) if names else _NO_NAMES
+        named = elsewhere, tile, hidden, option, struck = (
+            _named(names[:400]) if names else _NO_NAMES
+        )
         style = attributes.get("style")
         if named == _NO_NAMES and not style and tag not in _TELLING_TAGS:
             # most elements change nothing
             return above._replace(hidden=True) if "hidden" in attributes else above
         if node.mem_id in self._central:
-            elsewhere = tile = hidden = False
+            elsewhere = tile = hidden = option = struck = False
         elif tag in _ELSEWHERE_TAGS:
             elsewhere = True
         if "hidden" in attributes or (style and _HIDDEN_STYLE.search(style[:300].lower())):
@@ -109,7 +128,11 @@ class Map:
             above.elsewhere or elsewhere,
             above.tile or tile,
             above.hidden or hidden,
-            above.struck or tag in _STRUCK_TAGS or bool(style and "line-through" in style),
+            above.option or option,
+            above.struck
+            or struck
+            or tag in _STRUCK_TAGS
+            or bool(style and "line-through" in style),
             above.linked or (tag == _LINK and len(attributes.get("href") or "") > 2),
         )
 

@@ -39,6 +39,7 @@ _BUY_NAMES = re.compile(
 _MAX_TEXT = 300
 _MAX_TEXTS = 20_000
 _TEXT = content_id("text")
+_COMMENT = content_id("<!-- -->")
 _SILENT_TAGS = frozenset(
     map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
 )
@@ -104,7 +105,9 @@ class View:
         """The short texts that stand in elements, in the order of the page."""
         body = self.page.tree.body
         found: list[Text] = []
-        order = last = 0
+        # elements are counted from the start of the document, as in `elements`
+        order = -1 if body is None else _elements_before(body, self.page.tree.root) - 1
+        last = 0
         nodes = body.traverse(include_text=True, skip_empty=True) if body is not None else ()
         for node in nodes:
             if (tag := node.tag_id) != _TEXT:
@@ -129,7 +132,8 @@ class View:
     def _controls(self) -> list[tuple[Element, str]]:
         inputs = [e for e in self.elements.inputs if (e.attributes.get("type") or "").lower() in
                   ("submit", "button", "image")]  # fmt: skip
-        named = ((element, control_text(element)) for element in inputs[:100])
+        links = [e for e in self.elements.buys if e.node.tag == "a"]
+        named = ((element, control_text(element)) for element in (*inputs[:100], *links[:100]))
         return sorted((*self.buttons, *named), key=lambda control: control[0].order)
 
     def distance(self, element: Element) -> int:
@@ -138,6 +142,15 @@ class View:
             return element.order
         gap = element.order - self.heading.order
         return gap if gap >= 0 else -2 * gap
+
+
+def _elements_before(body: LexborNode, root: LexborNode | None) -> int:
+    count = 0
+    for node in root.traverse() if root is not None else ():
+        if node.mem_id == body.mem_id:
+            break
+        count += node.tag_id != _COMMENT
+    return count
 
 
 def _is_silent(node: LexborNode | None) -> bool:

@@ -12,13 +12,11 @@ from typing import Any
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.gtin import gtin_of
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
-from forager.extract.product.record import Availability, Variant
+from forager.extract.product.record import Availability, Fact, FieldName, Variant
 from forager.extract.product.script.blobs import blobs_of
-from forager.extract.product.wording import alike, brand_of, name_of, sku_of
+from forager.extract.product.wording import alike, brand_of, gtin_of, name_of, sku_of
 
 _MAX_VISITED = 12_000
 _MAX_CHILDREN = 400
@@ -44,6 +42,11 @@ _SKUS = (("sku", 1.0), ("productsku", 0.95), ("skuid", 0.85), ("skucode", 0.9), 
          ("itemnumber", 0.85), ("articlenumber", 0.85), ("productcode", 0.85), ("productid", 0.8),
          ("itemid", 0.78), ("prodid", 0.75), ("partnumber", 0.75), ("code", 0.65),
          ("id", 0.72))  # fmt: skip
+_IDENTIFIERS = (
+    (FieldName.PRODUCT_ID, ("productid", "itemid", "id")),
+    (FieldName.VARIANT_ID, ("variantid", "skuid")),
+    (FieldName.MPN, ("mpn", "manufacturerpartnumber", "modelnumber")),
+)
 _BRANDS = ("brand", "brandname", "productbrand", "manufacturer", "manufacturername", "vendor")
 _GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
 _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw",
@@ -144,6 +147,9 @@ def _facts(found: _Found, page: ProductPage) -> Iterator[Fact]:
     for key, share in _SKUS:
         if code := sku_of(keys.get(key)):
             yield Fact(FieldName.SKU, code, trust * share, f"{origin}.{key}")
+    for field, names in _IDENTIFIERS:
+        if code := next((c for key in names if (c := sku_of(keys.get(key)))), None):
+            yield Fact(field, code, trust, origin)
     yield from _other_facts(keys, trust, origin)
 
 

@@ -1,4 +1,4 @@
-"""How buyers rate the product, where the page only shows it."""
+"""Category path and star rating as the page shows them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,36 @@ import re
 from collections.abc import Iterator
 
 from forager.extract.product.dom.view import View
-from forager.extract.product.fact import Fact, FieldName
-from forager.extract.product.rating import count_of, rating_of
+from forager.extract.product.record import Fact, FieldName
+from forager.extract.product.wording import alike, category_of, count_of, rating_of
+
+_HOME = frozenset(
+    ["home", "homepage", "start", "startseite", "accueil", "inicio", "início", "domů", "domov",
+     "etusivu",
+     "главная", "головна", "strona główna", "ana sayfa", "ホーム", "トップ", "首頁", "首页", "홈",
+     "hem",
+     "forside", "hjem", "főoldal", "acasă", "all", "back", "shop"]
+)  # fmt: skip
+
+
+def crumb_facts(view: View) -> Iterator[Fact]:
+    for element in view.elements.crumbs[:20]:
+        links = [a.text(separator=" ") for a in element.node.css("a, [itemprop=name]")[:30]]
+        path = trim(category_of(links), view.page.titles)
+        if path:
+            yield Fact(FieldName.CATEGORY, path, 0.6, "dom:breadcrumbs")
+            return
+
+
+def trim(path: tuple[str, ...], titles: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the home page at its start and the product at its end."""
+    names = [n for n in path if any(map(str.isalnum, n))]
+    if names and names[0].lower() in _HOME:
+        names = names[1:]
+    if len(names) > 1 and titles and alike(names[-1], titles[0]) > 0.9 and len(names[-1]) > 12:
+        names = names[:-1]
+    return tuple(names)
+
 
 _STARS = re.compile(
     r"(\d(?:[.,]\d{1,2})?)\s{0,3}(?:/|out of|von|sur|su|de|av|van|z|из|of)\s{0,3}(5|10)(?!\d)"

@@ -1,4 +1,4 @@
-"""Saving and restoring, in the order that keeps the promise: no reference without its bytes."""
+"""Backup and restore, in an order that never leaves a reference without its bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARCHIVE = "archive"
 PRODUCTS = archiving.FOLDER
 
 # what is being done, and how many files it has copied so far
-Told = Callable[[str, int], None]
+Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Copied:
     product_files: int
 
 
-def _nobody(_step: str, _files: int) -> None:
-    """Who hears of progress, if nobody wants to."""
+def _no_progress(_step: str, _files: int) -> None:
+    """Report nothing."""
 
 
-def save(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
-    """Copy everything into a folder, while work goes on. Again into the same one: what is new.
+def save(settings: Settings, folder: Path, *, progress: Progress = _no_progress) -> Copied:
+    """Copy everything into a folder while work continues; into the same folder again, new files.
 
     Archive, database, archive: what the dump refers to was written before it, so the second copy
     has it; what a clean-up deletes meanwhile the first one has. Archived products likewise: their
@@ -61,23 +61,23 @@ def save(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
     """
     with private_umask():
         _make(folder)
-        return _save(settings, folder, told)
+        return _save(settings, folder, progress)
 
 
-def _save(settings: Settings, folder: Path, told: Told) -> Copied:
+def _save(settings: Settings, folder: Path, progress: Progress) -> Copied:
     source = archive_folder(settings)
-    files = _copy("copying the archive", source, folder / ARCHIVE, told)
+    files = _copy("copying the archive", source, folder / ARCHIVE, progress)
     living, kept = archiving.archive_folder(settings), folder / PRODUCTS
-    products = _copy_products(living, kept, told)
-    told("dumping the database", 0)
+    products = _copy_products(living, kept, progress)
+    progress("dumping the database", 0)
     schema = _dump(settings, folder / DUMP)
     if files is not None:
-        files += _copy("copying what came since", source, folder / ARCHIVE, told) or 0
-    products += _copy_products(living, kept, told)
+        files += _copy("copying what came since", source, folder / ARCHIVE, progress) or 0
+    products += _copy_products(living, kept, progress)
     return Copied(schema, files, _copy_key(settings.home, folder), products)
 
 
-def restore(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied:
+def restore(settings: Settings, folder: Path, *, progress: Progress = _no_progress) -> Copied:
     """Bring everything back, into a home and a database that are new.
 
     The archive first, then the database: references come after their bytes here too.
@@ -92,9 +92,9 @@ def restore(settings: Settings, folder: Path, *, told: Told = _nobody) -> Copied
                 " database.",
             )
         target = archive_folder(settings)
-        files = _copy("copying the archive", folder / ARCHIVE, target, told)
-        products = _copy_products(folder / PRODUCTS, archiving.archive_folder(settings), told)
-        told("restoring the database", 0)
+        files = _copy("copying the archive", folder / ARCHIVE, target, progress)
+        products = _copy_products(folder / PRODUCTS, archiving.archive_folder(settings), progress)
+        progress("restoring the database", 0)
         key = _copy_key(folder, settings.home)
         # an empty name is taken from the environment, like the rest
         arguments = ("--no-owner", "--exit-on-error", "--single-transaction", "--dbname=")
@@ -124,11 +124,11 @@ def _close(folder: Path) -> None:
     folder.chmod(PRIVATE_FOLDER)
 
 
-def _copy(step: str, source: Path | None, target: Path | None, told: Told) -> int | None:
+def _copy(step: str, source: Path | None, target: Path | None, progress: Progress) -> int | None:
     if source is None or target is None:
         return None
-    told(step, 0)
-    return copy_tree(source, target, on_copy=partial(told, step))
+    progress(step, 0)
+    return copy_tree(source, target, on_copy=partial(progress, step))
 
 
 def archive_folder(settings: Settings) -> Path | None:
@@ -136,8 +136,8 @@ def archive_folder(settings: Settings) -> Path | None:
     return local_folder(archive_options(settings).place)
 
 
-def _copy_products(source: Path, target: Path, told: Told) -> int:
-    return _copy("copying archived products", source, target, told) or 0
+def _copy_products(source: Path, target: Path, progress: Progress) -> int:
+    return _copy("copying archived products", source, target, progress) or 0
 
 
 def _dump(settings: Settings, target: Path) -> str:
@@ -164,7 +164,7 @@ def _require_archive(folder: Path | None, url: str) -> None:
 
 
 def _copy_key(source: Path, target: Path) -> bool:
-    """Without it, stored secrets cannot be read; with it, whoever has the backup can."""
+    """Without it, stored secrets cannot be read; with it, the owner of the backup can."""
     if not (source / KEY_FILE).is_file():
         return False
     copy_file(source / KEY_FILE, target / KEY_FILE, mode=0o600)
@@ -181,7 +181,7 @@ def copy_tree(
 
     A segment is never written again where it was written, so one of the same size is the same; an
     image's name is its hash. A file that vanishes while it is copied was not wanted any more.
-    `on_copy` hears how many there are so far.
+    `on_copy` gets their number so far.
     """
     copied = 0
     for folder, _, names in os.walk(source):
@@ -277,5 +277,5 @@ def _find(settings: Settings, name: str) -> Path:
 
 def _environment(url: str) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    told = conninfo_to_dict(url)
-    return clean | {VARIABLES[key]: str(value) for key, value in told.items() if key in VARIABLES}
+    given = conninfo_to_dict(url)
+    return clean | {VARIABLES[key]: str(value) for key, value in given.items() if key in VARIABLES}

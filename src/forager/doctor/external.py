@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from forager.db.database import Database
-from forager.doctor.check import Check, fail, ok, warn
+from forager.dispatch import store
+from forager.dispatch.broker import Broker, BrokerUnavailable, CeleryMissing
+from forager.dispatch.message import DEAD, STAGES, routes_of
+from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.index.client import EngineClient
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import PRODUCTS, SECTIONS, IndexState
@@ -13,10 +18,10 @@ from forager.outbox.message import Backlog
 from forager.outbox.store import select_backlog
 from forager.settings import Settings
 
-# the feeder tells of a change within seconds
+# changes and tasks are sent within seconds
 LONG = 60.0
 ANSWER_LIMIT = 10.0
-REINDEX = "Run forager search reindex; searches go on meanwhile."
+REINDEX = "Run forager search reindex; searches work meanwhile."
 
 
 async def check_search(database: Database, settings: Settings) -> Check:
@@ -33,7 +38,7 @@ async def check_search(database: Database, settings: Settings) -> Check:
         return fail(
             "search",
             f"{error.message}; PostgreSQL answers searches, and no change is lost",
-            "Start it, or mend FORAGER_OPENSEARCH_URL; with FORAGER_SEARCH=postgres it is not"
+            "Start it, or correct FORAGER_OPENSEARCH_URL; with FORAGER_SEARCH=postgres it is not"
             " needed.",
         )
     if missing:
@@ -54,7 +59,7 @@ def _fed(backlogs: list[Backlog]) -> Check:
     waiting = sum(backlog.waiting for backlog in backlogs)
     refused = sum(backlog.refused for backlog in backlogs)
     seconds = max(backlog.oldest_seconds for backlog in backlogs)
-    finding = f"the indexes are complete; {waiting} changes wait to be told"
+    finding = f"the indexes are complete; {waiting} changes wait to be indexed"
     if refused:
         return warn(
             "search",
@@ -68,3 +73,44 @@ def _fed(backlogs: list[Backlog]) -> Check:
             "See whether a worker with FORAGER_SEARCH=opensearch runs, and its log.",
         )
     return ok("search", finding)
+
+
+async def check_broker(database: Database, settings: Settings) -> Check:
+    async with database.connection() as connection:
+        backlog = await select_backlog(connection, STAGES)
+        regions = await store.select_regions(connection)
+    queues = {route.queue for region in (None, *regions) for route in routes_of(region)}
+    try:
+        depths = await asyncio.to_thread(_depths, settings, {*queues, DEAD})
+    except CeleryMissing as error:
+        return failed_with("broker", error)
+    except BrokerUnavailable as error:
+        return fail(
+            "broker",
+            f"{error.message}; {backlog.waiting} messages wait for it, and none is lost",
+            "Start RabbitMQ, correct FORAGER_BROKER_URL, or set FORAGER_DISPATCH=postgres.",
+        )
+    dead = depths.pop(DEAD)
+    finding = f"{sum(depths.values())} messages wait for workers, {backlog.waiting} to be sent"
+    if dead:
+        return warn(
+            "broker",
+            f"{finding}; {dead} could not be read, or were delivered too often",
+            f"Look at the queue {DEAD} of RabbitMQ, and purge it; their tasks are not lost.",
+        )
+    if backlog.oldest_seconds > LONG:
+        return warn(
+            "broker",
+            f"{finding}, the oldest for {backlog.oldest_seconds:.0f} s",
+            "See whether a worker or scheduler runs that relays them, and its log.",
+        )
+    return ok("broker", finding)
+
+
+def _depths(settings: Settings, queues: set[str]) -> dict[str, int]:
+    assert settings.broker_url is not None
+    broker = Broker(settings.broker_url.get_secret_value())
+    try:
+        return broker.depths(queues)
+    finally:
+        broker.close()

@@ -1,0 +1,351 @@
+"""SQL of access: keys, quotas, requests per minute, and stored answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.access.key import ApiKey, FoundKey
+from forager.access.quota import Quota, Spending, Usage
+from forager.db.database import Connection
+
+# --- keys ----------------------------------------------------------------------------------------
+
+_COLUMNS: LiteralString = """
+    id, name, user_id, scope, created_at, expires_at, revoked_at, last_used_at,
+    CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
+         WHEN expires_at <= now() THEN 'expired'
+         ELSE 'active' END AS state
+"""
+
+
+async def insert_key(
+    connection: Connection,
+    *,
+    key_id: str,
+    secret_hash: bytes,
+    name: str,
+    user_id: UUID,
+    scope: str,
+    expires_in: float | None,
+) -> ApiKey:
+    cursor = connection.cursor(row_factory=class_row(ApiKey))
+    await cursor.execute(
+        f"""
+        INSERT INTO api_keys (id, secret_hash, name, user_id, scope, expires_at)
+        VALUES (%(id)s, %(secret_hash)s, %(name)s, %(user_id)s, %(scope)s,
+                now() + %(expires_in)s::float8 * interval '1 second')
+        RETURNING {_COLUMNS}
+        """,
+        {
+            "id": key_id,
+            "secret_hash": secret_hash,
+            "name": name,
+            "user_id": user_id,
+            "scope": scope,
+            "expires_in": expires_in,
+        },
+    )
+    made = await cursor.fetchone()
+    assert made is not None
+    return made
+
+
+async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
+    """A key with its hash and its owner's quota; records every few minutes that it was used."""
+    cursor = await connection.execute(
+        f"""
+        WITH used AS (
+            UPDATE api_keys
+               SET last_used_at = now()
+             WHERE id = %(id)s
+               AND (last_used_at IS NULL OR last_used_at < now() - interval '5 minutes')
+        )
+        SELECT {_COLUMNS}, secret_hash, q.active_jobs, q.pages_per_job, q.pages_per_day,
+               q.requests_per_minute
+          FROM api_keys
+          LEFT JOIN owner_quotas q USING (user_id)
+         WHERE id = %(id)s
+        """,
+        {"id": key_id},
+    )
+    row = await cursor.fetchone()
+    if row is None:
+        return None
+    names = ("id", "name", "user_id", "scope", "created_at", "expires_at", "revoked_at",
+             "last_used_at", "state")  # fmt: skip
+    key = ApiKey(**dict(zip(names, row, strict=False)))
+    return FoundKey(key, row[9], Quota(*row[10:]))
+
+
+async def select_key(connection: Connection, key_id: str) -> ApiKey | None:
+    cursor = connection.cursor(row_factory=class_row(ApiKey))
+    await cursor.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE id = %s", (key_id,))
+    return await cursor.fetchone()
+
+
+async def select_keys(
+    connection: Connection, *, before: tuple[datetime, str] | None, limit: int
+) -> list[ApiKey]:
+    older: LiteralString = "WHERE (created_at, id) < (%(at)s, %(id)s)" if before else ""
+    at, key_id = before or (None, None)
+    cursor = connection.cursor(row_factory=class_row(ApiKey))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS} FROM api_keys {older}
+         ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+        """,
+        {"at": at, "id": key_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def revoke_key(connection: Connection, key_id: str) -> ApiKey | None:
+    cursor = connection.cursor(row_factory=class_row(ApiKey))
+    await cursor.execute(
+        f"""
+        UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
+         WHERE id = %s RETURNING {_COLUMNS}
+        """,
+        (key_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def any_key(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT FROM api_keys LIMIT 1")
+    return await cursor.fetchone() is not None
+
+
+# --- quotas --------------------------------------------------------------------------------------
+
+
+async def upsert_quota(connection: Connection, user_id: UUID, quota: Quota) -> None:
+    await connection.execute(
+        """
+        INSERT INTO owner_quotas
+            (user_id, active_jobs, pages_per_job, pages_per_day, requests_per_minute)
+        VALUES (%s, %s, %s, %s, %s)
+        ON CONFLICT (user_id) DO UPDATE
+           SET active_jobs = excluded.active_jobs,
+               pages_per_job = excluded.pages_per_job,
+               pages_per_day = excluded.pages_per_day,
+               requests_per_minute = excluded.requests_per_minute,
+               updated_at = now()
+        """,
+        (
+            user_id,
+            quota.active_jobs,
+            quota.pages_per_job,
+            quota.pages_per_day,
+            quota.requests_per_minute,
+        ),
+    )
+
+
+async def select_quota(connection: Connection, user_id: UUID) -> Quota | None:
+    cursor = connection.cursor(row_factory=class_row(Quota))
+    await cursor.execute(
+        """
+        SELECT active_jobs, pages_per_job, pages_per_day, requests_per_minute
+          FROM owner_quotas
+         WHERE user_id = %s
+        """,
+        (user_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def lock_owner(connection: Connection, user_id: UUID) -> None:
+    """Until the transaction ends, no other one counts for this owner."""
+    await connection.execute(
+        "SELECT FROM owner_quotas WHERE user_id = %s FOR NO KEY UPDATE", (user_id,)
+    )
+
+
+async def select_usage(
+    connection: Connection, user_id: UUID, *, apart_from: UUID | None = None
+) -> Usage:
+    """Active jobs, and the pages of jobs that were begun, retried or resumed today.
+
+    A running job counts with all pages it may still fetch, a finished one with those it fetched.
+    """
+    cursor = connection.cursor(row_factory=class_row(Usage))
+    await cursor.execute(
+        """
+        WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began),
+        counted AS (
+            SELECT j.id, j.status, j.payload
+              FROM crawl_jobs j, today
+             WHERE j.user_id = %(user_id)s AND j.created_at >= today.began
+            UNION ALL
+            SELECT j.id, j.status, j.payload
+              FROM crawl_jobs j, today
+             WHERE j.user_id = %(user_id)s AND j.created_at < today.began
+               AND (j.status IN ('pending', 'processing', 'paused')
+                    OR j.completed_at >= today.began)
+               AND j.payload ->> 'granted_on' = (today.began AT TIME ZONE 'UTC')::date::text
+        )
+        SELECT (SELECT count(*)::int
+                  FROM crawl_jobs
+                 WHERE user_id = %(user_id)s AND status IN ('pending', 'processing', 'paused')
+                   AND id IS DISTINCT FROM %(apart_from)s
+               ) AS active_jobs,
+               (SELECT coalesce(sum(greatest(0,
+                           CASE WHEN j.status IN ('pending', 'processing', 'paused')
+                                THEN greatest(least((j.payload ->> 'max_pages')::bigint,
+                                                    (j.payload ->> 'granted_pages')::bigint),
+                                              coalesce(s.fetched + s.unchanged, 0))
+                                ELSE coalesce(s.fetched + s.unchanged, 0) END
+                           - coalesce((j.payload ->> 'spent_before')::bigint, 0))), 0)::bigint
+                  FROM counted j
+                  LEFT JOIN crawl_states s ON s.job_id = j.id
+                 WHERE j.id IS DISTINCT FROM %(apart_from)s
+               ) AS pages_today,
+               extract(epoch FROM today.began + interval '1 day' - now())::float8
+                   AS seconds_left_today
+          FROM today
+        """,
+        {"user_id": user_id, "apart_from": apart_from},
+    )
+    usage = await cursor.fetchone()
+    assert usage is not None
+    return usage
+
+
+async def select_spending(connection: Connection, job_id: UUID) -> Spending:
+    """What a job has fetched; of one that was begun or granted pages today, what counts today."""
+    cursor = connection.cursor(row_factory=class_row(Spending))
+    await cursor.execute(
+        """
+        WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
+        SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,
+               CASE WHEN j.payload ->> 'granted_on' = (today.began AT TIME ZONE 'UTC')::date::text
+                      OR j.created_at >= today.began
+                    THEN greatest(0, coalesce(s.fetched + s.unchanged, 0)
+                                     - coalesce((j.payload ->> 'spent_before')::bigint, 0))
+                    ELSE 0 END AS pages_today,
+               (today.began AT TIME ZONE 'UTC')::date AS today
+          FROM today
+          JOIN crawl_jobs j ON j.id = %(job_id)s
+          LEFT JOIN crawl_states s ON s.job_id = j.id
+        """,
+        {"job_id": job_id},
+    )
+    spending = await cursor.fetchone()
+    assert spending is not None
+    return spending
+
+
+async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:
+    """The owner of a source, also of one that is being deleted; None if there is no such source."""
+    cursor = await connection.execute("SELECT user_id FROM sources WHERE id = %s", (source_id,))
+    row = await cursor.fetchone()
+    return None if row is None else (row[0],)
+
+
+# --- requests per minute -------------------------------------------------------------------------
+
+# One moment says it all: when every request that was taken is available again. It is stored beside
+# the answers, under a key that no request can have (spaces are not allowed), and deleted with them.
+PERMITS_KEY = "requests of a minute"
+
+
+async def take_permits(connection: Connection, user_id: UUID, *, seconds: float) -> bool:
+    """Take as many requests as become available in this time; False if fewer are left."""
+    cursor = await connection.execute(
+        """
+        INSERT INTO idempotency_keys AS k (user_id, key, request_hash, created_at)
+        VALUES (%(user_id)s, %(key)s, '', now() + %(seconds)s * interval '1 second')
+        ON CONFLICT (user_id, key) DO UPDATE
+           SET created_at = greatest(k.created_at, now()) + %(seconds)s * interval '1 second'
+         WHERE greatest(k.created_at, now()) + %(seconds)s * interval '1 second'
+               <= now() + interval '60.001 seconds'
+        """,
+        {"user_id": user_id, "key": PERMITS_KEY, "seconds": seconds},
+    )
+    return cursor.rowcount == 1
+
+
+async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
+    """Seconds until all requests are available again."""
+    cursor = await connection.execute(
+        """
+        SELECT greatest(0, extract(epoch FROM created_at - now()))::float8
+          FROM idempotency_keys
+         WHERE user_id = %s AND key = %s
+        """,
+        (user_id, PERMITS_KEY),
+    )
+    row = await cursor.fetchone()
+    return 0.0 if row is None else float(row[0])
+
+
+# --- stored answers ------------------------------------------------------------------------------
+
+
+async def reserve_answer(
+    connection: Connection, user_id: UUID, key: str, request_hash: bytes, *, kept_for: float
+) -> bool:
+    """Take a key for this transaction; False if it was answered already.
+
+    While another transaction has it, this waits for that one to end.
+    """
+    cursor = await connection.execute(
+        """
+        INSERT INTO idempotency_keys AS k (user_id, key, request_hash)
+        VALUES (%(user_id)s, %(key)s, %(request_hash)s)
+        ON CONFLICT (user_id, key) DO UPDATE
+           SET request_hash = excluded.request_hash, status = NULL, answer = NULL,
+               sealed = false, created_at = now()
+         WHERE k.created_at < now() - %(kept_for)s * interval '1 second'
+        """,
+        {"user_id": user_id, "key": key, "request_hash": request_hash, "kept_for": kept_for},
+    )
+    return cursor.rowcount == 1
+
+
+async def insert_answer(
+    connection: Connection, user_id: UUID, key: str, *, status: int, answer: bytes, sealed: bool
+) -> None:
+    await connection.execute(
+        """
+        UPDATE idempotency_keys SET status = %s, answer = %s, sealed = %s
+         WHERE user_id = %s AND key = %s
+        """,
+        (status, answer, sealed, user_id, key),
+    )
+
+
+async def select_answer(
+    connection: Connection, user_id: UUID, key: str
+) -> tuple[bytes, int, bytes, bool] | None:
+    """The hash of the request, and the status and body of its answer; whether it is sealed."""
+    cursor = await connection.execute(
+        """
+        SELECT request_hash, status, answer, sealed
+          FROM idempotency_keys
+         WHERE user_id = %s AND key = %s
+        """,
+        (user_id, key),
+    )
+    return await cursor.fetchone()
+
+
+async def delete_expired_answers(connection: Connection, *, older_than: float, limit: int) -> int:
+    cursor = await connection.execute(
+        """
+        DELETE FROM idempotency_keys
+         WHERE ctid IN (
+            SELECT ctid FROM idempotency_keys
+             WHERE created_at < now() - %s * interval '1 second'
+             LIMIT %s
+               FOR UPDATE SKIP LOCKED
+         )
+        """,
+        (older_than, limit),
+    )
+    return cursor.rowcount

@@ -1,1 +1,0 @@
-"""Backup and restore of everything that Forager keeps: database, archive, key of secrets."""

@@ -1,0 +1,113 @@
+"""Products and their parts as they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProduct:
+    """A product as a list shows it."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    rating: Decimal | None
+    review_count: int | None
+    brand: str | None
+    category: str | None
+    sku: str | None
+    gtin: str | None
+    # how many of its fields broke a rule
+    problems: int
+    created_at: datetime
+    updated_at: datetime
+    last_seen_at: datetime
+    price_changed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRecord:
+    """Everything that a product's row and its task say."""
+
+    id: int
+    url: str
+    domain: str
+    name: str
+    description: str | None
+    price: Decimal | None
+    list_price: Decimal | None
+    currency: str | None
+    availability: str | None
+    rating: Decimal | None
+    review_count: int | None
+    brand: str | None
+    category: str | None
+    sku: str | None
+    gtin: str | None
+    variants: list[dict[str, Any]]
+    # by field: confidence and origin
+    evidence: dict[str, dict[str, Any]]
+    problems: list[dict[str, Any]]
+    metadata: dict[str, Any]
+    parser: str
+    parser_version: str
+    language: str | None
+    created_at: datetime
+    updated_at: datetime
+    last_seen_at: datetime
+    price_changed_at: datetime | None
+    task_id: int | None
+    task_status: str | None
+    task_hold: str | None
+    task_error: str | None
+    crawl_frequency: timedelta | None
+    next_crawl_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRecord:
+    url: str
+    type: str
+    position: int
+    alt_text: str | None
+    status: str
+    problem: str | None
+    width: int | None
+    height: int | None
+    file_size: int | None
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    stage: str
+    outcome: str
+    error_kind: str | None
+    error_message: str | None
+    http_status: int | None
+    final_url: str | None
+    finished_at: datetime
+    duration_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRecord:
+    id: int
+    parser: str
+    parser_version: str
+    role: str
+    outcome: str
+    confidence: float | None
+    problems: list[dict[str, Any]]
+    error_message: str | None
+    archive: str | None
+    created_at: datetime
