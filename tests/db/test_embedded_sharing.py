@@ -30,10 +30,10 @@ from support.waiting import lives
 
 
 def test_a_server_lingers_for_the_next_user(home: Path) -> None:
-    with join_server(home, linger=600) as use:
+    with join_server(home, linger=60) as use:
         pid = use.pid
     assert server_status(home).pid == pid
-    with join_server(home, linger=600) as use:
+    with join_server(home, linger=60) as use:
         assert (use.pid, use.started) == (pid, False)
         with pytest.raises(NotAllowed, match=f"in use by process {os.getpid()}"):
             stop_lingering(home)

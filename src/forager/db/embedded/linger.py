@@ -1,8 +1,8 @@
 """A server that lingers: it runs on for a while after its last user, because starting costs time.
 
-A shell sleeps until then, so that waiting costs no memory, and runs this module, which stops the
-server unless it is used again by then. The process inherits the lock on `linger.lock`: there is one
-at most, and a new deadline is written to the file that it reads.
+A shell waits until then, which costs next to no memory, and runs this module, which stops the
+server unless it is used again by then. The process inherits the lock on `linger.lock`, so there is
+one at most: another command only writes a new deadline into that file.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from forager.db.embedded.folder import ServerFolder
@@ -19,20 +20,19 @@ from forager.db.embedded.locks import EXCLUSIVE, hold_door, open_lock, try_lock
 from forager.db.embedded.server import stop_server
 
 _DOOR_LIMIT = 120.0
-_SLEEP = 'sleep "$1"; shift; exec "$@"'
+_WAIT = 'while [ "$(date +%s)" -lt "$(cat "$1")" ]; do sleep 1; done; shift; exec "$@"'
 
 
 def linger(folder: ServerFolder, seconds: float) -> None:
     """Let the server run for some seconds more; the caller holds the door."""
     lock = open_lock(folder, folder.linger)
     try:
-        os.truncate(lock, 0)
-        os.pwrite(lock, str(time.time() + seconds).encode(), 0)
+        _write_deadline(lock, time.time() + seconds)
         if not try_lock(lock, EXCLUSIVE):
             return  # a process waits already, and reads the new deadline
         subprocess.run(
             # in the background of a shell that ends at once: a child of nobody
-            ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder.home, lock, seconds)],
+            ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder, lock)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -46,9 +46,13 @@ def linger(folder: ServerFolder, seconds: float) -> None:
         os.close(lock)
 
 
-def _command(home: Path, lock: int, seconds: float) -> list[str]:
-    stop = [sys.executable, "-c", f"from {__name__} import main; main()", str(home), str(lock)]
-    return ["/bin/sh", "-c", _SLEEP, "sh", f"{max(0.1, seconds):.1f}", *stop]
+def _command(folder: ServerFolder, lock: int) -> list[str]:
+    stop = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    return ["/bin/sh", "-c", _WAIT, "sh", *map(str, [folder.linger, *stop, folder.home, lock])]
+
+
+def _write_deadline(lock: int, at: float) -> None:
+    os.pwrite(lock, b"%-20d" % at, 0)
 
 
 def stop_if_unused(folder: ServerFolder) -> bool:
@@ -58,6 +62,8 @@ def stop_if_unused(folder: ServerFolder) -> bool:
         if not try_lock(users, EXCLUSIVE):
             return False
         stop_server(folder)
+        with suppress(FileNotFoundError):
+            folder.linger.write_text("0")  # ends a process that waits
         return True
     finally:
         os.close(users)
@@ -69,13 +75,12 @@ def main() -> None:
     if not folder.root.is_dir():
         return
     with hold_door(folder, _DOOR_LIMIT):
-        left = _deadline(lock) - time.time()
-        if left <= 0:
+        if _deadline(lock) <= time.time():
             stop_if_unused(folder)  # the last one out of a used server lets it linger again
             os.close(lock)  # behind the door, so that nobody relies on this process by now
             return
     os.set_inheritable(lock, True)
-    command = _command(folder.home, lock, left)
+    command = _command(folder, lock)
     os.execv(command[0], command)  # noqa: S606 - no argument comes from outside
 
 
