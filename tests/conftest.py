@@ -50,6 +50,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FORAGER_DATABASE_LINGER_SECONDS", "0")
+    # tests of rendering name their browser; no other test starts one
+    monkeypatch.setenv("FORAGER_BROWSER", "none")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ class ErrorKind(StrEnum):
     TOO_LARGE = "too_large"
     NOT_ALLOWED = "not_allowed"
     ROBOTS = "robots"
+    RENDER = "render"
     PARSE = "parse"
     VALIDATION = "validation"
     INTERNAL = "internal"
@@ -45,7 +46,7 @@ class InvalidInput(ForagerError):
 
 
 class NotFound(InvalidInput):
-    """There is no such thing."""
+    """Not found."""
 
 
 class NotAllowed(ForagerError):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forager.crawl.declared import read_source_file
 from support.cli import Finished, forager
 
 pytestmark = pytest.mark.usefixtures("command_line")
 
+HOW_TO = Path(__file__).parents[2] / "docs" / "howto" / "give-your-agent-documentation.md"
 YAML = """
 sources:
   - name: python
@@ -78,6 +81,13 @@ def test_sources_can_stand_beside_the_settings(
     text = 'log_level = "warning"\n[[sources]]\nname = "a"\nurl = "https://a.example/"\n'
     (tmp_path / "forager.toml").write_text(text)
     assert "+ a (create)" in forager("sources", "apply", "--dry-run").out
+
+
+def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
+    for kind, number in (("yaml", 5), ("toml", 1)):
+        [text] = re.findall(rf"^```{kind}\n(.*?)^```", HOW_TO.read_text(), re.M | re.S)
+        (tmp_path / f"sources.{kind}").write_text(text)
+        assert len(read_source_file(tmp_path / f"sources.{kind}")) == number
 
 
 @pytest.mark.parametrize(

@@ -246,3 +246,29 @@ async def test_the_colours_are_remembered(visitor: Visitor) -> None:
     assert 'data-theme="dark"' in (await visitor.get("/")).text
     await visitor.act("/theme", {"theme": HOSTILE})
     assert 'data-theme="dark"' in (await visitor.get("/")).text
+
+
+async def test_a_finished_crawl_is_exported_and_its_settings_are_reused(
+    visitor: Visitor, queue: Queue
+) -> None:
+    payload = {"urls": ["https://docs.example.org/"], "max_pages": 7, "exclude": ["/old/*"]}
+    job = (await queue.enqueue(NewJob(kind="crawl", source_id="docs", payload=payload))).job
+    rows = await visitor.get(f"/jobs/{job.id}/export?format=jsonl")
+    assert (rows.status, rows.headers["Content-Type"]) == (200, "application/x-ndjson")
+    form = (await visitor.get(f"/new-crawl?job={job.id}")).text
+    assert 'value="7"' in form
+    assert all(text in form for text in ("https://docs.example.org/</textarea>", "/old/*", "docs"))
+
+
+async def test_a_page_is_rendered_with_its_code_and_without_its_images(
+    visitor: Visitor, crawls: Crawls
+) -> None:
+    await crawls.crawl(
+        {"a": "![x](https://cdn.example/x.png) <b>bold</b>\n\n```python\ndef f(): ...\n```"}
+    )
+    read = "/read?url=https://docs.example.org/a"
+    page = (await visitor.get(read)).text
+    assert '<span class="k">def</span>' in page
+    assert "<img" not in page
+    assert "&lt;b&gt;bold" in page
+    assert "```python" in (await visitor.get(f"{read}&format=markdown")).text

@@ -40,7 +40,7 @@ from forager.settings import Settings
 
 DESCRIPTION = (
     "Crawl sites into a searchable, versioned store. Errors are `application/problem+json`;"
-    " lists go on with a cursor; answers to GET have an ETag; a POST that creates takes an"
+    " lists are paged with a cursor; responses to GET have an ETag; a POST that creates accepts an"
     " Idempotency-Key."
 )
 

@@ -22,7 +22,7 @@ class Listed(BaseModel, Generic[Item]):
     """A part of a list. `next_cursor` is there exactly if there is more."""
 
     items: list[Item]
-    next_cursor: str | None = Field(description="Give this as `cursor` to go on.")
+    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="How many items at most.")]

@@ -1,7 +1,8 @@
-"""`forager explain`: what became of a URL, why, and what would happen now."""
+"""`forager explain`: the outcome of a URL, why, and whether it would be fetched now."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from forager.cli.running import with_database
 
 if TYPE_CHECKING:
     from forager.crawl.explain.probe import Probe
+    from forager.render.renderer import RenderedPage
 
 
 from typing import TYPE_CHECKING
@@ -33,15 +35,32 @@ def fetch(
     url: Annotated[str, typer.Argument(help="What to fetch.")],
     request: RequestOptions,
     body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Render the page in a browser, and show that page.")
+    ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a picture of the rendered page to this file (PNG).", dir_okay=False
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
     from forager.crawl.explain.probe import probe
 
     options = checked_options(request.payload(url))
-    result = with_database(context, lambda db, settings: probe(db, settings, options))
+    render = render or screenshot is not None
+    result = with_database(
+        context,
+        lambda db, settings: probe(
+            db, settings, options, render=render, screenshot=screenshot is not None
+        ),
+    )
+    if screenshot is not None and result.rendered is not None:
+        screenshot.write_bytes(result.rendered.screenshot)
     if body:
-        write(result.response.body)
+        write(result.rendered.html if result.rendered else result.response.body)
     elif as_json:
         show_json(_as_json(result))
     else:
@@ -63,6 +82,16 @@ def _as_json(result: Probe) -> dict[str, Any]:
         "size": len(response.body),
         "wire_size": response.wire_size,
     }
+    if (rendered := result.rendered) is not None:
+        answer["rendered"] = {
+            "url": rendered.url,
+            "redirect": rendered.moved,
+            "seconds": round(rendered.seconds, 3),
+            "size": len(rendered.html),
+            "stable": not rendered.cut,
+            "routes": rendered.routes,
+            "resources": rendered.resources,
+        }
     if facts is not None:
         answer["page"] = {
             "kind": facts.kind,
@@ -78,6 +107,19 @@ def _as_json(result: Probe) -> dict[str, Any]:
             "truncated": facts.truncated,
         }
     return answer
+
+
+def _show_rendered(rendered: RenderedPage) -> None:
+    say("rendered", "bold")
+    if rendered.moved:
+        say(f"  a script leads to {rendered.moved}")
+    say(
+        f"  {rendered.requests} requests, {rendered.bytes:,} bytes, {rendered.seconds:.1f} s;"
+        f" {len(rendered.html):,} bytes of HTML"
+    )
+    for each in rendered.resources:
+        outcome = f"refused: {each.refused}" if each.refused else f"{each.status}"
+        say(f"  {each.type:<10} {outcome}  {each.url[:200]}")
 
 
 def _show_response(result: Probe) -> None:
@@ -97,6 +139,8 @@ def _show_response(result: Probe) -> None:
     )
     for name, value in response.headers.items():
         say(f"  {name}: {value}")
+    if result.rendered is not None:
+        _show_rendered(result.rendered)
     page = _as_json(result).get("page", {})
     if page:
         say("page", "bold")
@@ -139,6 +183,8 @@ def _show_fate(explanation: Explanation) -> None:
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
     if explanation.job_id:
         say(f"job {explanation.job_id}")
+    if explanation.rendering:
+        say(explanation.rendering)
     if explanation.duplicate_of:
         say(f"same as {explanation.duplicate_of}")
     if carried := explanation.carried_over:

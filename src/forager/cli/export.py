@@ -1,14 +1,15 @@
-"""`forager export`: what a job found, as a file for other tools."""
+"""`forager export`: what a job found, or the pages of a source, for other tools."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import Force, Output
+from forager.cli.options import Force
 from forager.cli.output import STDOUT, counted, note, open_output, refuse_terminal, silence_stdout
 from forager.cli.progress import Steps
 from forager.cli.running import with_database
@@ -23,25 +24,116 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 
+class Format(StrEnum):
+    """What can be exported: of a job, and of a source."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    WARC = "warc"
+    MARKDOWN = "markdown"
+    LLMS = "llms"
+    LLMS_FULL = "llms-full"
+
+
+PAGE_FORMATS = (Format.MARKDOWN, Format.LLMS, Format.LLMS_FULL)
+
+
 def export(
     context: typer.Context,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or its beginning.")],
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB|SOURCE",
+            help="A job's id or its beginning; for markdown, llms and llms-full a source.",
+        ),
+    ],
     format_: Annotated[
-        ExportFormat, typer.Option("--format", "-f", help="What kind of file.")
-    ] = ExportFormat.JSONL,
-    output: Output = STDOUT,
+        Format, typer.Option("--format", "-f", help="What kind of file.")
+    ] = Format.JSONL,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to; - is standard output. With"
+            " --format markdown, a name without .jsonl is a folder.",
+        ),
+    ] = STDOUT,
     outcome: Annotated[
         list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
     ] = None,
     body: Annotated[
-        bool, typer.Option("--body", help="Add the text of each page (jsonl, parquet).")
+        bool,
+        typer.Option(
+            "--body",
+            help="Add each response body as the server sent it, such as HTML (jsonl, parquet).",
+        ),
     ] = False,
+    generation: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=2**31 - 1, help="Generation of the source.", show_default="published"
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
 
-    A file appears only when it is complete.
+    Or export the pages of a source as markdown: a folder of files or JSON lines (markdown), a list
+    of links (llms), one text (llms-full). A file appears only when it is complete.
     """
+    if format_ in PAGE_FORMATS:
+        if body or outcome:
+            raise InvalidInput("--body and --outcome are for the exports of a job")
+        return _export_pages(context, job, format_, output, generation, force=force)
+    if generation is not None:
+        raise InvalidInput("--generation is for markdown, llms and llms-full")
+    return _export_job(context, job, ExportFormat(format_), output, outcome, body, force=force)
+
+
+def _export_pages(
+    context: typer.Context,
+    source: str,
+    format_: Format,
+    output: str,
+    number: int | None,
+    *,
+    force: bool,
+) -> None:
+    from forager.documents.export import PageFormat, export_folder, export_parts, open_export
+
+    async def write(database: Database, _: Settings) -> int:
+        export = await open_export(database, source, number)
+        with Steps("exporting", export.pages) as steps:
+            if format_ is Format.MARKDOWN and output != STDOUT and not output.endswith(".jsonl"):
+                return await export_folder(
+                    database, export, Path(output), replace=force, progress=steps.advance
+                )
+            with open_output(output, force=force) as file:
+                async for part in export_parts(database, export, PageFormat(format_)):
+                    file.write(part)
+                    steps.advance(1)
+                file.flush()
+        return export.pages
+
+    try:
+        pages = with_database(context, write)
+    except BrokenPipeError:
+        return silence_stdout()
+    return note(f"{counted(pages, 'page')} written to {_place(output)}.")
+
+
+def _export_job(
+    context: typer.Context,
+    job: str,
+    format_: ExportFormat,
+    output: str,
+    outcome: list[Outcome] | None,
+    body: bool,
+    *,
+    force: bool,
+) -> None:
     from forager.crawl.export.export import Export
 
     if body and format_ is ExportFormat.WARC:
@@ -86,9 +178,12 @@ def _codec(format_: ExportFormat, output: str) -> Codec | None:
     return warc_codec(Path(output).name)
 
 
+def _place(output: str) -> str:
+    return "standard output" if output == STDOUT else output
+
+
 def _report(exported: Exported, output: str) -> None:
-    place = "standard output" if output == STDOUT else output
-    note(f"{counted(exported.written, 'record')} written to {place}.")
+    note(f"{counted(exported.written, 'record')} written to {_place(output)}.")
     if exported.missed:
         complain(
             f"{counted(exported.missed, 'response')} could not be read from the archive",

@@ -244,7 +244,7 @@ def _show_recrawled(done: Recrawled) -> None:
         are = "is" if done.held == 1 else "are"
         note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
     if done.under_way:
-        note(f"{counted(done.under_way, 'task')} under way already.")
+        note(f"{counted(done.under_way, 'task')} already in progress.")
 
 
 def _leave_if_unknown(ids: list[int]) -> None:
@@ -259,7 +259,7 @@ def _show_held(held: Held, chosen: Selection, done: str) -> None:
     else:
         say(f"{counted(held.changed, 'task')} {done}")
     if held.withdrawn:
-        note(f"{counted(held.withdrawn, 'task')} taken back from the workers.")
+        note(f"{counted(held.withdrawn, 'task')} canceled in the workers.")
     _note_other_holds(held)
 
 

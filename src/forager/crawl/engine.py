@@ -27,6 +27,8 @@ BATCH_BYTES = 32 * 1024 * 1024
 # of pages that are read and not committed yet; beyond it, no more are fetched
 BYTES_WAITING = 4 * BATCH_BYTES
 BATCH_SECONDS = 1.0
+# visits that may wait for a browser beside all others
+RENDER_ROOM = 50
 DEFAULT_CONCURRENCY = 5
 # a crawl of many hosts may talk to several of them at once
 HOSTS_AT_ONCE = 8
@@ -167,7 +169,9 @@ class Engine:
         if self._bytes_waiting() >= BYTES_WAITING:
             return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
-        room = self._concurrency + BATCH_SIZE - taken
+        # rendered pages have room of their own: they are slow, and must not hold up the others
+        rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)
+        room = self._concurrency + BATCH_SIZE + rendered - taken
         if self._options.page_limit is None:
             return room
         # any of those that are under way or not entered yet may turn out to be a page

@@ -29,6 +29,7 @@ from forager.crawl.judge import Judge
 from forager.crawl.ledger import CrawlState, state_from
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
+from forager.crawl.rendering import open_rendering
 from forager.crawl.service import default_source, open_options, seal_options
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
@@ -173,6 +174,9 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
+    rendering = await open_rendering(
+        context, stack, options, sender=sender, robots=robots, user_agent=agent
+    )
     return _Crawl(
         context,
         options,
@@ -185,6 +189,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             robots=robots,
             pool=pool,
             pages=pages,
+            rendering=rendering,
             carry_over=CarryOver(pages, CarryOverLimits.of(options, context.settings)),
         ),
         committer,

@@ -19,7 +19,7 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_dead_letters(database: Database) -> Check:
+async def check_dead_letters(database: Database, _settings: Settings) -> Check:
     groups = await group_letters(database, LetterFilter(), limit=LOOKED_AT)
     if not groups:
         return ok("dead letters", "none")
@@ -46,7 +46,7 @@ async def check_proxies(database: Database, settings: Settings) -> Check:
     return warn(
         "proxies",
         f"{finding}; {len(failing)} failing: {names}",
-        "They are tried again by themselves; see forager proxies list.",
+        "They are tested again automatically; see forager proxies list.",
     )
 
 

@@ -67,7 +67,7 @@ class ProductSettings(BaseModel):
         default=180 * DAY,
         ge=DAY,
         le=36500 * DAY,
-        description="Products that nobody has seen for this long, and nobody looks for any more or"
-        " finds again, are moved to files in the home folder (`forager products restore` brings"
+        description="Products that were not seen for this long and are no longer tracked or"
+        " found are moved to files in the home folder (`forager products restore` brings"
         " them back); as `180d`, or `off`.",
     )

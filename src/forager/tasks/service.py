@@ -204,7 +204,7 @@ class Tasks:
         return changed
 
     async def remove(self, selection: Selection) -> int:
-        """Track no more. Products, their history and the archive stay."""
+        """Stop tracking. Products, their history and the archive are kept."""
         removed = 0
 
         async def remove_batch(connection: Connection, ids: list[int]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +16,19 @@ from markupsafe import Markup, escape
 from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
+JOB_EVENTS = {
+    "enqueue": "created",
+    "claim": "started",
+    "complete": "completed",
+    "fail": "failed",
+    "retry later": "retry scheduled",
+    "release": "released",
+    "park": "pause confirmed",
+    "pause": "pause requested",
+    "resume": "resumed",
+    "cancel": "canceled",
+    "retry": "retried",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -107,8 +122,16 @@ def short_id(value: UUID | str) -> str:
 
 
 def words(value: str) -> str:
-    """A name from the code as words: `http_client` as http client."""
+    """A name from the code as words: `http_client` as http client, `http_404` as 404 Not Found."""
+    if (status := value.removeprefix("http_")).isdecimal() and status != value:
+        with contextlib.suppress(ValueError):
+            return f"{status} {HTTPStatus(int(status)).phrase}"
     return value.replace("_", " ")
+
+
+def job_event(name: str) -> str:
+    """A move of a job as people read it: `claim` as started."""
+    return JOB_EVENTS.get(name, name)
 
 
 def sentence(text: str) -> str:
@@ -168,6 +191,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "sentence": sentence,
     "actor": actor,
     "event_kind": event_kind,
+    "job_event": job_event,
     "counted": counted,
     "job_tone": job_tone,
     "hint": linked,

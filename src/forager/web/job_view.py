@@ -66,7 +66,7 @@ class JobView:
     def series(self) -> list[Series]:
         assert self.pace is not None
         width = self.pace.width
-        lines = [Series("settled", self.pace.per_second, "a")]
+        lines = [Series("processed", self.pace.per_second, "a")]
         if any(self.pace.failed):
             lines.append(Series("failed", [count / width for count in self.pace.failed], "d"))
         return lines

@@ -81,6 +81,9 @@ class Ledger(View):
     excluded_by_reason: dict[str, int]
     duplicate_by_reason: dict[str, int]
     out_of_scope_links: dict[str, int]
+    rendered_by_reason: dict[str, int] = Field(
+        description="Pages that were rendered in a browser, by the reason for it."
+    )
     remarks: dict[str, int]
     sitemaps: dict[str, int]
 

@@ -64,7 +64,7 @@ class Reading(View):
 
     document: Document
     duplicate: str | None = Field(
-        description="The URL that was asked for, if that is a duplicate of this page."
+        description="The requested URL, if it is a duplicate of this page."
     )
     markdown: str
     sections: list[Section]
@@ -101,9 +101,9 @@ class SearchAnswer(View):
     """Hits, best first."""
 
     hits: list[Hit]
-    capped: bool = Field(description="There were so many that not all of them were ranked.")
+    capped: bool = Field(description="Too many matched, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="About the query, for whoever typed it.")
+    note: str | None = Field(description="A note about the query, to show to the user.")
 
 
 class Step(View):
@@ -166,6 +166,9 @@ class Explanation(View):
     http_status: int | None
     depth: int | None
     attempts: int | None
+    rendering: str | None = Field(
+        description="Whether the page was rendered in a browser, and why; null: it is no page."
+    )
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
     history: list[PastFate] = Field(description="In the newest crawls, the newest first.")

@@ -49,9 +49,9 @@ class ProductList(View):
     """A part of a list, or of what a search has found."""
 
     items: list[Product]
-    next_cursor: str | None = Field(description="Give this as `cursor` to go on.")
+    next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
     capped: bool = Field(description="So much was found that only a part of it was ranked.")
-    note: str | None = Field(description="About the query, for whoever typed it.")
+    note: str | None = Field(description="A note about the query, to show to the user.")
 
 
 class FieldEvidence(View):

@@ -119,8 +119,8 @@ class TaskAttempt(View):
 class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
-    every: Seconds = Field(description="The interval that counts.")
-    next_at: Time | None = Field(description="Null: it runs, or waits for somebody.")
+    every: Seconds = Field(description="The effective interval.")
+    next_at: Time | None = Field(description="Null while it runs or waits for a decision.")
     why: HintText
     attempts: list[TaskAttempt]
 
@@ -210,7 +210,7 @@ class TaskChoice(Order):
     status: list[TaskStatus] = Field(default_factory=list, max_length=20)
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None,
-        description="Those of this host and of all below it; if it has no domain of its own, also"
+        description="Tasks of this host and its subdomains; without settings for this host, also"
         " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
@@ -272,7 +272,7 @@ class HoldResult(View):
     """What a hold, or its end, has changed, and what is held now in all."""
 
     changed: int
-    withdrawn: int = Field(description="Taken back from the workers.")
+    withdrawn: int = Field(description="Canceled in the workers.")
     all_hold: Hold | None
     held_domains: int
     held_tasks: int

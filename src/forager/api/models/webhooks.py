@@ -137,7 +137,7 @@ class WebhookPatch(Order):
     )
     allow_private: bool = Field(default=False, description="Allow a private address.")
     ordered: bool = Field(default=False, description=ORDERED)
-    active: bool = Field(default=True, description="Whether it is told of events.")
+    active: bool = Field(default=True, description="Whether events are sent to it.")
     secret: Secret | None = Field(
         default=None, description="Sign with this from now on; null: a new one is made."
     )

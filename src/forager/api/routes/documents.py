@@ -1,4 +1,4 @@
-"""Reading what was crawled, searching it, and asking what became of a URL."""
+"""Read and search published pages, and explain URLs."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def explain(
     caller: Reader,
     job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
 ) -> Explanation:
-    """What became of a URL in a crawl, or in the latest that knows it; what would happen now."""
+    """Explain the outcome of a URL in a job, by default the latest that contains it."""
     if job_id is not None:
         await here.job_of(caller, job_id)
     found = await explain_url(

@@ -1,4 +1,4 @@
-"""Errors of tasks, in groups and one by one; and the tasks that failed for good."""
+"""Task errors, grouped and individually, and permanently failed tasks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TaskError(View):
 
 
 class DeadLetter(View):
-    """A task that failed for good."""
+    """A permanently failed task."""
 
     id: int
     task_id: int
@@ -202,7 +202,7 @@ async def list_letters(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[DeadLetter]:
-    """Tasks that failed for good and wait for somebody, newest first."""
+    """List permanently failed tasks that need a decision, newest first."""
     wanted = letters.letter_filter(cause=cause, domain=domain)
     page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
     return listed(page, DeadLetter.of)

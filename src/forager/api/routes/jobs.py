@@ -128,7 +128,7 @@ async def pages(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """What became of the URLs of a job, in no particular order; those of some outcomes alone."""
+    """List processed URLs of a job with their outcomes, in no particular order."""
     await here.job_of(caller, job_id)
     page = await list_settled(
         here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
@@ -171,8 +171,13 @@ async def export(
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
+    return await job_download(here, job_id, wanted)
+
+
+async def job_download(here: Services, job_id: UUID, wanted: Export) -> Response:
+    """A job as a file that is streamed while it is made."""
     storage = archive_options(here.settings).open()
-    media_type, suffix = FILES[format_]
+    media_type, suffix = FILES[wanted.format]
     parts = export_stream(here.database, storage, job_id, wanted)
     return await download(parts, f"job-{job_id}.{suffix}", media_type)
 
@@ -191,7 +196,7 @@ async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """End a job for good; what it had not published is thrown away."""
+    """Cancel a job permanently; unpublished work is discarded."""
     return await _moved_job(here, caller, job_id, Move.CANCEL, order)
 
 

@@ -92,7 +92,9 @@ class Owner(View):
     user_id: UUID
     quota: Limits
     active_jobs: int
-    pages_today: int = Field(description="A job that goes on counts with all it may still fetch.")
+    pages_today: int = Field(
+        description="An active job counts with all the pages it may still fetch."
+    )
 
     @classmethod
     def of(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
@@ -105,7 +107,7 @@ class Owner(View):
 
 
 class Me(View):
-    """Who the caller is; without a key, somebody at this machine."""
+    """The caller; without a key, a user of this machine."""
 
     key_id: str | None
     user_id: UUID | None
@@ -142,9 +144,9 @@ async def list_keys(
 
 @router.post("/keys", status_code=201, response_model=NewKey)
 async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
-    """Make a key. Its text is in this answer and nowhere else.
+    """Create a key. Its text is only in this response.
 
-    With the first key the server asks everybody for one, also on this machine.
+    Once a key exists, every request needs one, on this machine too.
     """
     days = order.expires_in_days
 
@@ -169,7 +171,7 @@ async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """End a key at once and for good."""
+    """Revoke a key immediately and permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
 
 

@@ -68,7 +68,7 @@ async def list_domains(
 
 @router.post("/domains", status_code=201, response_model=Domain, tags=["domains"])
 async def add_domain(order: NewDomain, caller: Admin, once: OnlyOnce) -> Response:
-    """Give a host settings of its own; they also cover its subdomains that have none."""
+    """Add settings for a host; they also apply to subdomains without settings."""
 
     async def add(here: Services) -> Domain:
         return Domain.model_validate(await here.domains.add(order.host, order.changes()))
@@ -130,7 +130,7 @@ async def show_costs(
         Query(min_length=1, max_length=300, description="Only the share of this domain."),
     ] = None,
     limit: Annotated[
-        int, Query(ge=1, le=MAX_LINES, description="So many lines, the dearest first.")
+        int, Query(ge=1, le=MAX_LINES, description="Maximum number of lines, most expensive first.")
     ] = 100,
 ) -> CostReport:
     """Report the traffic and cost of proxies by domain."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from forager.api.downloads import download
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.crawls import CrawlStarted
 from forager.api.models.sources import (
@@ -27,8 +28,15 @@ from forager.api.services import Here, Operator, Reader, Services
 from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
+from forager.documents.export import PageFormat, export_parts, open_export
 
 router = APIRouter(prefix="/sources", tags=["sources"])
+
+FILES = {
+    PageFormat.MARKDOWN: ("application/x-ndjson", "pages.jsonl"),
+    PageFormat.LLMS: ("text/plain; charset=utf-8", "llms.txt"),
+    PageFormat.LLMS_FULL: ("text/plain; charset=utf-8", "llms-full.txt"),
+}
 
 SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["docs.example.org"])]
 
@@ -115,6 +123,30 @@ async def diff(
         here.database, source_id, old, new, with_sections=sections, limit=limit
     )
     return Diff.model_validate(found)
+
+
+@router.get(
+    "/{source_id}/export",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "The file, as it is being made.",
+            "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
+        }
+    },
+)
+async def export(
+    source_id: SourceId,
+    here: Here,
+    caller: Reader,
+    format_: Annotated[PageFormat, Query(alias="format")] = PageFormat.MARKDOWN,
+    generation: Annotated[Number | None, Query(description="By default the published one.")] = None,
+) -> Response:
+    """The pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
+    await here.source_of(caller, source_id)
+    wanted = await open_export(here.database, source_id, generation)
+    media_type, name = FILES[format_]
+    return await download(export_parts(here.database, wanted, format_), name, media_type)
 
 
 @router.post("/{source_id}/publish")

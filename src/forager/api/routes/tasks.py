@@ -163,7 +163,7 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
 
 @router.post("/tasks/pause")
 async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    """Pause all tasks, those of a domain, or these. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return HoldResult.of(await here.holds.pause(chosen), unknown)
@@ -171,7 +171,7 @@ async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRe
 
 @router.post("/tasks/stop")
 async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Pause, and take back what is under way as well."""
+    """Pause, and cancel in-progress work."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return HoldResult.of(await here.holds.stop(chosen), unknown)
@@ -195,7 +195,7 @@ async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedT
 
 @router.post("/tasks/remove")
 async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
-    """Track no more. Products, their history and the archive stay."""
+    """Stop tracking. Products, their history and the archive are kept."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
@@ -213,27 +213,27 @@ async def set_one(task_id: TaskId, order: TaskTerms, here: Here, caller: Operato
 
 @router.delete("/tasks/{task_id}")
 async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> RemovedTasks:
-    """Track a URL no more. Its product, its history and the archive stay."""
+    """Stop tracking a URL. Its product, history and archived pages are kept."""
     return RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
 
 
 @router.post("/tasks/{task_id}/recrawl")
 async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Crawl a task now; one that is under way goes on."""
+    """Recrawl a task now; one in progress continues."""
     await here.tasks.recrawl(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/pause")
 async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Let a task not begin anew; what is under way is finished."""
+    """Pause a task. In-progress work is finished."""
     await here.holds.pause(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/stop")
 async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Pause a task, and take it back if it is under way."""
+    """Pause a task, and cancel it if it is in progress."""
     await here.holds.stop(_only(task_id))
     return await _detail(here, task_id)
 

@@ -11,8 +11,9 @@ from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
-from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
 from forager.crawl.report import rounded_time
+from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page
@@ -134,6 +135,8 @@ class Explanation:
     http_status: int | None = None
     depth: int | None = None
     attempts: int | None = None
+    # whether the page was rendered in a browser, and why; None if it is no page
+    rendering: str | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
     # if it were asked for now, judged as the crawl above would
@@ -184,6 +187,7 @@ async def explain(
         http_status=fate.http_status if fate else None,
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
+        rendering=_rendering(fate, _options(job)) if fate else None,
         found_by=_way(fate, known.ancestors) if fate else [],
         outlook=await _outlook(database, queue, normalised, job),
         history=known.history,
@@ -252,6 +256,16 @@ def _words(fate: Fate, job: Job) -> str:
     if fate.detail:
         return fate.detail
     return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
+
+
+def _rendering(fate: Fate, options: CrawlOptions | None) -> str | None:
+    if fate.rendering is not None:
+        return fate.rendering
+    if fate.outcome != Outcome.FETCHED or options is None:
+        return None
+    if options.render is RenderMode.NEVER:
+        return "not rendered: the crawl was started with --render never"
+    return "not rendered: its static response has the content"
 
 
 def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:

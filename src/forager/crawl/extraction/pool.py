@@ -86,8 +86,13 @@ class ExtractionPool:
         self._seeds = (*self._seeds, seed)
         self._sandboxes.tell({"seed": seed}, self._argument())
 
-    async def extract(self, response: Response, *, archive: bool = True) -> Extracted:
-        """Facts of one response; GiveUp if it cannot be read within the limits."""
+    async def extract(
+        self, response: Response, *, archive: bool = True, links: Sequence[str] = ()
+    ) -> Extracted:
+        """Facts of one response; GiveUp if it cannot be read within the limits.
+
+        `links` are those that the page has besides the ones in its body.
+        """
         header = {
             "url": response.url,
             "content_type": scalar_values(response.headers.get("Content-Type", "")) or None,
@@ -99,6 +104,7 @@ class ExtractionPool:
             "protocol": f"http/{response.http_version}",
             "at": time.time(),
             "archive": archive,
+            "links": [scalar_values(link) for link in links],
         }
         await self._sandboxes.start()
         began = time.perf_counter()

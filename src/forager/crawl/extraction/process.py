@@ -24,7 +24,7 @@ from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.traps import without_session
-from forager.extract.urls import NormalisedUrl, Refusal, normalise
+from forager.extract.urls import MAX_URL_LENGTH, NormalisedUrl, Refusal, normalise
 from forager.processes.serving import Answer, limit_memory, serve
 
 MAX_KNOWN = 100_000
@@ -62,7 +62,7 @@ class Extractor:
             extract_reading(*given) if self._documents else Reading(extract_page(*given), None)
         )
         facts = reading.facts
-        links = self._split_links(facts)
+        links = self._split_links(facts, request.get("links", ()))
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
         header = _header(facts, links)
@@ -79,11 +79,12 @@ class Extractor:
     def _has_document(self, facts: PageFacts) -> bool:
         return self._documents and facts.kind is not ContentKind.OTHER
 
-    def _split_links(self, facts: PageFacts) -> _Links:
+    def _split_links(self, facts: PageFacts, more: Iterable[str] = ()) -> _Links:
         links = _Links()
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
-        for given, unfollowed in facts.outlinks.links:
+        routes = [(url, False) for each in more if (url := _route(each)) is not None]
+        for given, unfollowed in (*facts.outlinks.links, *routes):
             url, key, outside = self._known.get(given) or self._meet(given)
             if outside is not None:
                 links.outside[outside] += 1
@@ -128,6 +129,16 @@ class _Links:
         for url in [page, *self.follow]:
             self.nofollow.pop(url, None)
         self.follow.pop(page, None)
+
+
+def _route(url: str) -> NormalisedUrl | None:
+    """A route that a script knows, in its one spelling; a path behind # is part of it."""
+    document, _, path = url.partition("#")
+    known = normalise(document)
+    if isinstance(known, Refusal):
+        return None
+    is_route = path.startswith(("/", "!/")) and len(known) + len(path) < MAX_URL_LENGTH
+    return NormalisedUrl(f"{known}#{path}") if is_route else known
 
 
 def _kept(links: _Links) -> bytes:

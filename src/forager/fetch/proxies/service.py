@@ -288,7 +288,7 @@ def parse_address(text: str) -> ProxySpec:
     # a raw / ? or # in a password ends the address early, and the rest would look like a host
     if rest.path.strip("/") or rest.query or rest.fragment:
         raise InvalidInput(
-            "the proxy address goes on after the port",
+            "the proxy address has text after the port",
             hint="In a user name or password write / as %2F, ? as %3F, # as %23, @ as %40.",
         )
     _check_credentials(spec)

@@ -72,7 +72,7 @@ class TaskWorker:
             region=settings.region,
             returns=False,
         )
-        self._patience = Patience(log, "the database is away, will try again")
+        self._patience = Patience(log, "the database is unreachable, will retry")
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:

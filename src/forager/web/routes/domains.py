@@ -55,7 +55,7 @@ async def list_domains(visit: Operates) -> Page:
 async def add(visit: Administers, form: Submitted) -> Done:
     domain = await visit.here.domains.add(form.text("host"))
     return Done(
-        f"{domain.domain_name} has settings of its own now.",
+        f"{domain.domain_name} was added.",
         to=_url(domain.domain_name),
         leaves=True,
     )

@@ -7,7 +7,11 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Query
+from starlette.responses import Response
 
+from forager.api.routes.jobs import job_download
+from forager.crawl.export.export import Export
+from forager.crawl.options import ExportFormat
 from forager.crawl.report import list_settled
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Rows
@@ -71,7 +75,17 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
 @page(router, "/jobs/{job_id}")
 async def show(visit: Reads, job_id: UUID) -> Page:
     job = await visit.here.job_of(visit.caller, job_id)
-    return Page("job.html", {"view": await load_job(visit, job)})
+    return Page("job.html", {"view": await load_job(visit, job), "formats": list(ExportFormat)})
+
+
+@router.get("/jobs/{job_id}/export", response_model=None)
+async def export(
+    visit: Reads,
+    job_id: UUID,
+    format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
+) -> Response:
+    await visit.here.job_of(visit.caller, job_id)
+    return await job_download(visit.here, job_id, Export(format=format_))
 
 
 @page(router, "/jobs/{job_id}/pages")

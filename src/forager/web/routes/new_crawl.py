@@ -7,15 +7,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_origin
+from uuid import UUID
 
 from pydantic.fields import FieldInfo
 
 from forager.api.problems import problem_of
 from forager.crawl.admission import start_crawl
 from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
+from forager.crawl.options import (
+    CrawlChoices,
+    CrawlOptions,
+    RenderMode,
+    Strategy,
+    crawl_options,
+)
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
+from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
 from forager.web.errors import wants_fragment, words_of
 from forager.web.forms import Form, Submitted
@@ -36,6 +44,9 @@ LABELS: dict[StrEnum, str] = {
     ScopeMode.HOST: "Host",
     ScopeMode.DOMAIN: "Domain and subdomains",
     ScopeMode.PREFIX: "Path prefix",
+    RenderMode.AUTO: "Where needed",
+    RenderMode.ALWAYS: "Always",
+    RenderMode.NEVER: "Never",
 }
 TURNED_OFF = {"documents": ("Archive only", "No sections, no search index.")}
 
@@ -84,6 +95,18 @@ class FormField:
                 return _headers(form.lines(self.option)) or None
             case _:
                 return form.text(self.option) or None
+
+    def write(self, value: Any) -> str:
+        """A stored value as the input shows it; headers are secret and stay empty."""
+        match self.kind:
+            case InputKind.TICK:
+                return "yes" if value == self.ticked else ""
+            case InputKind.LINES:
+                return "\n".join(value)
+            case InputKind.HEADERS:
+                return ""
+            case _:
+                return str(value)
 
 
 def crawl_fields() -> tuple[FormField, ...]:
@@ -146,8 +169,18 @@ MAX_URLS = 1000
 
 
 @page(router, "/new-crawl")
-async def form_page(visit: Operates) -> Page:  # noqa: ARG001 - the scope
-    return Page("new_crawl.html", {"fields": FIELDS, "given": Form({}), "problem": None})
+async def form_page(visit: Operates, job: UUID | None = None) -> Page:
+    """An empty form, or one with the settings of an earlier job."""
+    given = Form({}) if job is None else _settings_of(await visit.here.job_of(visit.caller, job))
+    return Page("new_crawl.html", {"fields": FIELDS, "given": given, "problem": None})
+
+
+def _settings_of(job: Job) -> Form:
+    fields = {"urls": ["\n".join(job.payload.get("urls", []))], "source": [job.source_id or ""]}
+    for field in FIELDS:
+        if (value := job.payload.get(field.option)) is not None:
+            fields[field.option] = [field.write(value)]
+    return Form(fields)
 
 
 @action(router, "/new-crawl")

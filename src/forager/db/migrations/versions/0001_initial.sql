@@ -425,6 +425,8 @@ CREATE TABLE crawl_visited (
     segment        text,
     segment_offset bigint,
     segment_length integer,
+    -- whether and why the page was rendered in a browser, in words; NULL where it needed none
+    rendering      text,
     PRIMARY KEY (job_id, url_hash)
 );
 CREATE INDEX crawl_visited_content_idx ON crawl_visited (job_id, content_hash)
@@ -434,6 +436,21 @@ CREATE INDEX crawl_visited_failed_idx ON crawl_visited (job_id, url_hash)
     WHERE outcome = 'failed';
 -- which rows refer to a segment that is to be deleted
 CREATE INDEX crawl_visited_segment_idx ON crawl_visited (segment) WHERE segment IS NOT NULL;
+
+
+-- render ------------------------------------------------------------------------------------------
+
+-- Which pages of a source gain from rendering, by the shape of their URLs.
+CREATE TABLE render_lessons (
+    source_id  text NOT NULL,
+    shape      text NOT NULL,
+    -- pages in a row that gained from it, or, if negative, that did not
+    streak     integer NOT NULL,
+    -- pages that were not rendered because those before had not gained
+    skipped    integer NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (source_id, shape)
+);
 
 
 -- documents ---------------------------------------------------------------------------------------

@@ -1,0 +1,252 @@
+"""The pages of a generation for other tools: markdown as files or JSON lines, and llms.txt."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from forager.db.database import Database
+from forager.documents import store
+from forager.documents.generation import Generation, Source
+from forager.documents.publication import no_such_generation
+from forager.documents.reader import INDEXED_PATH, ReadPage
+from forager.documents.sources import get_source
+from forager.errors import ForagerError, InvalidInput, NotAllowed
+from forager.extract.markdown.escape import escape_text
+from forager.extract.text import collapse
+
+AT_ONCE = 100
+# in every exported folder: only such a folder is ever replaced
+MARKER = ".forager-export.json"
+LONGEST_NAME = 120
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*]')
+_PAGE_SUFFIX = re.compile(r"\.(?:x?html?|md|txt|php|aspx?)$", re.IGNORECASE)
+
+
+class PageFormat(StrEnum):
+    MARKDOWN = "markdown"  # one JSON object per line; the command line also writes a folder
+    LLMS = "llms"  # llms.txt: a list of links
+    LLMS_FULL = "llms-full"  # llms-full.txt: everything in one text
+
+
+@dataclass(frozen=True, slots=True)
+class PageExport:
+    """The pages of one generation, by path."""
+
+    source: Source
+    generation: Generation
+
+    @property
+    def pages(self) -> int:
+        return self.generation.pages
+
+
+async def open_export(database: Database, source_id: str, number: int | None = None) -> PageExport:
+    """A generation of a source by its number; by default the published one."""
+    source = await get_source(database, source_id)
+    wanted = source.published_number if number is None else number
+    if wanted is None:
+        raise NotAllowed(f"{source_id} has nothing published yet")
+    async with database.connection() as connection:
+        found = await store.select_generation(connection, source_id, wanted)
+    if found is None or not found.is_complete:
+        raise no_such_generation(source_id, wanted)
+    return PageExport(source, found)
+
+
+async def exported_pages(database: Database, export: PageExport) -> AsyncIterator[ReadPage]:
+    """All pages with their sections. Memory does not grow with the source."""
+    after = ("", 0)
+    while True:
+        async with database.connection() as connection:
+            rows = await store.select_documents(
+                connection,
+                export.source.id,
+                export.generation.id,
+                after=after,
+                prefix="",
+                limit=AT_ONCE,
+            )
+            sections = await store.select_sections_of_many(connection, [row.id for row in rows])
+            if not await store.generation_is_readable(connection, export.generation.id):
+                raise InvalidInput("the generation was deleted meanwhile", hint="Export again.")
+        for row in rows:
+            yield ReadPage(row, sections.get(row.id, []))
+        if len(rows) < AT_ONCE:
+            return
+        after = (rows[-1].path[:INDEXED_PATH], rows[-1].id)
+
+
+async def export_parts(
+    database: Database, export: PageExport, format_: PageFormat
+) -> AsyncIterator[bytes]:
+    """One file, a part at a time."""
+    render, head = _RENDERERS[format_]
+    yield head(export).encode()
+    folder = ""
+    async for page in exported_pages(database, export):
+        if format_ is PageFormat.LLMS and folder != (folder := _folder(page)):
+            yield f"\n## {escape_text(folder)}\n\n".encode()
+        yield render(page).encode("utf-8", "replace")
+
+
+def page_record(page: ReadPage) -> dict[str, Any]:
+    """A page as programs get it; a section is at `url#anchor`."""
+    document = page.document
+    return {
+        "url": document.url,
+        "title": document.title,
+        "language": document.language,
+        "source": document.source_id,
+        "generation": document.generation_number,
+        "fetched_at": document.fetched_at,
+        "content_hash": document.content_hash.hex(),
+        "sections": [
+            {"heading": section.heading, "level": section.level, "anchor": section.anchor}
+            for section in page.sections
+            if section.heading
+        ],
+    }
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z).decode("utf-8", "replace")
+
+
+def _json_line(page: ReadPage) -> str:
+    return _json(page_record(page) | {"markdown": page.markdown}) + "\n"
+
+
+def as_file(page: ReadPage) -> str:
+    """Markdown behind front matter; JSON values are YAML as well."""
+    lines = [f"{name}: {_json(value)}" for name, value in page_record(page).items()]
+    return "\n".join(["---", *lines, "---", "", page.markdown])
+
+
+def _title(page: ReadPage) -> str:
+    return escape_text(collapse(page.document.title or page.document.path))
+
+
+def _folder(page: ReadPage) -> str:
+    """The first step of its path, under which llms.txt lists it."""
+    first, slash, _ = page.document.path.lstrip("/").partition("/")
+    return first if slash and first else "Pages"
+
+
+def _head(export: PageExport) -> str:
+    generation = export.generation
+    return (
+        f"# {escape_text(export.source.id)}\n\n> {export.pages} pages crawled from"
+        f" {export.source.base_url}, generation {generation.number} of"
+        f" {generation.created_at:%Y-%m-%d}.\n"
+    )
+
+
+def _link(page: ReadPage) -> str:
+    return f"- [{_title(page)}](<{page.document.url}>)\n"
+
+
+def _full(page: ReadPage) -> str:
+    return f"\n---\n\nURL: <{page.document.url}>\nTitle: {_title(page)}\n\n{page.markdown}"
+
+
+_RENDERERS: dict[PageFormat, tuple[Callable[[ReadPage], str], Callable[[PageExport], str]]] = {
+    PageFormat.MARKDOWN: (_json_line, lambda _: ""),
+    PageFormat.LLMS: (_link, _head),
+    PageFormat.LLMS_FULL: (_full, _head),
+}
+
+
+# --- a folder ----------------------------------------------------------------------------------
+
+
+async def export_folder(
+    database: Database,
+    export: PageExport,
+    target: Path,
+    *,
+    replace: bool,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """One markdown file per page, in the folders of the site; it appears when it is complete."""
+    used: set[str] = set()
+    with _whole_folder(target, replace=replace) as folder:
+        about = {"source": export.source.id, "generation": export.generation.number}
+        _write_file(folder / MARKER, _json(about))
+        async for page in exported_pages(database, export):
+            _write_file(folder / file_name(page, used), as_file(page))
+            progress(1)
+    return len(used)
+
+
+@contextmanager
+def _whole_folder(target: Path, *, replace: bool) -> Iterator[Path]:
+    """Write beside the target, and put it in place when the block ends without an error."""
+    _refuse(target, replace)
+    part = target.with_name(f".{target.name[:100]}.{uuid4().hex[:8]}.part")
+    old = part.with_suffix(".old")
+    try:
+        part.mkdir()
+        yield part
+        _refuse(target, replace)
+        if target.exists():
+            target.rename(old)
+        part.rename(target)
+    except OSError as error:
+        raise ForagerError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        for left in (part, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _write_file(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _refuse(target: Path, replace: bool) -> None:
+    if not target.parent.is_dir():
+        raise InvalidInput(f"the folder {target.parent} does not exist", hint="Make it first.")
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not (target / MARKER).is_file():
+        raise NotAllowed(f"{target} exists and is not an export", hint="Name another folder.")
+    if not replace:
+        raise NotAllowed(f"{target} exists already", hint="Give --force to replace it.")
+
+
+def file_name(page: ReadPage, used: set[str]) -> str:
+    """Where a page is in the folder: safe on every file system, and never used twice."""
+    steps = [_step(step) for step in page.document.path.split("/") if step]
+    if page.document.path.endswith("/") or not steps:
+        steps.append("index")
+    *folders, last = steps
+    # a folder of this name would be in the way of a file
+    folders = [f"{step}_" if step.casefold().endswith(".md") else step for step in folders]
+    name = "/".join([*folders, _PAGE_SUFFIX.sub("", last) or "index"])
+    if "?" in page.document.url or f"{name}.md".casefold() in used:
+        name += "-" + _digest(page.document.url)
+    used.add(f"{name}.md".casefold())
+    return f"{name}.md"
+
+
+def _step(text: str) -> str:
+    """One folder or file: no hidden ones, no reserved characters, not too long."""
+    safe = _UNSAFE.sub("_", text).rstrip(". ") or "_"
+    if len(safe.encode("utf-8", "replace")) > LONGEST_NAME:
+        safe = safe.encode("utf-8", "replace")[:80].decode("utf-8", "ignore") + "-" + _digest(text)
+    return f"_{safe}" if safe.startswith(".") else safe
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

@@ -1,0 +1,23 @@
+"""Changed words are marked inside changed lines."""
+
+from __future__ import annotations
+
+from forager.web.word_diff import marked_lines
+
+HEAD = "--- old\n+++ new\n"
+
+
+def test_changed_words_are_marked_in_both_lines() -> None:
+    assert marked_lines(f"{HEAD}@@ -1 +1 @@\n same\n-a red <fox>\n+a brown <fox>") == [
+        ("at", "@@ -1 +1 @@"),
+        ("", " same"),
+        ("minus", "-a <del>red</del> &lt;fox&gt;"),
+        ("plus", "+a <ins>brown</ins> &lt;fox&gt;"),
+    ]
+
+
+def test_lines_without_a_partner_are_shown_whole() -> None:
+    marked = marked_lines(f"{HEAD}-one\n-two\n+1\n end\n+new")
+    assert [kind for kind, _ in marked] == ["minus", "minus", "plus", "", "plus"]
+    assert marked[1][1] == "-two"
+    assert marked[-1][1] == "+new"
