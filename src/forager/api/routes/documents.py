@@ -62,7 +62,7 @@ async def read(
     """A published page as markdown and sections; without a source, the copy fetched last."""
     page = await read_page(here.database, url, source_id=source, user_id=caller.sees_only)
     sections = page.sections if section is None else section_of(page, section)
-    return Reading.of(page, sections)
+    return Reading.build(page, sections)
 
 
 @router.get("/sections", tags=["documents"])
@@ -109,7 +109,7 @@ async def search(
     )
     page = await search_sections(here.database, request, here.engine)
     return SearchAnswer(
-        hits=[Hit.model_validate(hit) for hit in page.hits],
+        items=[Hit.model_validate(hit) for hit in page.hits],
         capped=page.capped,
         next_cursor=page.next_cursor,
         note=page.note,
