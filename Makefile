@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -60,6 +60,9 @@ bench-queue: $(READY) ## Measure the queue (a few minutes)
 
 bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
+
+bench-render: $(READY) ## Measure rendered pages beside Crawlee's PlaywrightCrawler (needs npm, Chromium)
+	@$(BIN)/python -m benchmarks.bench_render
 
 bench-search: $(READY) ## Measure search over a million sections (several minutes)
 	@$(BIN)/python -m benchmarks.bench_search

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +41,9 @@ class Crawl:
         return 1000 * self.usage.parts[part] / self.pages
 
 
-def crawl_with_forager(url: str, home: Path, options: Sequence[str] = ()) -> Crawl:
+def crawl_with_forager(
+    url: str, home: Path, options: Sequence[str] = (), parts: Mapping[str, str] = PARTS
+) -> Crawl:
     """The database's work is counted in."""
     with join_server(home) as server:
         command = [
@@ -49,16 +51,24 @@ def crawl_with_forager(url: str, home: Path, options: Sequence[str] = ()) -> Cra
             "--concurrency", "64", "--delay", "0", "--allow-private", "--json", *options,
         ]  # fmt: skip
         environment = {**os.environ, "NO_COLOR": "1"}
-        usage = run_measured(command, also=server.pid, env=environment, parts=PARTS)
+        usage = run_measured(command, also=server.pid, env=environment, parts=parts)
     answer = json.loads(usage.output)
     return Crawl(answer["pages"], answer["seconds"], usage)
 
 
-def crawl_with_peer(script: str, words: Sequence[str], url: str, folder: Path) -> Crawl:
+def crawl_with_peer(
+    script: str,
+    words: Sequence[str],
+    url: str,
+    folder: Path,
+    parts: Mapping[str, str] | None = None,
+) -> Crawl:
     with TemporaryDirectory(dir=folder) as storage:
         program = [str(PEERS / "bin/python"), str(HERE / "contenders" / script)]
         command = [*program, url, storage, *words]
-        usage = run_measured(command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage})
+        usage = run_measured(
+            command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage}, parts=parts
+        )
     answer = json.loads(usage.output.splitlines()[-1])
     return Crawl(answer["pages"], answer["seconds"], usage)
 

@@ -49,6 +49,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+    # tests of rendering name their browser; no other test starts one
+    monkeypatch.setenv("FORAGER_BROWSER", "none")
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +110,10 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
         poll_interval=0.1,
         heartbeat_interval=0.2,
         retry_delay=0.05,
+        dead_letter_visits=1,
+        dead_letter_after=0,
+        gone_visits=1,
+        gone_after=0,
         log_level="critical",
     )
 

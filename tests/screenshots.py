@@ -149,7 +149,7 @@ async def _crawl_changing_site(page: Page) -> str:
             folder, {"index": "", "install": "Version 1 needs Python 3.10.", "old": "Gone soon."}
         )
         await page.goto(f"{ADDRESS}/new-crawl")
-        await page.get_by_label("Addresses, one a line").fill(address)
+        await page.get_by_label("URLs (one per line)").fill(address)
         await page.get_by_label("Name").fill("handbook")
         await page.get_by_text("More settings").click()
         await page.get_by_label("Seconds between requests").fill("0.1")

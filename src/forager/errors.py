@@ -16,9 +16,12 @@ class ErrorKind(StrEnum):
     TLS = "tls"
     HTTP_CLIENT = "http_client"
     HTTP_SERVER = "http_server"
+    # a captcha or another challenge in place of the page
+    BLOCKED = "blocked"
     TOO_LARGE = "too_large"
     NOT_ALLOWED = "not_allowed"
     ROBOTS = "robots"
+    RENDER = "render"
     PARSE = "parse"
     VALIDATION = "validation"
     INTERNAL = "internal"
@@ -45,7 +48,7 @@ class InvalidInput(ForagerError):
 
 
 class NotFound(InvalidInput):
-    """There is no such thing."""
+    """Not found."""
 
 
 class NotAllowed(ForagerError):

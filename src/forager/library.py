@@ -58,6 +58,11 @@ class CrawlSettings(TypedDict, total=False):
     proxy: str
     documents: bool
     products: bool
+    render: str
+    render_urls: list[str]
+    wait_for: str
+    scroll: int
+    hash_routes: bool
     carry_over: int
     carry_over_days: float
     allow_private: bool

@@ -113,7 +113,7 @@ async def test_ctrl_c_twice_leaves_a_job_that_a_dead_worker_holds(queue: Queue, 
         process.kill()
         process.wait()
     assert process.returncode == 130
-    assert f"go on with: forager resume {lease.job_id}" in out
+    assert f"resume with: forager resume {lease.job_id}" in out
 
 
 async def given_to_a_dead_worker(queue: Queue, url: str) -> Lease:

@@ -32,7 +32,7 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert "1 handed to the workers" in ticked.out
     assert only_task()["status"] == "queued"
     paused = forager("tasks", "pause", number)
-    assert (paused.out, "taken back" in paused.err) == ("1 task paused\n", True)
+    assert (paused.out, "canceled" in paused.err) == ("1 task paused\n", True)
     assert "paused" in forager("tasks", "list", "--held").out
     recrawled = forager("tasks", "recrawl", number)
     assert recrawled.out == "1 task due now\n"

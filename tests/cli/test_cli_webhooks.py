@@ -233,7 +233,7 @@ def test_deliveries_are_listed_and_retried(
         (
             "parser.trial_ended",
             {"parser": "p", "version": "2", "active_version": "1", "reason": "it hangs"},
-            "parser p: version 2 is tried no more, version 1 goes on: it hangs",
+            "parser p: version 2 was stopped; version 1 stays active: it hangs",
         ),
         ("catalog.audit", {"checks": 12, "findings": []}, "12 checks, nothing found"),
         (

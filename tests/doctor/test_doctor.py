@@ -123,8 +123,8 @@ async def test_domains_that_wait_for_a_worker_with_a_proxy_are_counted(tasks: Ta
     assert (await work.check_regions(database, settings)).level is Level.OK
 
 
-async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
-    assert (await products.check_dead_letters(tasks.database)).finding == "none"
+async def test_dead_letters_wait_for_a_person(settings: Settings, tasks: Tasks) -> None:
+    assert (await products.check_dead_letters(tasks.database, settings)).finding == "none"
     (task_id,) = await tasks.add("http://shop.example/1", status="failed")
     await tasks.sql(
         """
@@ -135,7 +135,7 @@ async def test_dead_letters_wait_for_a_person(tasks: Tasks) -> None:
         """,
         task_id,
     )
-    check = await products.check_dead_letters(tasks.database)
+    check = await products.check_dead_letters(tasks.database, settings)
     assert_warns(check, "1 tasks", "shop.example", "forager dead-letters")
 
 

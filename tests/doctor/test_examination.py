@@ -60,17 +60,17 @@ async def test_a_new_installation_is_well(settings: Settings) -> None:
 
 
 async def test_few_connections_are_left(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert " in use" in (await server.check_connections(database)).finding
+    assert " in use" in (await server.check_connections(database, settings)).finding
     monkeypatch.setattr(server, "FEW_LEFT", 0.0)
-    assert_warns(await server.check_connections(database), "max_connections")
+    assert_warns(await server.check_connections(database, settings), "max_connections")
 
 
 async def test_dead_rows_that_nobody_cleans_up(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await server.check_vacuum(database)).level is Level.OK
+    assert (await server.check_vacuum(database, settings)).level is Level.OK
     monkeypatch.setattr(server, "MUCH_DEAD", 20)
     async with database.connection() as connection:
         await connection.execute("VACUUM")  # earlier tests in this database leave dead rows
@@ -81,26 +81,28 @@ async def test_dead_rows_that_nobody_cleans_up(
         await connection.execute("DELETE FROM metric_writers")
         await connection.execute("SELECT pg_stat_force_next_flush()")
     async with asyncio.timeout(60):
-        while (check := await server.check_vacuum(database)).level is Level.OK:
+        while (check := await server.check_vacuum(database, settings)).level is Level.OK:
             await asyncio.sleep(0.1)
     assert_warns(check, "metric_writers (40 dead", "VACUUM metric_writers")
 
 
 async def test_a_transaction_that_never_ends(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await server.check_transactions(database)).level is Level.OK
+    assert (await server.check_transactions(database, settings)).level is Level.OK
     monkeypatch.setattr(server, "LONG_TRANSACTION", 0.0)
     with psycopg.connect(database_url, application_name="forgotten") as forgotten:
         forgotten.execute("SELECT 1")
-        assert_warns(await server.check_transactions(database), "forgotten, pid")
+        assert_warns(await server.check_transactions(database, settings), "forgotten, pid")
 
 
-async def test_workers_of_other_versions_are_named(database: Database) -> None:
+async def test_workers_of_other_versions_are_named(settings: Settings, database: Database) -> None:
     await Registration(database, new_id(), capacity=1).renew()
-    assert (await installation.check_versions(database)).level is Level.OK
+    assert (await installation.check_versions(database, settings)).level is Level.OK
     await execute(database, "UPDATE workers SET version = '0.0.1'")
-    assert_warns(await installation.check_versions(database), "workers of 0.0.1", "restart")
+    assert_warns(
+        await installation.check_versions(database, settings), "workers of 0.0.1", "restart"
+    )
 
 
 async def test_jobs_that_stand_still(database: Database, settings: Settings) -> None:
@@ -120,13 +122,13 @@ async def test_jobs_that_stand_still(database: Database, settings: Settings) -> 
     assert (await work.check_stuck_jobs(database, settings)).level is Level.OK
 
 
-async def test_jobs_that_wait_for_long(database: Database) -> None:
-    assert (await work.check_waiting_jobs(database)).finding == "none"
+async def test_jobs_that_wait_for_long(settings: Settings, database: Database) -> None:
+    assert (await work.check_waiting_jobs(database, settings)).finding == "none"
     insert = "INSERT INTO crawl_jobs (id, kind, payload, run_after) VALUES (%s, 'selftest', '{}', "
     await execute(database, f"{insert} now() + interval '1 hour')", new_id())
-    assert (await work.check_waiting_jobs(database)).finding == "none"
+    assert (await work.check_waiting_jobs(database, settings)).finding == "none"
     await execute(database, f"{insert} now() - interval '2 hours')", new_id())
-    assert_warns(await work.check_waiting_jobs(database), "72", "worker_capacity")
+    assert_warns(await work.check_waiting_jobs(database, settings), "72", "worker_capacity")
 
 
 async def test_segments_that_are_gone(database: Database, settings: Settings) -> None:
@@ -158,14 +160,18 @@ def test_a_full_disk_is_a_failure(settings: Settings, monkeypatch: pytest.Monkey
     assert archive_checks.check_archive_space(bucket).finding == "in a bucket"
 
 
-async def test_keys_that_end(database: Database) -> None:
-    assert (await installation.check_keys(database)).finding == "none"
+async def test_keys_that_end(settings: Settings, database: Database) -> None:
+    assert (await installation.check_keys(database, settings)).finding == "none"
     await create_key(database, "lasting", scope=Scope.ADMIN)
-    assert (await installation.check_keys(database)).finding == "1 active, 1 of them admin"
+    assert (
+        await installation.check_keys(database, settings)
+    ).finding == "1 active, 1 of them admin"
     made = await create_key(database, "passing", scope=Scope.READ, expires_in=3600)
-    assert_warns(await installation.check_keys(database), "passing", made.key.id)
+    assert_warns(await installation.check_keys(database, settings), "passing", made.key.id)
     await execute(database, "UPDATE api_keys SET revoked_at = now()")
-    assert_warns(await installation.check_keys(database), "all have expired", "keys create")
+    assert_warns(
+        await installation.check_keys(database, settings), "all have expired", "keys create"
+    )
 
 
 def test_who_listens_to_others_is_told_of_tls(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from forager.documents import sources
 from forager.documents.refresher import Refresher
 from forager.documents.schedule import Schedule, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound
-from forager.services.isolation import SKIPPED
+from forager.services.service import SKIPPED
 from forager.settings import Settings
 
 FRIDAY = datetime(2026, 3, 6, 12, 30, 10, 5, tzinfo=UTC)

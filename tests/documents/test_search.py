@@ -176,7 +176,7 @@ async def test_filters_by_source_path_and_owner(corpus: Corpus, look: Look) -> N
     ours, theirs = uuid4(), uuid4()
     await corpus.publish(
         "a.example",
-        {"/guide/x": [("Guide", "needle")], "/api/x": [("Api", "needle")]},
+        {"/guide/x": [("Guide", "needle")], "/api/v1/x": [("Api", "needle")]},
         owner=ours,
     )
     await corpus.publish("b.example", {"/guide/y": [("Other", "needle")]}, owner=theirs)

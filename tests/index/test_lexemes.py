@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 
 from forager.db.database import Database
-from forager.index.lexemes import LONGEST, words_of
-from forager.index.tsquery import EVERYTHING, All, Either, Not, Row, Word, engine_query, parse
+from forager.index.tsquery import (
+    EVERYTHING,
+    LONGEST,
+    All,
+    Either,
+    Not,
+    Row,
+    Word,
+    engine_query,
+    parse,
+    words_of,
+)
 
 
 async def ask(database: Database, expression: Any, *values: object) -> str:

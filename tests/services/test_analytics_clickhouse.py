@@ -81,15 +81,15 @@ async def test_a_sync_loads_what_is_new(
 async def test_the_doctor_looks_at_the_server(
     database: Database, settings: Settings, rows: int
 ) -> None:
-    found = await check_clickhouse(settings)
+    found = await check_clickhouse(database, settings)
     assert (found.level, found.advice) == (Level.WARN, "Run forager analytics sync.")
     done = await sync(database, settings)
     assert rows
-    found = await check_clickhouse(settings)
+    found = await check_clickhouse(database, settings)
     assert found.level is Level.OK
     assert f"{done.complete_until:%Y-%m-%d %H:%M}" in found.finding
     away = SecretStr("clickhouse://someone:private@127.0.0.1:1/nowhere")
-    found = await check_clickhouse(settings.model_copy(update={"clickhouse_url": away}))
+    found = await check_clickhouse(database, settings.model_copy(update={"clickhouse_url": away}))
     assert found.level is Level.FAIL
     assert "private" not in f"{found.finding} {found.advice}"
 

@@ -15,7 +15,7 @@ from forager.dispatch.application import STAGE_OF, Inbox, make_app
 from forager.dispatch.message import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.dispatch.receiving import CeleryThread
 from forager.dispatch.relay import Relay
-from forager.dispatch.sweeper import Sweeper
+from forager.dispatch.services import Sweeper
 from forager.doctor.check import Level
 from forager.doctor.external import check_broker
 from forager.services.supervisor import running

@@ -15,7 +15,7 @@ from forager.db.patience import SAID_EVERY
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import Relay
-from forager.dispatch.sweeper import Sweeper
+from forager.dispatch.services import Sweeper
 from forager.doctor.check import Level
 from forager.doctor.external import check_broker
 from forager.logs import configure_logs

@@ -143,11 +143,11 @@ async def test_notifications_wake_though_they_are_sent_through_the_pool(
 
 
 async def test_the_doctor_looks_at_the_limits_of_the_pool(
-    pooled: Database, database_url: str
+    settings: Settings, pooled: Database, database_url: str
 ) -> None:
-    assert (await check_pool(pooled)).level is Level.OK
+    assert (await check_pool(pooled, settings)).level is Level.OK
     async with Database(database_url, pool_url=database_url) as unlimited:
-        assert (await check_pool(unlimited)).level is Level.WARN
+        assert (await check_pool(unlimited, settings)).level is Level.WARN
 
 
 async def test_a_pool_needs_the_server_behind_it(pool_url: str, settings: Settings) -> None:

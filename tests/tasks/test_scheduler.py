@@ -13,7 +13,7 @@ import pytest
 from psycopg import AsyncCursor
 
 from forager.db.database import Database
-from forager.services.isolation import SKIPPED
+from forager.services.service import SKIPPED
 from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, Pace, allowance
 from forager.tasks.scheduler import Scheduler

@@ -47,12 +47,12 @@ async def test_the_overview_shows_what_runs_now(
     await queue.enqueue(NewJob(kind="crawl", payload={"urls": ["https://a.example/"]}))
     first = (await visitor.get("/")).text
     assert "As of" in first
-    assert "failed for good" not in first
+    assert "failed permanently" not in first
     await die(database, 1)
     await hold_all(database)
     await queue.claim(new_id(), kinds=["crawl"])
     second = (await visitor.get("/")).text
-    assert "1 task failed for good" in second
+    assert "1 task failed permanently" in second
     assert "All tasks are paused" in second
     assert second.count("s-processing") > first.count("s-processing")
 

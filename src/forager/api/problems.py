@@ -64,15 +64,17 @@ class Problem(BaseModel):
     model_config = ConfigDict(json_schema_extra={"required": ["type", "title", "status", "detail"]})
 
     type: str = Field(examples=["urn:forager:problem:not-found"])
-    title: str = Field(examples=["There is no such thing"])
+    title: str = Field(examples=["Not found"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
     fix: str | None = Field(default=None, description="What to do about it.")
     errors: list[FieldProblem] | None = Field(
         default=None, description="The fields that are wrong; at most 20."
     )
-    quota: QuotaUse | None = Field(default=None, description="What there is no more of.")
-    retry_after: int | None = Field(default=None, description="In how many seconds to try again.")
+    quota: QuotaUse | None = Field(default=None, description="The quota that is used up.")
+    retry_after: int | None = Field(
+        default=None, description="Seconds until the next attempt can succeed."
+    )
     request_id: str | None = Field(default=None, description="Also in the server's log.")
 
 
@@ -82,7 +84,7 @@ class InvalidFields(InvalidInput):
     def __init__(self, fields: Sequence[FieldProblem]) -> None:
         super().__init__(
             "; ".join(f"{f.field}: {f.message}" for f in fields[:3]),
-            hint="Correct what `errors` names; /api/docs says what each call takes.",
+            hint="Correct the fields in `errors`; /api/docs describes each call.",
         )
         self.fields = list(fields[:MAX_FIELDS])
 
@@ -93,7 +95,7 @@ class Misdirected(ForagerError):
 
 # The one table of what each error means to a caller: the first line that fits counts.
 MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
-    (NotFound, 404, "There is no such thing"),
+    (NotFound, 404, "Not found"),
     (InvalidInput, 422, "The request is not valid"),
     (Unauthorised, 401, "A valid key is needed"),
     (NotPermitted, 403, "This is not permitted"),
@@ -122,6 +124,7 @@ NAMES = {
     405: "method-not-allowed",
     409: "conflict",
     413: "too-large",
+    415: "unsupported-media-type",
     421: "misdirected",
     422: "invalid",
     429: "quota",
@@ -131,11 +134,12 @@ NAMES = {
 }
 # what is said where the error itself has no better words
 HTTP_WORDS = {
-    404: ("There is no such thing", "nothing is at this path", "See /api/docs for the paths."),
+    404: ("Not found", "nothing is at this path", "See /api/docs for the paths."),
     405: ("This path does not take that method", "the method is not allowed here",
           "The header Allow names the methods that are."),
     413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
+    415: ("Unsupported media type", "", "Send `Content-Type: application/json`."),
     503: ("The server is busy", "", "Try again later, or raise FORAGER_API_MAX_REQUESTS."),
 }  # fmt: skip
 

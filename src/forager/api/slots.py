@@ -24,9 +24,9 @@ class Slots:
     def taken(self) -> Iterator[None]:
         if self._taken >= self._number:
             raise NotYet(
-                f"{self._what} is being done already, and no more fit beside it",
+                f"{self._what} is already in progress, and its limit is reached",
                 retry_after=RETRY_AFTER,
-                hint="Try again when that has ended.",
+                hint="Try again when it has finished.",
             )
         self._taken += 1
         try:

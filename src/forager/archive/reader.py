@@ -19,6 +19,8 @@ from forager.archive.record import (
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 
+# a rendered page, which is read like a response that has it as its body
+_CONVERSION = "conversion"
 # one request to an object store, and what is fed to a decoder at once
 _FETCH_BYTES = 4 * 1024 * 1024
 _FEED_BYTES = 64 * 1024
@@ -163,6 +165,8 @@ def parse_record(data: bytes) -> ArchivedRecord:
 
 
 def parse_response(record: ArchivedRecord) -> ArchivedResponse:
+    if record.kind == _CONVERSION:
+        return _rendered(record)
     if record.kind != "response":
         raise DamagedRecord(f"what is stored there is a {record.kind} record, not a response")
     head, _, body = record.block.partition(b"\r\n\r\n")
@@ -182,6 +186,19 @@ def parse_response(record: ArchivedRecord) -> ArchivedResponse:
         protocol=fields.get("warc-protocol"),
         truncated=fields.get("warc-truncated"),
         digest=fields.get("warc-payload-digest"),
+    )
+
+
+def _rendered(record: ArchivedRecord) -> ArchivedResponse:
+    content_type = record.fields.get("content-type", "")
+    return ArchivedResponse(
+        url=record.url,
+        date=record.date,
+        status=200,
+        reason="OK",
+        headers=(("Content-Type", content_type),),
+        body=record.block,
+        digest=record.fields.get("warc-payload-digest"),
     )
 
 

@@ -162,6 +162,36 @@ class ResponseRecord:
         return _record("response", self.date, _http_block(self, self.body), _HTTP, fields)
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataRecord:
+    """Named facts about a URL (how it was found, how long it took), beside its response."""
+
+    url: str
+    date: datetime
+    fields: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        target = [("WARC-Target-URI", _uri(self.url))]
+        return _record("metadata", self.date, _fields_block(self.fields), _FIELDS, target)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionRecord:
+    """A page as its scripts left it; its response is in the archive beside it."""
+
+    url: str
+    date: datetime
+    body: bytes
+    content_type: str
+
+    def encode(self) -> bytes:
+        fields = [
+            ("WARC-Target-URI", _uri(self.url)),
+            ("WARC-Payload-Digest", digest_of(self.body)),
+        ]
+        return _record("conversion", self.date, self.body, self.content_type, fields)
+
+
 def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:
     """The record as it is stored. Takes no lock and no disk: any thread or process may do it."""
     return compress(codec, record.encode())

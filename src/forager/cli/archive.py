@@ -97,7 +97,9 @@ def verify(
 
     if sample is not None:
         if fix or segments:
-            raise InvalidInput("a sample is of all segments, and mends nothing")
+            raise InvalidInput(
+                "--sample covers all segments and cannot be combined with --fix or segment names"
+            )
         return _verify_sample(context, sample, as_json=as_json)
 
     async def check(archive: Archive) -> views.Audit:

@@ -75,10 +75,10 @@ def migrate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy archive and images to another place, and compare each copy with what was copied.
+    """Copy archive and images to another location, and verify each copy.
 
-    Work goes on meanwhile. A run that was stopped goes on where it was; another run copies what
-    has come since. Nothing is deleted unless that is asked for.
+    Forager keeps working. An interrupted run resumes where it stopped; another run copies what was
+    added since. Nothing is deleted without --delete-source.
     """
     settings = flags_of(context).load()
     route = route_of(settings, to)

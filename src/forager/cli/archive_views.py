@@ -131,7 +131,7 @@ def show_audit(result: Audit) -> None:
     segments = counted(len(result.findings), "segment")
     note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with troubles.")
     if result.mendable and not result.mended:
-        note("`forager archive verify --fix` mends what can be mended.")
+        note("`forager archive verify --fix` repairs what can be repaired.")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:

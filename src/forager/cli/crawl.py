@@ -97,7 +97,7 @@ def _as_flag(option: re.Match[str]) -> str:
 
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
-    """Go on with a paused crawl in the foreground, from its last commit."""
+    """Resume a paused crawl in the foreground, from its last commit."""
     settings = flags_of(context).load()
     raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
 
@@ -154,8 +154,8 @@ def _must_not_wait(job: Job) -> None:
 
     if job.status is Status.PAUSED:
         raise NotAllowed(
-            "nothing was started: only one crawl of a source can be under way",
-            hint=f"`forager resume {job.id}` goes on, `forager jobs cancel {job.id}` ends it.",
+            "no crawl was started: a source can have only one active crawl",
+            hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` ends it.",
         )
 
 
@@ -227,8 +227,8 @@ async def _last_look(database: Database, settings: Settings, job_id: UUID) -> Cr
             return await crawl_report(database, Queue(database, settings), job_id)
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
-            f"Stopped at once; how job {job_id} stands is not known.",
-            hint=f"Go on with: forager resume {job_id}",
+            f"Stopped immediately; the status of job {job_id} is unknown.",
+            hint=f"Resume with: forager resume {job_id}",
         ) from None
 
 

@@ -202,6 +202,8 @@ def _show_ledger(ledger: dict[str, Any]) -> None:
     for group in ("failed", "excluded", "duplicate"):
         for reason, number in ledger[f"{group}_by_reason"].items():
             say(f"  {group}: {number} {reason}")
+    for reason, number in ledger["rendered_by_reason"].items():
+        say(f"  rendered: {number} {reason.replace('_', ' ')}")
     for remark, number in ledger["remarks"].items():
         say(f"  note: {number} {remark.replace('_', ' ')}")
 
@@ -222,11 +224,11 @@ def _show_what_to_do(report: CrawlReport, *, interrupted: bool) -> None:
 
     job = report.job
     if job.status is Status.PAUSED or (interrupted and job.status not in FINISHED):
-        say(f"go on with: forager resume {job.id}")
+        say(f"resume with: forager resume {job.id}")
     if _was_refused(report):
-        say(f"publish it all the same: forager sources publish {job.source_id} --force")
+        say(f"publish it anyway: forager sources publish {job.source_id} --force")
     if nothing_was_allowed(report) and ROBOTS in report.ledger.summary()["excluded_by_reason"]:
-        say("robots.txt forbids the start page; --ignore-robots crawls it all the same")
+        say("robots.txt forbids the start page; --ignore-robots crawls it anyway")
 
 
 def nothing_was_allowed(report: CrawlReport) -> bool:

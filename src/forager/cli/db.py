@@ -84,9 +84,9 @@ def downgrade(
 
 @app.command()
 def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
-    """Save database, archive, archived products and the key of secrets, while work goes on.
+    """Back up database, archive, archived products and the encryption key while Forager runs.
 
-    Into the same folder again, only what is new is copied. The folder holds secrets.
+    A repeated backup into the same folder copies only what is new. The folder contains secrets.
     """
     from forager.backup import save
 

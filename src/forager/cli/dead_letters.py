@@ -1,4 +1,4 @@
-"""`forager dead-letters`: tasks that failed for good, to be listed, retried or dropped."""
+"""`forager dead-letters`: list, retry or drop permanently failed tasks."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def _degraded(told: Payload) -> str:
 
 def _trial_ended(told: Payload) -> str:
     return (
-        f"parser {told.get('parser')}: version {told.get('version')} is tried no more, version"
-        f" {told.get('active_version')} goes on: {told.get('reason')}"
+        f"parser {told.get('parser')}: version {told.get('version')} was stopped; version"
+        f" {told.get('active_version')} stays active: {told.get('reason')}"
     )
 
 

@@ -1,7 +1,8 @@
-"""`forager explain`: what became of a URL, why, and what would happen now."""
+"""`forager explain`: the outcome of a URL, why, and whether it would be fetched now."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,10 +11,12 @@ from forager.cli.crawl import checked_options
 from forager.cli.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped
 from forager.cli.output import say, show_json, write
+from forager.cli.parse import show_removed
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
     from forager.crawl.explain.probe import Probe
+    from forager.render.renderer import RenderedPage
 
 
 from typing import TYPE_CHECKING
@@ -33,15 +36,32 @@ def fetch(
     url: Annotated[str, typer.Argument(help="What to fetch.")],
     request: RequestOptions,
     body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Render the page in a browser, and show that page.")
+    ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a picture of the rendered page to this file (PNG).", dir_okay=False
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
     from forager.crawl.explain.probe import probe
 
     options = checked_options(request.payload(url))
-    result = with_database(context, lambda db, settings: probe(db, settings, options))
+    render = render or screenshot is not None
+    result = with_database(
+        context,
+        lambda db, settings: probe(
+            db, settings, options, render=render, screenshot=screenshot is not None
+        ),
+    )
+    if screenshot is not None and result.rendered is not None:
+        screenshot.write_bytes(result.rendered.screenshot)
     if body:
-        write(result.response.body)
+        write(result.rendered.html if result.rendered else result.response.body)
     elif as_json:
         show_json(_as_json(result))
     else:
@@ -63,6 +83,16 @@ def _as_json(result: Probe) -> dict[str, Any]:
         "size": len(response.body),
         "wire_size": response.wire_size,
     }
+    if (rendered := result.rendered) is not None:
+        answer["rendered"] = {
+            "url": rendered.url,
+            "redirect": rendered.moved,
+            "seconds": round(rendered.seconds, 3),
+            "size": len(rendered.html),
+            "stable": not rendered.cut,
+            "routes": rendered.routes,
+            "resources": rendered.resources,
+        }
     if facts is not None:
         answer["page"] = {
             "kind": facts.kind,
@@ -78,6 +108,19 @@ def _as_json(result: Probe) -> dict[str, Any]:
             "truncated": facts.truncated,
         }
     return answer
+
+
+def _show_rendered(rendered: RenderedPage) -> None:
+    say("rendered", "bold")
+    if rendered.moved:
+        say(f"  a script leads to {rendered.moved}")
+    say(
+        f"  {rendered.requests} requests, {rendered.bytes:,} bytes, {rendered.seconds:.1f} s;"
+        f" {len(rendered.html):,} bytes of HTML"
+    )
+    for each in rendered.resources:
+        outcome = f"refused: {each.refused}" if each.refused else f"{each.status}"
+        say(f"  {each.type:<10} {outcome}  {each.url[:200]}")
 
 
 def _show_response(result: Probe) -> None:
@@ -97,6 +140,8 @@ def _show_response(result: Probe) -> None:
     )
     for name, value in response.headers.items():
         say(f"  {name}: {value}")
+    if result.rendered is not None:
+        _show_rendered(result.rendered)
     page = _as_json(result).get("page", {})
     if page:
         say("page", "bold")
@@ -114,13 +159,15 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
+    from forager.archive.options import archive_options
     from forager.crawl.explain import explanation
     from forager.jobs.queue import Queue
 
     async def ask(database: Database, settings: Settings) -> Explanation:
         queue = Queue(database, settings)
         job_id = await queue.resolve(job) if job else None
-        return await explanation.explain(database, queue, url, job_id=job_id)
+        archive = archive_options(settings).open()
+        return await explanation.explain(database, queue, url, job_id=job_id, archive=archive)
 
     found = with_database(context, ask)
     return show_json(found) if as_json else _show(found)
@@ -132,6 +179,9 @@ def _show(explanation: Explanation) -> None:
     if explanation.task is not None:
         _show_task(explanation.task)
     _show_history(explanation.history)
+    if explanation.content is not None:
+        say(f"main content found by {explanation.content.chosen_by}", "bold")
+        show_removed(explanation.content.removed)
 
 
 def _show_fate(explanation: Explanation) -> None:
@@ -139,6 +189,8 @@ def _show_fate(explanation: Explanation) -> None:
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
     if explanation.job_id:
         say(f"job {explanation.job_id}")
+    if explanation.rendering:
+        say(explanation.rendering)
     if explanation.duplicate_of:
         say(f"same as {explanation.duplicate_of}")
     if carried := explanation.carried_over:

@@ -49,7 +49,7 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         complain("interrupted")
         return INTERRUPTED
     if isinstance(error, OSError) and error.errno in _FULL:
-        complain(f"what was asked for cannot be written: {error.strerror}", "Free some space.")
+        complain(f"the output cannot be written: {error.strerror}", "Free some space.")
         return FAILED
     return _unexpected(error, flags)
 

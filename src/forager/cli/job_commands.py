@@ -41,7 +41,7 @@ Move = Callable[..., Coroutine[Any, Any, "Job"]]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of one id: the job after the move, or why there was none."""
+    """The result for one id: the job after the move, or why it was refused."""
 
     asked: str
     job: Job | None
@@ -76,7 +76,7 @@ def cancel(
 ) -> None:
     """Cancel jobs permanently; unpublished work is discarded."""
     if len(job_ids) > 1:
-        confirm(f"Cancel {counted(len(job_ids), 'job')} for good?", yes=yes)
+        confirm(f"Cancel {counted(len(job_ids), 'job')} permanently?", yes=yes)
     _move_all(context, job_ids, lambda queue: queue.cancel, reason, as_json=as_json)
 
 

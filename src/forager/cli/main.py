@@ -199,7 +199,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _unwritten(error: OSError, code: int) -> int:
-    """The last words did not go out: whoever left early does not mind, a full disk is a failure."""
+    """The last output was lost: fine if the reader has left, a failure if the disk is full."""
     from forager.cli.failures import exit_code_of
     from forager.cli.flags import Flags
     from forager.cli.output import silence_stdout

@@ -234,7 +234,7 @@ def _cell(value: Any, cut: bool) -> Text:
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console that adds no colour off a terminal or under NO_COLOR, and folds nothing there."""
+    """A console that adds no color off a terminal or under NO_COLOR, and folds nothing there."""
     from rich.console import Console
 
     class PatientConsole(Console):

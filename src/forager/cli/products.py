@@ -119,7 +119,7 @@ Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or
 
 
 class Order(StrEnum):
-    """As in the catalogue, which is not imported before a command needs it."""
+    """As in the products package, which is not imported before a command needs it."""
 
     NEWEST = "newest"
     UPDATED = "updated"
@@ -230,7 +230,7 @@ def search(
     if page.note is not None:
         note(page.note)
     if page.capped:
-        note("So many products match that only a part was ranked. More words find better ones.")
+        note("Too many products match, so only some were ranked. Add words to narrow the search.")
     return note_more(page.next_cursor)
 
 

@@ -164,7 +164,7 @@ def show_hits(page: SearchPage) -> None:
     if page.note:
         note(page.note)
     if page.capped:
-        note("So many sections match that only a part was ranked. More words find better ones.")
+        note("Too many sections match, so only some were ranked. Add words to narrow the search.")
     if page.next_cursor:
         note(f"There are more: --cursor {page.next_cursor}")
 

@@ -136,7 +136,7 @@ def show_stats(stats: TaskStats) -> None:
     if stats.backlog:
         say("\nMost work waiting", style="bold")
         show_table(
-            "DOMAIN, DUE>, UNDER WAY>, OLDEST",
+            "DOMAIN, DUE>, IN PROGRESS>, OLDEST",
             [
                 (one.domain, one.due, one.under_way, short_time(one.oldest_due))
                 for one in stats.backlog

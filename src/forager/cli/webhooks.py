@@ -1,4 +1,4 @@
-"""`forager webhooks`: who hears of events, and what was sent."""
+"""`forager webhooks`: subscriptions to events, and their deliveries."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[An
 
 
 def _secret(file: Path | None) -> str | None:
-    """From a file: what is given on a command line, everybody on the machine can read."""
+    """From a file: every user of the machine can read command lines."""
     if file is None:
         return None
     try:
@@ -295,7 +295,7 @@ def show_webhooks(webhooks: Sequence[Webhook]) -> None:
         (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
         for webhook in webhooks
     ]
-    show_table("ID>, URL, STATE, WAITING>, TELLS", rows)
+    show_table("ID>, URL, STATE, PENDING>, EVENTS", rows)
 
 
 def show_webhook(webhook: Webhook) -> None:

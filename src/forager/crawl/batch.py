@@ -13,7 +13,7 @@ from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
-from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
@@ -26,6 +26,7 @@ from forager.jobs import store as jobs_store
 from forager.jobs.context import JobContext
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
+from forager.render import store as render_store
 from forager.tasks.tracking import FoundProduct, track_found
 from forager.tracing import span
 
@@ -90,7 +91,9 @@ class Committer:
         ledger.settle(settled.outcome, settled.reason)
         if settled.carried_over and settled.reason:
             ledger.note(CARRIED_OVER, settled.reason)
-        ledger.bytes_fetched += settled.size or 0
+        if settled.rendered_for is not None:
+            ledger.note(RENDERED, settled.rendered_for)
+        ledger.bytes_fetched += (settled.size or 0) + settled.loaded_bytes
         for reason, links in settled.out_of_scope.items():
             ledger.note(OUT_OF_SCOPE, reason, links)
         for remark in settled.remarks:
@@ -140,8 +143,12 @@ class Committer:
             await self._pages.write(connection, plan)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
-        written = iter(await self._archive.write([s.frame for s in settled if s.frame]))
-        return [next(written) if s.frame else None for s in settled]
+        frames = [frame for s in settled if s.frame for frame in (*s.other_frames, s.frame)]
+        written = iter(await self._archive.write(frames))
+        return [
+            [next(written) for _ in (*s.other_frames, s.frame)][-1] if s.frame else None
+            for s in settled
+        ]
 
     async def _write_rows(
         self, connection: Connection, batch: Batch, refs: Sequence[ArchiveRef | None]
@@ -162,6 +169,9 @@ class Committer:
             await store.postpone_entries(connection, job_id, batch.postponed)
         if found.entries:
             await store.insert_entries(connection, job_id, found.entries)
+        if lessons := {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}:
+            source_id = self._context.job.source_id or ""
+            await render_store.upsert_lessons(connection, source_id, list(lessons.values()))
         await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):
             await archive_store.grow_segments(connection, growth)

@@ -12,8 +12,7 @@ from forager.documents.cleanup import DocumentCleanup
 from forager.errors import ForagerError
 from forager.jobs.watchdog import delete_old_jobs
 from forager.logs import get_logger
-from forager.services.isolation import isolated
-from forager.services.service import in_chunks
+from forager.services.service import in_chunks, isolated
 from forager.settings import Settings
 
 log = get_logger("crawl")

@@ -14,6 +14,8 @@ REMARKS = "remarks"
 SITEMAPS = "sitemaps"
 # failed pages whose last good version is kept, by why they failed
 CARRIED_OVER = "carried_over"
+# pages that were rendered in a browser, by why
+RENDERED = "rendered"
 
 
 @dataclass(slots=True)
@@ -105,6 +107,7 @@ class Ledger:
             "excluded_by_reason": self._by_reason(Outcome.EXCLUDED),
             "duplicate_by_reason": self._by_reason(Outcome.DUPLICATE),
             "out_of_scope_links": self._by_reason(OUT_OF_SCOPE),
+            "rendered_by_reason": self._by_reason(RENDERED),
             "remarks": self._by_reason(REMARKS),
             "sitemaps": self._by_reason(SITEMAPS),
         }

@@ -39,6 +39,14 @@ class Strategy(StrEnum):
     LLMS = "llms"  # llms.txt and llms-full.txt, and the pages they link to
 
 
+class RenderMode(StrEnum):
+    """Which pages of a crawl are rendered."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class CrawlChoices(BaseModel):
     """The options of a crawl, declared once.
 
@@ -154,6 +162,36 @@ class CrawlChoices(BaseModel):
         title="Track products",
         description="Track the product pages that the crawl finds.",
     )
+    render: RenderMode = Field(
+        default=RenderMode.AUTO,
+        title="Render pages",
+        description="Render pages in a browser: those whose static response lacks the content,"
+        " always, or never.",
+    )
+    render_urls: tuple[Annotated[PlainText, Field(min_length=1, max_length=2000)], ...] = Field(
+        default=(),
+        max_length=MAX_PATTERNS,
+        title="Render patterns",
+        description="Always render URLs that match a pattern, such as /app/*.",
+    )
+    wait_for: Annotated[PlainText, Field(min_length=1, max_length=500)] | None = Field(
+        default=None,
+        title="Wait for",
+        description="CSS selector that a rendered page must show before it is read.",
+    )
+    scroll: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        title="Scroll",
+        description="Scroll a rendered page to its end up to this many times, for lists that load"
+        " more.",
+    )
+    hash_routes: bool = Field(
+        default=False,
+        title="Hash routes",
+        description="Crawl the routes of a rendered page behind #/ or #!/ as pages.",
+    )
     carry_over: int | None = Field(
         default=None,
         ge=0,
@@ -214,7 +252,7 @@ class CrawlOptions(CrawlChoices):
     def _normalised(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_start_url(url) for url in urls))
 
-    @field_validator("include", "exclude")
+    @field_validator("include", "exclude", "render_urls")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:

@@ -13,6 +13,7 @@ from forager.crawl.frontier.entry import Entry, Found
 from forager.crawl.frontier.links import NO_LINKS, PageLinks
 from forager.documents.page import PreviousPage
 from forager.extract.urls import NormalisedUrl
+from forager.render.store import Lesson
 
 
 class Outcome(StrEnum):
@@ -46,8 +47,18 @@ class Settlement:
     last_modified: str | None = None
     # in-scope links, compressed: what a later crawl follows if this page has not changed
     outlinks: bytes | None = None
-    # the response as a packed archive record
+    # the response as a packed archive record; for a rendered page, the page as it was rendered
     frame: bytes | None = None
+    # packed records that belong to it, which are written before it
+    other_frames: tuple[bytes, ...] = ()
+    # whether and why the page was rendered, for people
+    rendering: str | None = None
+    # the reason in one word, if it was
+    rendered_for: str | None = None
+    # bytes that were loaded to render it
+    loaded_bytes: int = 0
+    # what rendering it has shown about pages of its shape
+    lesson: Lesson | None = None
     # what the page says, and what it was when it was crawled before
     document: ReadDocument | None = None
     previous: PreviousPage | None = None

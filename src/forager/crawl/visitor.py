@@ -16,13 +16,16 @@ from forager.crawl.judge import (
     Judge,
     as_duplicate,
     excluded,
+    failed,
     with_canonical,
 )
 from forager.crawl.pages import Pages
+from forager.crawl.rendering import RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
 from forager.errors import WorkFailed
 from forager.extract.keys import url_key
+from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate
@@ -43,6 +46,7 @@ class Visitor:
         robots: RobotsGate,
         pool: ExtractionPool,
         pages: Pages,
+        rendering: Rendering,
         carry_over: CarryOver,
     ) -> None:
         self._context = context
@@ -51,6 +55,7 @@ class Visitor:
         self._robots = robots
         self._pool = pool
         self._pages = pages
+        self.rendering = rendering
         self._carry_over = carry_over
         self._contents = ContentFilter()
         # contents of pages that are not committed yet, and whose they are
@@ -129,7 +134,50 @@ class Visitor:
     async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
         with span("extract"):
             facts = await self._pool.extract(response)
-        settled = self._judge.page(entry, response, facts)
+        reason = self.rendering.reason(entry.url, response, facts)
+        if reason is None:
+            return await self._settle(self._judge.page(entry, response, facts), facts, previous)
+        if (words := self.rendering.check_browser(entry.url, reason)) is not None:
+            settled = replace(self._judge.page(entry, response, facts), rendering=words)
+            return await self._settle(settled, facts, previous)
+        rendered = await self.rendering.render(entry.url, response, facts, reason, self._pool)
+        if rendered.facts is None:
+            return replace(self._led_elsewhere(entry, response, rendered), rendered_for=reason)
+        settled = self._judge.page(entry, rendered.response, rendered.facts)
+        settled = replace(self._as_rendered(settled, facts, rendered), rendered_for=reason)
+        return await self._settle(settled, rendered.facts, previous)
+
+    def _led_elsewhere(
+        self, entry: Entry, response: Response, rendered: RenderedFacts
+    ) -> Settlement:
+        """A redirect by script."""
+        target = normalise(rendered.page.moved or "")
+        if isinstance(target, Refusal):
+            words = f"a script leads to {rendered.page.moved!r}, which is not a page"
+            return failed(entry, "bad_redirect", words, response.status)
+        settled = self._judge.moved(entry, target, response.status)
+        return replace(settled, rendering=rendered.words, lesson=rendered.lesson)
+
+    def _as_rendered(
+        self, settled: Settlement, static: Extracted, rendered: RenderedFacts
+    ) -> Settlement:
+        """The settlement of a page with what only a rendered one has."""
+        # its static response may stay the same while the content changes
+        keep = self.rendering.skip_unchanged
+        return replace(
+            settled,
+            etag=settled.etag if keep else None,
+            last_modified=settled.last_modified if keep else None,
+            frame=rendered.frame if static.frame else None,
+            other_frames=(rendered.resources_frame, static.frame) if static.frame else (),
+            rendering=rendered.words,
+            loaded_bytes=rendered.page.bytes,
+            lesson=rendered.lesson,
+        )
+
+    async def _settle(
+        self, settled: Settlement, facts: Extracted, previous: PreviousPage | None
+    ) -> Settlement:
         if settled.outcome is not Outcome.FETCHED:
             return settled
         duplicate = await self._as_duplicate(settled, facts, previous)

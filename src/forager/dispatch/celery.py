@@ -76,7 +76,7 @@ class StageThread:
         thread.join(self._settings.shutdown_grace)
 
     def _run(self) -> None:
-        patience = Patience(log, "the database is away, will try again")
+        patience = Patience(log, "the database is unreachable, will retry")
         try:
             while not (self._inbox.done() or self._stopping):
                 with patience:

@@ -123,7 +123,7 @@ async def _check_bucket(name: str, files: ImageFiles) -> Check:
     return ok("storage", f"pages and images can be written to {name}")
 
 
-async def check_clickhouse(settings: Settings) -> Check:
+async def check_clickhouse(_database: Database, settings: Settings) -> Check:
     assert settings.clickhouse_url is not None
     try:
         async with connected(settings.clickhouse_url) as server:

@@ -51,6 +51,7 @@ REASONS = {
     "space": "A full disk stops every commit; no data is lost, but all work stops.",
     "open files": "Every connection is an open file: requests would fail at random.",
     "memory": "A machine without memory kills runners, and each kill costs a retry.",
+    "browser": "Pages that need JavaScript are stored without their content.",
     "storage": "A page is committed only after its response is in the archive.",
     "archive space": "A full disk stops every commit; no data is lost, but all work stops.",
     "server": "All state is kept in this database.",

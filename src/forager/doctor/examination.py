@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
 from forager.doctor import ground, installation, products, work
-from forager.doctor import ground as server
 from forager.doctor.archive import (
     check_archive,
     check_archive_space,
     check_clickhouse,
     check_storage,
 )
+from forager.doctor.browser import check_browser
 from forager.doctor.check import Check, Level, failed_with
 from forager.doctor.external import check_broker, check_search
 from forager.doctor.machine import check_machine
@@ -35,6 +35,7 @@ async def examine(
 
     for check in check_machine(settings):
         note(check)
+    note(await check_browser(settings))
     note(await check_storage(settings))
     note(check_archive_space(settings))
     note(installation.check_exposure(settings))
@@ -55,41 +56,51 @@ async def _examine_database(
     reached: Server, settings: Settings, note: Callable[[Check], Level]
 ) -> None:
     async with Database(reached.url, name="forager doctor", pool_url=reached.pool_url) as database:
-        if note(await ground.check_connection(database)) is Level.FAIL:
+        if note(await ground.check_connection(database, settings)) is Level.FAIL:
             return
         if database.pool_url is not None:
-            note(await ground.check_pool(database))
-        version = await ground.check_schema(database)
+            note(await ground.check_pool(database, settings))
+        version = await ground.check_schema(database, settings)
         note(version)
-        note(await ground.check_clock(database))
-        note(await ground.check_notifications(database))
-        note(await server.check_connections(database))
-        note(await server.check_vacuum(database))
-        note(await server.check_transactions(database))
+        checks = [*SERVER_CHECKS]
         if version.finding == SCHEMA_VERSION:
-            await _examine_work(database, settings, note)
+            checks += _work_checks(settings)
+        for check in checks:
+            note(await check(database, settings))
 
 
-async def _examine_work(
-    database: Database, settings: Settings, note: Callable[[Check], Level]
-) -> None:
-    note(await installation.check_versions(database))
-    note(await work.check_workers(database, settings))
-    note(await work.check_services(database, settings))
-    note(await work.check_stale_jobs(database, settings))
-    note(await work.check_stuck_jobs(database, settings))
-    note(await work.check_waiting_jobs(database))
-    note(await work.check_tasks(database, settings))
-    note(await work.check_regions(database, settings))
+DatabaseCheck = Callable[[Database, Settings], Awaitable[Check]]
+
+SERVER_CHECKS: tuple[DatabaseCheck, ...] = (
+    ground.check_clock,
+    ground.check_notifications,
+    ground.check_connections,
+    ground.check_vacuum,
+    ground.check_transactions,
+)
+
+
+def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
+    """The checks of everything that is configured."""
+    yield installation.check_versions
+    yield work.check_workers
+    yield work.check_services
+    yield work.check_stale_jobs
+    yield work.check_stuck_jobs
+    yield work.check_waiting_jobs
+    yield work.check_tasks
+    yield work.check_regions
     if settings.dispatch is Dispatch.CELERY:
-        note(await check_broker(database, settings))
+        yield check_broker
     if settings.search is Search.OPENSEARCH:
-        note(await check_search(database, settings))
+        yield check_search
     if settings.clickhouse_url is not None:
-        note(await check_clickhouse(settings))
-    note(await products.check_dead_letters(database))
-    note(await products.check_proxies(database, settings))
-    note(await products.check_webhooks(database, settings))
-    note(await products.check_parsers(database, settings))
-    note(await check_archive(database, settings))
-    note(await installation.check_keys(database))
+        yield check_clickhouse
+    yield products.check_dead_letters
+    yield products.check_alarms
+    yield products.check_bypassed
+    yield products.check_proxies
+    yield products.check_webhooks
+    yield products.check_parsers
+    yield check_archive
+    yield installation.check_keys

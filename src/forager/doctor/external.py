@@ -21,7 +21,7 @@ from forager.settings import Settings
 # changes and tasks are sent within seconds
 LONG = 60.0
 ANSWER_LIMIT = 10.0
-REINDEX = "Run forager search reindex; searches work meanwhile."
+REINDEX = "Run forager search reindex; searches keep working."
 
 
 async def check_search(database: Database, settings: Settings) -> Check:

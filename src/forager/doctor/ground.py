@@ -46,7 +46,7 @@ def _check_embedded(home: Path) -> Check:
     return ok("server", f"{name}, {status.state}{users}; log in {status.log}")
 
 
-async def check_connection(database: Database) -> Check:
+async def check_connection(database: Database, _settings: Settings) -> Check:
     try:
         async with database.connection() as connection:
             started = time.perf_counter()
@@ -61,7 +61,7 @@ async def check_connection(database: Database) -> Check:
     return ok("connection", finding)
 
 
-async def check_pool(database: Database) -> Check:
+async def check_pool(database: Database, _settings: Settings) -> Check:
     """Only the pool itself can limit statements outside of transactions."""
     async with database.connection() as connection:
         cursor = await connection.execute(
@@ -78,7 +78,7 @@ async def check_pool(database: Database) -> Check:
     return ok("pool", f"PgBouncer; statements end after {row[0]}, waits for locks after {row[1]}")
 
 
-async def check_schema(database: Database) -> Check:
+async def check_schema(database: Database, _settings: Settings) -> Check:
     with translated_errors():
         version = await asyncio.to_thread(schema.current_version, database.url)
     if version == SCHEMA_VERSION:
@@ -94,7 +94,7 @@ async def check_schema(database: Database) -> Check:
     )
 
 
-async def check_clock(database: Database) -> Check:
+async def check_clock(database: Database, _settings: Settings) -> Check:
     """How far this machine's clock is from the database's, which all decisions use."""
     async with database.connection() as connection:
         before = time.time()
@@ -109,7 +109,7 @@ async def check_clock(database: Database) -> Check:
     return ok("clock", finding)
 
 
-async def check_notifications(database: Database) -> Check:
+async def check_notifications(database: Database, _settings: Settings) -> Check:
     """Whether NOTIFY reaches LISTEN; some connection poolers swallow it."""
     channel = f"forager_doctor_{uuid4().hex}"
     started = time.perf_counter()
@@ -142,7 +142,7 @@ LONG_TRANSACTION = 600.0
 NAMED = 3
 
 
-async def check_connections(database: Database) -> Check:
+async def check_connections(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         used, limit = await store.select_connections(connection)
     finding = f"{used} of {limit} in use"
@@ -152,7 +152,7 @@ async def check_connections(database: Database) -> Check:
     return ok("connections", finding)
 
 
-async def check_vacuum(database: Database) -> Check:
+async def check_vacuum(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         runs = await store.select_autovacuum(connection)
         bloated = await store.select_bloated_tables(connection, dead=MUCH_DEAD, share=DEAD_SHARE)
@@ -168,7 +168,7 @@ async def check_vacuum(database: Database) -> Check:
     return ok("vacuum", "autovacuum keeps up")
 
 
-async def check_transactions(database: Database) -> Check:
+async def check_transactions(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         oldest = await store.select_open_transaction(connection)
     if oldest is None or oldest[1] < LONG_TRANSACTION:

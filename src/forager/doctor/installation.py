@@ -23,7 +23,7 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_versions(database: Database) -> Check:
+async def check_versions(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         found = await workers.select_workers(connection)
     others = sorted({worker.version for worker in found} - {__version__})
@@ -36,7 +36,7 @@ async def check_versions(database: Database) -> Check:
     return ok("versions", f"Forager {__version__}, and so are all workers")
 
 
-async def check_keys(database: Database) -> Check:
+async def check_keys(database: Database, _settings: Settings) -> Check:
     keys = (await list_keys(database, limit=LOOKED_AT)).items
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     admins = sum(key.scope is Scope.ADMIN for key in active)

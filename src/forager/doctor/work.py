@@ -138,7 +138,7 @@ async def check_stuck_jobs(database: Database, settings: Settings) -> Check:
     )
 
 
-async def check_waiting_jobs(database: Database) -> Check:
+async def check_waiting_jobs(database: Database, _settings: Settings) -> Check:
     async with database.connection() as connection:
         oldest = await doctor_store.select_oldest_due(connection)
     if oldest is None:

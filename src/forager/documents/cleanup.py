@@ -12,8 +12,7 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.logs import get_logger
-from forager.services.isolation import isolated
-from forager.services.service import Service
+from forager.services.service import Service, isolated
 
 log = get_logger("documents")
 

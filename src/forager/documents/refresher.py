@@ -15,8 +15,7 @@ from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.jobs.queue import Enqueued
 from forager.logs import get_logger
-from forager.services.isolation import UNAVAILABLE, isolated
-from forager.services.service import Service
+from forager.services.service import UNAVAILABLE, Service, isolated
 from forager.settings import Settings
 
 log = get_logger("refresh")

@@ -154,6 +154,7 @@ class Client:
             request.method,
             URL(url, encoded=True),
             headers=headers,
+            data=request.body,
             allow_redirects=False,
             proxy=proxy_url,
             proxy_headers=proxy_headers,

@@ -28,6 +28,7 @@ _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 class Method(StrEnum):
     GET = "GET"
     HEAD = "HEAD"
+    POST = "POST"  # only requests of rendered pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Request:
     url: str
     method: Method = Method.GET
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
     etag: str | None = None
     last_modified: str | None = None
     proxy: ProxySpec | None = None

@@ -23,7 +23,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.images.store import files as store
 from forager.logs import get_logger
-from forager.services.isolation import isolated
+from forager.services.service import isolated
 from forager.settings import Settings
 
 FOLDER = "images"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from forager.index.lexemes import LONGEST, SEPARATOR
+from forager.index.tsquery import LONGEST, SEPARATOR
 
 LAYOUT = 2
 # entries that one answer can list: from + size may not exceed it

@@ -65,7 +65,7 @@ class Runner:
             return True
         except DatabaseUnavailable as error:
             # What was committed is safe, and the handler starts from there: no retry is spent.
-            log.warning("database away, will go on when it is back", reason=error.message)
+            log.warning("database unreachable, resumes when it is back", reason=error.message)
             await self._until_back()
             return False
         except DiskFull as error:

@@ -11,6 +11,7 @@ import psutil
 # and lost its parent can still be found. (The prefix keeps it apart from the settings.)
 MARK_VARIABLE = "_FORAGER_RUN"
 _BELOW = "/"
+BROWSER_MODULE = "forager.render.process"
 
 
 def mark_below(mark: str) -> str:
@@ -41,13 +42,31 @@ def exists_marked(prefix: str) -> bool:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process and everything below it."""
+    """Resident memory of a process and everything below it, browsers aside.
+
+    A browser has a limit of its own, and shares most of what its many processes seem to hold.
+    """
     total = 0
     with contextlib.suppress(psutil.Error):
-        for process in [psutil.Process(pid), *_descendants(pid)]:
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
+        process = psutil.Process(pid)
+        total = process.memory_info().rss
+        for child in process.children():
+            if not _is_browser(child):
+                total += _rss(child) + sum(map(_rss, _descendants(child.pid)))
     return total / 2**20
+
+
+def _rss(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
+
+
+def _is_browser(process: psutil.Process) -> bool:
+    try:
+        return BROWSER_MODULE in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 def _descendants(pid: int) -> list[psutil.Process]:

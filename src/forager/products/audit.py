@@ -85,7 +85,7 @@ STATEMENTS: dict[Check, LiteralString] = {
     Check(
         "failed_without_dead_letter",
         _INTEGRITY,
-        "failed tasks that no dead letter tells of",
+        "failed tasks without a dead letter",
     ): store.FAILED_WITHOUT_DEAD_LETTER,
     Check(
         "archive_segments_gone",
@@ -95,7 +95,7 @@ STATEMENTS: dict[Check, LiteralString] = {
     Check(
         "images_without_file",
         _INTEGRITY,
-        "images said to be stored whose file nobody knows",
+        "images marked as stored without a file record",
     ): store.IMAGES_WITHOUT_FILE_ROW,
     Check(
         "products_not_seen", _STALENESS, "products not seen for three of their intervals"

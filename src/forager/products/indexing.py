@@ -15,8 +15,7 @@ import orjson
 from forager.index import mapping
 from forager.index.engine import View
 from forager.index.kind import PRODUCTS, Entry, Kind
-from forager.index.lexemes import cut, words_of
-from forager.index.tsquery import engine_query
+from forager.index.tsquery import cut, engine_query, words_of
 from forager.outbox.message import Message
 from forager.products.content import CATEGORY_SEPARATOR, gtin_mark, sku_mark
 from forager.products.filters import Filters

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+
 from forager.db.database import Database
+from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
+from forager.logs import get_logger
 
 Step = Callable[[], Awaitable[object]]
 
@@ -16,7 +21,7 @@ Step = Callable[[], Awaitable[object]]
 FULL_CHUNK_PAUSE = 0.05
 # a step that runs for longer than this, and than this many intervals, is stuck
 STUCK_AFTER = 600.0
-STUCK_INTERVALS = 4
+STUCK_INTERVALS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +80,35 @@ async def in_chunks(
         total += rows
         if rows < limit:
             return total
+
+
+log = get_logger("services")
+
+# the database can do this to every service, and it passes without a restart
+UNAVAILABLE = (DatabaseUnavailable, DiskFull, psycopg.OperationalError, psycopg.InterfaceError)
+REASON_LENGTH = 500
+
+# items skipped by the current step of a service; outside of a service they are only logged
+SKIPPED: ContextVar[list[str] | None] = ContextVar("skipped", default=None)
+
+
+@contextmanager
+def isolated(item: str) -> Iterator[None]:
+    """Skip and report `item` if the block fails, unless the database is unavailable."""
+    try:
+        yield
+    except UNAVAILABLE:
+        raise
+    except Exception as error:
+        skipped = SKIPPED.get()
+        if skipped is None:
+            log.error("item skipped", item=item, reason=reason_of(error), exc_info=error)
+        else:
+            skipped.append(f"{item}: {reason_of(error)}")
+
+
+def reason_of(error: BaseException) -> str:
+    text = error.message if isinstance(error, ForagerError) else str(error)
+    if not isinstance(error, (ForagerError, psycopg.Error)):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text.strip()[:REASON_LENGTH]

@@ -17,8 +17,7 @@ from weakref import WeakSet
 
 from forager.errors import ForagerError
 from forager.logs import get_logger
-from forager.services.isolation import SKIPPED, UNAVAILABLE, reason_of
-from forager.services.service import Service, backoff
+from forager.services.service import SKIPPED, UNAVAILABLE, Service, backoff, reason_of
 from forager.services.status import ServiceState, ServiceStatus
 
 log = get_logger("services")

@@ -45,7 +45,7 @@ class EngineSettings(BaseModel):
     )
     dispatch_resend_after: Seconds = Field(
         default=30.0,
-        description="A task that waits for a worker this long is told to the broker again;"
+        description="Seconds after which a waiting task is published to the broker again;"
         " ten times as long while messages wait there.",
     )
 

@@ -28,8 +28,8 @@ class GroundSettings(BaseModel):
     )
     database_pool_url: SecretStr | None = Field(
         default=None,
-        description="PgBouncer in transaction mode before that PostgreSQL; what needs a session of"
-        " its own still goes to FORAGER_DATABASE_URL.",
+        description="PgBouncer in transaction mode before that PostgreSQL; statements that need a"
+        " session still use FORAGER_DATABASE_URL.",
     )
     log_level: str = Field(
         default="info",

@@ -18,6 +18,7 @@ from forager.settings.crawling import ArchiveSettings, CrawlSettings
 from forager.settings.engines import EngineSettings
 from forager.settings.ground import GroundSettings
 from forager.settings.products import ProductSettings
+from forager.settings.rendering import RenderSettings
 from forager.settings.serving import ServingSettings
 from forager.settings.workers import WorkerSettings
 
@@ -45,6 +46,7 @@ class Settings(
     ArchiveSettings,
     EngineSettings,
     ProductSettings,
+    RenderSettings,
     CrawlSettings,
     WorkerSettings,
     GroundSettings,

@@ -48,8 +48,7 @@ class ServingSettings(BaseModel):
     # --- operating -------------------------------------------------------------------------
     metrics_open: bool = Field(
         default=False,
-        description="Show `/metrics` to whoever can connect; otherwise it needs a key, as the API"
-        " does.",
+        description="Serve `/metrics` without a key; otherwise it needs one, like the API does.",
     )
     traces_url: str | None = Field(
         default=None,

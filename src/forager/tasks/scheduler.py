@@ -11,8 +11,7 @@ from forager.extract.hosts import host_of, parent_domains
 from forager.fetch.headers import agent_header
 from forager.fetch.robots.rules import parse_robots
 from forager.logs import get_logger
-from forager.services.isolation import isolated
-from forager.services.service import Service
+from forager.services.service import Service, isolated
 from forager.settings import Settings
 from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
 from forager.tasks.hints import tell

@@ -262,7 +262,7 @@ async def _dead_letters(visit: Visit) -> list[Attention]:
     count = await count_letters(visit.here.database, letter_filter())
     if not count:
         return []
-    return [Attention(f"{counted(count, 'task')} failed for good", "/errors", True)]
+    return [Attention(f"{counted(count, 'task')} failed permanently", "/errors", True)]
 
 
 async def _slowed(visit: Visit) -> list[Attention]:

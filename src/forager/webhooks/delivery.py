@@ -50,6 +50,8 @@ RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
 PAUSE_AFTER = 5
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
+# while the key that opens its secret is missing
+UNSIGNED_PAUSE = 60.0
 GONE = 410
 GONE_REASON = "it answered 410 Gone"
 TEST_KIND = "webhook.test"
@@ -150,13 +152,13 @@ class Deliverer:
         self, poster: Poster, receiver: Receiver, messages: Sequence[Message]
     ) -> int:
         """Send a few at a time until all were tried or the webhook is paused; count the taken."""
-        taken = 0
+        taken, is_failing = 0, receiver.failures > 0
         async with claimed(self._database, messages) as claim:
             try:
                 secret = self._vault.open(receiver.secret, CONTEXT)
             except SecretsUnavailable as error:
                 log.error("messages cannot be signed", webhook=receiver.id, reason=error.message)
-                await self._pause(receiver, FIRST_PAUSE, error.message)
+                await self._pause(receiver, UNSIGNED_PAUSE, error.message)
                 return 0
             contents = await self._contents(messages)
             for start in range(0, len(messages), AT_ONCE):
@@ -168,9 +170,11 @@ class Deliverer:
                     )
                 )
                 await self._settle(claim, attempts)
-                taken += sum(each.was_taken for each in attempts)
-                if await self._judge(receiver, attempts):
+                taken_now = sum(each.was_taken for each in attempts)
+                taken += taken_now
+                if (is_failing or taken_now < len(few)) and await self._judge(receiver, attempts):
                     break
+                is_failing = taken_now < len(few)
         return taken
 
     async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:

@@ -156,19 +156,19 @@ class Webhooks:
 
     async def enable(self, webhook_id: int) -> Webhook:
         """Resume deliveries, starting with pending messages."""
-        return await self._set_active(webhook_id, True, None)
+        return (await self.change(webhook_id, WebhookChanges(active=True))).webhook
 
     async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
         """Stop deliveries. Pending messages are kept for three days; new events are not sent."""
-        return await self._set_active(webhook_id, False, (reason or BY_HAND)[:1000])
+        async with self._database.transaction() as connection:
+            await store.set_active(connection, webhook_id, False, (reason or BY_HAND)[:1000])
+            return await _existing(connection, webhook_id)
 
     async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
         """Sign with a new secret from the next message on."""
-        new = _checked_secret(secret)
-        sealed = self._vault.seal(new, CONTEXT)
-        async with self._database.transaction() as connection:
-            await store.set_secret(connection, webhook_id, sealed)
-            return Issued(await _existing(connection, webhook_id), new)
+        changed = await self.change(webhook_id, WebhookChanges(secret=secret))
+        assert changed.secret is not None
+        return Issued(changed.webhook, changed.secret)
 
     async def deliveries(
         self,
@@ -202,11 +202,6 @@ class Webhooks:
                 )
             await store.reset_failures(connection, webhook_id)
             return await outbox.renew(connection, Lane(TOPIC, webhook_id), ids=message_ids)
-
-    async def _set_active(self, webhook_id: int, active: bool, reason: str | None) -> Webhook:
-        async with self._database.transaction() as connection:
-            await store.set_active(connection, webhook_id, active, reason)
-            return await _existing(connection, webhook_id)
 
 
 async def clean_up_webhooks(database: Database) -> int:

@@ -242,9 +242,9 @@ async def update_webhook(
 
 async def set_active(
     connection: Connection, webhook_id: int, active: bool, reason: str | None
-) -> bool:
-    """Enable, without past failures, or disable; return whether the webhook exists."""
-    cursor = await connection.execute(
+) -> None:
+    """Enable, without past failures, or disable."""
+    await connection.execute(
         """
         UPDATE webhooks
            SET is_active = %(active)s, disabled_reason = %(reason)s, updated_at = now(),
@@ -254,19 +254,10 @@ async def set_active(
         """,
         {"id": webhook_id, "active": active, "reason": reason},
     )
-    return cursor.rowcount > 0
 
 
-async def set_secret(connection: Connection, webhook_id: int, secret: bytes) -> bool:
-    cursor = await connection.execute(
-        "UPDATE webhooks SET secret = %s, updated_at = now() WHERE id = %s", (secret, webhook_id)
-    )
-    return cursor.rowcount > 0
-
-
-async def delete_webhook(connection: Connection, webhook_id: int) -> bool:
-    cursor = await connection.execute("DELETE FROM webhooks WHERE id = %s", (webhook_id,))
-    return cursor.rowcount > 0
+async def delete_webhook(connection: Connection, webhook_id: int) -> None:
+    await connection.execute("DELETE FROM webhooks WHERE id = %s", (webhook_id,))
 
 
 async def record_answers(

@@ -9,7 +9,6 @@ from pydantic import Field
 from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
-from forager.crawl.explain import explanation as explain
 from forager.crawl.explain.outlook import Answer
 from forager.documents.reader import ReadPage, as_markdown
 from forager.documents.reading import DocumentRow, SectionRow
@@ -19,7 +18,7 @@ class Document(View):
     """One version of a page of a source."""
 
     id: int
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     url: str
     path: str
     title: str | None
@@ -64,13 +63,13 @@ class Reading(View):
 
     document: Document
     duplicate: str | None = Field(
-        description="The URL that was asked for, if that is a duplicate of this page."
+        description="The requested URL, if it is a duplicate of this page."
     )
     markdown: str
     sections: list[Section]
 
     @classmethod
-    def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
+    def build(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
         return cls(
             document=Document.of(page.document),
             duplicate=page.duplicate,
@@ -90,7 +89,7 @@ class Hit(View):
         description="Beginnings and ends of what matched, as offsets into the snippet."
     )
     score: float
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     document_id: int
     section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
@@ -100,10 +99,10 @@ class Hit(View):
 class SearchAnswer(View):
     """Hits, best first."""
 
-    hits: list[Hit]
-    capped: bool = Field(description="There were so many that not all of them were ranked.")
+    items: list[Hit] = Field(description="Hits, best first.")
+    capped: bool = Field(description="Too many matched, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="About the query, for whoever typed it.")
+    note: str | None = Field(description="A note about the query, to show to the user.")
 
 
 class Step(View):
@@ -166,14 +165,13 @@ class Explanation(View):
     http_status: int | None
     depth: int | None
     attempts: int | None
+    rendering: str | None = Field(
+        description="Whether the page was rendered in a browser, and why; null: it is no page."
+    )
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
     history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
     task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
-
-    @classmethod
-    def of(cls, found: explain.Explanation) -> Explanation:
-        return cls.model_validate(found)
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

@@ -1,4 +1,4 @@
-"""Reading what was crawled, searching it, and asking what became of a URL."""
+"""Read and search published pages, and explain URLs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def read(
     """A published page as markdown and sections; without a source, the copy fetched last."""
     page = await read_page(here.database, url, source_id=source, user_id=caller.sees_only)
     sections = page.sections if section is None else section_of(page, section)
-    return Reading.of(page, sections)
+    return Reading.build(page, sections)
 
 
 @router.get("/sections", tags=["documents"])
@@ -109,7 +109,7 @@ async def search(
     )
     page = await search_sections(here.database, request, here.engine)
     return SearchAnswer(
-        hits=[Hit.model_validate(hit) for hit in page.hits],
+        items=[Hit.model_validate(hit) for hit in page.hits],
         capped=page.capped,
         next_cursor=page.next_cursor,
         note=page.note,
@@ -123,7 +123,7 @@ async def explain(
     caller: Reader,
     job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
 ) -> Explanation:
-    """What became of a URL in a crawl, or in the latest that knows it; what would happen now."""
+    """Explain the outcome of a URL in a job, by default the latest that contains it."""
     if job_id is not None:
         await here.job_of(caller, job_id)
     found = await explain_url(

@@ -128,7 +128,7 @@ async def pages(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """What became of the URLs of a job, in no particular order; those of some outcomes alone."""
+    """List processed URLs of a job with their outcomes, in no particular order."""
     await here.job_of(caller, job_id)
     page = await list_settled(
         here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
@@ -196,7 +196,7 @@ async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """End a job for good; what it had not published is thrown away."""
+    """Cancel a job permanently; unpublished work is discarded."""
     return await _moved_job(here, caller, job_id, Move.CANCEL, order)
 
 
@@ -214,7 +214,7 @@ async def workers(
     cursor: Offset = 0,
 ) -> Listed[Worker]:
     """Workers that are, or lately were, there."""
-    return listed(cut(await list_workers(here.database), cursor, limit), Worker.model_validate)
+    return listed(cut(await list_workers(here.database), cursor, limit), Worker.of)
 
 
 @router.get("/services", tags=["workers"])
@@ -226,7 +226,7 @@ async def services(
 ) -> Listed[ServiceProcess]:
     """Background services of all processes, each with its state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
-    return listed(cut(found, cursor, limit), ServiceProcess.model_validate)
+    return listed(cut(found, cursor, limit), ServiceProcess.of)
 
 
 async def _moved_job(

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 from starlette.responses import Response
 
-from forager.access import key as key_rows
 from forager.access import keys, quotas
 from forager.access import quota as quota_rows
 from forager.access.caller import Scope
@@ -34,10 +33,6 @@ class Key(View):
     expires_at: Time | None
     revoked_at: Time | None
     last_used_at: Time | None = Field(description="Within five minutes.")
-
-    @classmethod
-    def of(cls, key: key_rows.ApiKey) -> Key:
-        return cls.model_validate(key)
 
 
 class NewKey(Key):
@@ -92,10 +87,12 @@ class Owner(View):
     user_id: UUID
     quota: Limits
     active_jobs: int
-    pages_today: int = Field(description="A job that goes on counts with all it may still fetch.")
+    pages_today: int = Field(
+        description="An active job counts with all the pages it may still fetch."
+    )
 
     @classmethod
-    def of(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
+    def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
         return cls(
             user_id=user_id,
             quota=Limits.model_validate(quota),
@@ -105,7 +102,7 @@ class Owner(View):
 
 
 class Me(View):
-    """Who the caller is; without a key, somebody at this machine."""
+    """The caller; without a key, a user of this machine."""
 
     key_id: str | None
     user_id: UUID | None
@@ -142,9 +139,9 @@ async def list_keys(
 
 @router.post("/keys", status_code=201, response_model=NewKey)
 async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
-    """Make a key. Its text is in this answer and nowhere else.
+    """Create a key. Its text is only in this response.
 
-    With the first key the server asks everybody for one, also on this machine.
+    Once a key exists, every request needs one, on this machine too.
     """
     days = order.expires_in_days
 
@@ -167,9 +164,9 @@ async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
     return Key.of(await keys.get_key(here.database, key_id))
 
 
-@router.post("/keys/{key_id}/revoke")
+@router.delete("/keys/{key_id}")
 async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """End a key at once and for good."""
+    """Revoke a key immediately and permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
 
 
@@ -177,11 +174,11 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
     """An owner's quota, and what of it is in use."""
     quota = await quotas.get_quota(here.database, user_id)
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
     """Set what an owner may use; limits that are left out are lifted."""
     quota = await quotas.set_quota(here.database, user_id, order.value())
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))

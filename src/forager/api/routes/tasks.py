@@ -33,6 +33,7 @@ from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
+from forager.tasks.archived_page import visited_page
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.tracking_request import BadLine, Wish
@@ -85,7 +86,7 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
     kept = [wish for wish in wishes if isinstance(wish, Wish)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
-        TrackedTask.of(wish, task_id)
+        TrackedTask.build(wish, task_id)
         for wish, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
@@ -133,7 +134,7 @@ async def stats(here: Here, caller: Reader) -> TaskStats:
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
     """Whether due tasks are handed to the workers."""
-    return SchedulerState.of(await here.task_stats(), here.settings.scheduler_interval)
+    return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")
@@ -150,6 +151,22 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
     return await _detail(here, task_id)
 
 
+@router.get("/tasks/{task_id}/page", response_class=Response)
+async def read_page(
+    task_id: TaskId, here: Here, caller: Operator, visit: Annotated[int, Query(ge=1)] = 1
+) -> Response:
+    """Download the stored response of a visit; 1 is the newest."""
+    await _detail(here, task_id)
+    saved = await visited_page(here.database, here.settings, task_id, visit=visit)
+    # never shown by a browser: it is the page of another site
+    disposition = f'attachment; filename="task-{task_id}-visit-{visit}.html"'
+    return Response(
+        saved.body,
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"},
+    )
+
+
 # --- steering many -----------------------------------------------------------------------------
 
 
@@ -158,23 +175,23 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RecrawlResult.of(await here.tasks.recrawl(chosen), unknown)
+    return RecrawlResult.build(await here.tasks.recrawl(chosen), unknown)
 
 
 @router.post("/tasks/pause")
 async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Begin nothing new: of all tasks, a domain's, or these. What is under way is finished."""
+    """Pause all tasks, those of a domain, or these. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.pause(chosen), unknown)
+    return HoldResult.build(await here.holds.pause(chosen), unknown)
 
 
 @router.post("/tasks/stop")
 async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Pause, and take back what is under way as well."""
+    """Pause, and cancel in-progress work."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.stop(chosen), unknown)
+    return HoldResult.build(await here.holds.stop(chosen), unknown)
 
 
 @router.post("/tasks/resume")
@@ -182,7 +199,7 @@ async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldR
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.resume(chosen), unknown)
+    return HoldResult.build(await here.holds.resume(chosen), unknown)
 
 
 @router.patch("/tasks")
@@ -195,7 +212,7 @@ async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedT
 
 @router.post("/tasks/remove")
 async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
-    """Track no more. Products, their history and the archive stay."""
+    """Stop tracking. Products, their history and the archive are kept."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
@@ -213,27 +230,27 @@ async def set_one(task_id: TaskId, order: TaskTerms, here: Here, caller: Operato
 
 @router.delete("/tasks/{task_id}")
 async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> RemovedTasks:
-    """Track a URL no more. Its product, its history and the archive stay."""
+    """Stop tracking a URL. Its product, history and archived pages are kept."""
     return RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
 
 
 @router.post("/tasks/{task_id}/recrawl")
 async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Crawl a task now; one that is under way goes on."""
+    """Recrawl a task now; one in progress continues."""
     await here.tasks.recrawl(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/pause")
 async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Let a task not begin anew; what is under way is finished."""
+    """Pause a task. In-progress work is finished."""
     await here.holds.pause(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/stop")
 async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """Pause a task, and take it back if it is under way."""
+    """Pause a task, and cancel it if it is in progress."""
     await here.holds.stop(_only(task_id))
     return await _detail(here, task_id)
 
@@ -255,6 +272,8 @@ async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
         priority=terms.priority,
         every=interval_of(terms.every),
         default_every=terms.default_every,
+        popularity=terms.popularity,
+        max_retries=terms.max_retries,
     )
 
 

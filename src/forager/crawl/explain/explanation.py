@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from forager.archive.storage import Storage
 from forager.crawl.activity import rounded_time
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
-from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
+from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
 from forager.documents.reading import CarriedPage, carried_page
@@ -106,6 +109,9 @@ def _past(fate: Fate) -> PastFate:
     )
 
 
+if TYPE_CHECKING:
+    from forager.documents.check import PageContent
+
 LONGEST_WAY = 200
 NEVER_SEEN = "never seen"
 
@@ -134,6 +140,8 @@ class Explanation:
     http_status: int | None = None
     depth: int | None = None
     attempts: int | None = None
+    # whether the page was rendered in a browser, and why; None if it is no page
+    rendering: str | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
     # if it were asked for now, judged as the crawl above would
@@ -141,6 +149,8 @@ class Explanation:
     # how the newest crawls have settled it, the newest first
     history: list[PastFate]
     task: TrackedAs | None
+    # what was left out of the page, where that was asked for
+    content: PageContent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +171,12 @@ async def explain(
     *,
     job_id: UUID | None = None,
     user_id: UUID | None = None,
+    archive: Storage | None = None,
 ) -> Explanation:
-    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
+    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it.
+
+    With an archive, the page is read again to say what extraction leaves out of it.
+    """
     given = with_scheme(url)
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
@@ -184,11 +198,23 @@ async def explain(
         http_status=fate.http_status if fate else None,
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
+        rendering=_rendering(fate, _options(job)) if fate else None,
         found_by=_way(fate, known.ancestors) if fate else [],
         outlook=await _outlook(database, queue, normalised, job),
         history=known.history,
         task=await tracked_as(database, queue.settings, normalised),
+        content=await _content(database, archive, normalised),
     )
+
+
+async def _content(
+    database: Database, archive: Storage | None, url: NormalisedUrl
+) -> PageContent | None:
+    if archive is None:
+        return None
+    from forager.documents.check import explain_content  # most explanations read no page
+
+    return await explain_content(database, archive, url_key(url))
 
 
 async def _look_up(
@@ -252,6 +278,16 @@ def _words(fate: Fate, job: Job) -> str:
     if fate.detail:
         return fate.detail
     return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
+
+
+def _rendering(fate: Fate, options: CrawlOptions | None) -> str | None:
+    if fate.rendering is not None:
+        return fate.rendering
+    if fate.outcome != Outcome.FETCHED or options is None:
+        return None
+    if options.render is RenderMode.NEVER:
+        return "not rendered: the crawl was started with --render never"
+    return "not rendered: its static response has the content"
 
 
 def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:

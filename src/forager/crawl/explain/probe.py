@@ -19,6 +19,10 @@ from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import RobotsGate, RobotsVerdict
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Paced, Sender
+from forager.render.finding import browser_path
+from forager.render.limits import RenderLimits
+from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
+from forager.render.resources import robots_check
 from forager.settings import Settings
 
 
@@ -33,12 +37,23 @@ class Probe:
     facts: PageFacts | None
     # what the status means for the crawl; None if the response can be used
     problem: str | None
+    # the page as its scripts left it, where that was asked for
+    rendered: RenderedPage | None = None
 
 
 async def probe(
-    database: Database, settings: Settings, options: CrawlOptions, *, body: bool = True
+    database: Database,
+    settings: Settings,
+    options: CrawlOptions,
+    *,
+    body: bool = True,
+    render: bool = False,
+    screenshot: bool = False,
 ) -> Probe:
-    """Fetch one URL like a crawl would, within the host's budget; robots.txt is only reported."""
+    """Fetch one URL like a crawl would, within the host's budget; robots.txt is only reported.
+
+    With `render` its facts are those of the page in a browser; robots.txt holds for what it loads.
+    """
     url = options.seeds[0]
     agent = user_agent(options, settings)
     async with (
@@ -51,19 +66,27 @@ async def probe(
         verdict = await gate.verdict(url)
         paced = Paced(Sender(client, budgets), gate)
         followed = await follow(paced, Request(url), _must_be_a_page)
-    response = followed.response
-    failure = classify_status(response.status, response.headers)
+        response = followed.response
+        failure = classify_status(response.status, response.headers)
+        rendered = None
+        if render and failure is None:
+            renderer = Renderer(
+                browser_path(settings), RenderLimits.of(settings), paced, robots_check(gate),
+                user_agent=agent,
+            )  # fmt: skip
+            async with renderer:
+                rendered = await renderer.render(response, screenshot=screenshot)
     facts = None
     if body and failure is None and response.body:
         facts = extract_page(
-            response.body,
+            rendered.html if rendered else response.body,
             response.url,
-            response.headers.get("Content-Type"),
+            RENDERED_TYPE if rendered else response.headers.get("Content-Type"),
             response.headers.items(),
             product_token(agent),
         )
     problem = None if failure is None else failure.message
-    return Probe(response, followed.hops, verdict, facts, problem)
+    return Probe(response, followed.hops, verdict, facts, problem, rendered)
 
 
 async def _must_be_a_page(url: str) -> None:

@@ -30,6 +30,7 @@ class Fate:
     via: str
     attempts: int
     settled_at: datetime | None
+    rendering: str | None
     not_before: datetime | None
 
 
@@ -55,7 +56,7 @@ async def select_settled(connection: Connection, jobs: Sequence[UUID], key: byte
     await cursor.execute(
         """
         SELECT job_id, url, outcome, reason, detail, duplicate_of, carried_over, http_status,
-               depth, parent, via, attempts, settled_at, NULL::timestamptz AS not_before
+               depth, parent, via, attempts, settled_at, rendering, NULL::timestamptz AS not_before
           FROM crawl_visited
          WHERE job_id = ANY(%s) AND url_hash = %s
         """,
@@ -71,7 +72,8 @@ async def select_waiting(connection: Connection, jobs: Sequence[UUID], key: byte
         """
         SELECT job_id, url, 'pending' AS outcome, NULL::text AS reason, NULL::text AS detail,
                NULL::text AS duplicate_of, false AS carried_over, NULL::smallint AS http_status,
-               depth, parent, via, attempts, NULL::timestamptz AS settled_at, not_before
+               depth, parent, via, attempts, NULL::timestamptz AS settled_at,
+               NULL::text AS rendering, not_before
           FROM crawl_frontier
          WHERE job_id = ANY(%s) AND url_hash = %s
         """,

@@ -25,7 +25,8 @@ async def insert_visited(
         INSERT INTO crawl_visited
             (job_id, url_hash, url, outcome, reason, detail, duplicate_of, carried_over,
              http_status, depth, parent, via, attempts, content_type, title, size, duration_ms,
-             content_hash, etag, last_modified, outlinks, segment, segment_offset, segment_length)
+             content_hash, etag, last_modified, outlinks, segment, segment_offset, segment_length,
+             rendering)
         SELECT %(job_id)s, n.*
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[], %(outcomes)s::text[],
                       %(reasons)s::text[], %(details)s::text[], %(duplicates)s::text[],
@@ -35,7 +36,7 @@ async def insert_visited(
                       %(titles)s::text[], %(sizes)s::int[], %(durations)s::int[],
                       %(hashes)s::bytea[], %(etags)s::text[], %(modified)s::text[],
                       %(outlinks)s::bytea[], %(segments)s::text[], %(offsets)s::bigint[],
-                      %(lengths)s::int[]) AS n
+                      %(lengths)s::int[], %(renderings)s::text[]) AS n
         """,
         {
             "job_id": job_id,
@@ -62,6 +63,7 @@ async def insert_visited(
             "segments": [ref and ref.segment for ref in refs],
             "offsets": [None if ref is None else ref.offset for ref in refs],
             "lengths": [None if ref is None else ref.length for ref in refs],
+            "renderings": [s.rendering for s in settled],
         },
     )
 
@@ -69,6 +71,21 @@ async def insert_visited(
 async def delete_visited(connection: Connection, job_id: UUID, keys: Sequence[bytes]) -> None:
     await connection.execute(
         "DELETE FROM crawl_visited WHERE job_id = %s AND url_hash = ANY(%s)", (job_id, list(keys))
+    )
+
+
+async def replace_contents(
+    connection: Connection, job_id: UUID, before: Sequence[bytes], after: Sequence[bytes]
+) -> None:
+    """Pages that were read again say something else, and so do their copies."""
+    await connection.execute(
+        """
+        UPDATE crawl_visited v
+           SET content_hash = c.after
+          FROM unnest(%(before)b::bytea[], %(after)b::bytea[]) AS c (before, after)
+         WHERE v.job_id = %(job)s AND v.content_hash = c.before
+        """,
+        {"job": job_id, "before": list(before), "after": list(after)},
     )
 
 

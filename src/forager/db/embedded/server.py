@@ -75,7 +75,7 @@ def wait_until_ready(folder: ServerFolder, log_start: int) -> Postmaster:
             )
     raise StillStartingError(
         f"the embedded PostgreSQL was not ready after {START_LIMIT:g} s",
-        hint=f"it goes on in the background: try again later, and see {folder.log}",
+        hint=f"it keeps starting in the background: try again later, and see {folder.log}",
     )
 
 

@@ -100,7 +100,7 @@ def _make_private(place: Path, identity: Identity) -> None:
     # in a folder like /tmp anybody could have made it first, to listen there
     if not _is_private(place, identity):
         raise EmbeddedServerError(
-            f"{place} belongs to somebody else or is open to others, "
+            f"{place} belongs to another user or is accessible to others, "
             "so the embedded PostgreSQL does not use it",
             hint="remove it, or set FORAGER_HOME to a shorter path, or TMPDIR to a folder of yours",
         )

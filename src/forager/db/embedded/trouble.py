@@ -21,7 +21,7 @@ MEMORY_HINT = (
     f"or {EXTERNAL_HINT}"
 )
 OTHER_SERVER_HINT = "another PostgreSQL uses this folder: stop it and try again"
-CONFIGURATION_HINT = "mend or remove your own lines in postgresql.conf in the data folder"
+CONFIGURATION_HINT = "correct or remove your own lines in postgresql.conf in the data folder"
 DAMAGE_HINT = (
     "the data folder may be damaged: keep a copy of it, restore a backup if there is one, "
     "or move it away to start empty"

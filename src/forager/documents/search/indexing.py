@@ -8,7 +8,7 @@ from forager.documents.store import indexing as store
 from forager.documents.store.indexing import IndexedSection
 from forager.index import mapping
 from forager.index.kind import SECTIONS, Entry, Kind
-from forager.index.lexemes import words_of
+from forager.index.tsquery import words_of
 from forager.outbox.message import Message
 
 # of a path: no more of it is compared there

@@ -15,6 +15,11 @@ _ROOTS = (
 )
 _ASKS_FOR_JAVASCRIPT = re.compile(r"java\s?script", re.IGNORECASE)
 
+_PLACEHOLDER = re.compile(
+    r"(?:(?:now |page |still )?(?:loading|initiali[sz]ing|please wait)[\w ,]{0,30})?[.\u2026\s]*",
+    re.IGNORECASE,
+)
+
 
 def needs_javascript(tree: LexborHTMLParser, text_length: int, scripts: int, noscript: str) -> bool:
     """Little text, scripts, and either a message that asks for them or a framework's root."""
@@ -24,7 +29,7 @@ def needs_javascript(tree: LexborHTMLParser, text_length: int, scripts: int, nos
         return True
     root = tree.css_first(_ROOTS)
     # a root that already holds text was rendered on the server: a short page, not a shell
-    return root is not None and not root.text(strip=True)
+    return root is not None and _PLACEHOLDER.fullmatch(root.text(strip=True)) is not None
 
 
 # --- streamed pages -------------------------------------------------------------------------

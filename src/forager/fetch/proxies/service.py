@@ -45,6 +45,9 @@ log = get_logger("proxies")
 FAILURES_ALLOWED = 10
 """A proxy with more failures than this in a row is turned off."""
 
+QUIET_SECONDS = 30.0
+"""A proxy that has succeeded within this time is not turned off."""
+
 PROBE_DELAY, PROBE_DELAY_MAX = 30.0, 3600.0
 WRITE_INTERVAL = 1.0
 LEAVE_WITHIN = 3.0
@@ -265,6 +268,7 @@ class ProxyPool:
                 connection,
                 list(told),
                 allowed=FAILURES_ALLOWED,
+                quiet=QUIET_SECONDS,
                 first=PROBE_DELAY,
                 longest=PROBE_DELAY_MAX,
             )
@@ -288,7 +292,7 @@ def parse_address(text: str) -> ProxySpec:
     # a raw / ? or # in a password ends the address early, and the rest would look like a host
     if rest.path.strip("/") or rest.query or rest.fragment:
         raise InvalidInput(
-            "the proxy address goes on after the port",
+            "the proxy address has text after the port",
             hint="In a user name or password write / as %2F, ? as %3F, # as %23, @ as %40.",
         )
     _check_credentials(spec)

@@ -17,7 +17,7 @@ from forager.tasks.task import CHANNEL
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A task that failed for good."""
+    """A permanently failed task."""
 
     id: int
     task_id: int

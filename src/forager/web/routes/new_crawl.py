@@ -14,7 +14,13 @@ from pydantic.fields import FieldInfo
 from forager.api.problems import problem_of
 from forager.crawl.admission import start_crawl
 from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
+from forager.crawl.options import (
+    CrawlChoices,
+    CrawlOptions,
+    RenderMode,
+    Strategy,
+    crawl_options,
+)
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.jobs.job import Job
@@ -38,6 +44,9 @@ LABELS: dict[StrEnum, str] = {
     ScopeMode.HOST: "Host",
     ScopeMode.DOMAIN: "Domain and subdomains",
     ScopeMode.PREFIX: "Path prefix",
+    RenderMode.AUTO: "Where needed",
+    RenderMode.ALWAYS: "Always",
+    RenderMode.NEVER: "Never",
 }
 TURNED_OFF = {"documents": ("Archive only", "No sections, no search index.")}
 

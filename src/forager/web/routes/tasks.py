@@ -108,7 +108,7 @@ async def _move(visit: Visit, name: str, chosen: Selection) -> str:
             return f"Resumed. {_held(await visit.here.holds.resume(chosen))}"
         case "remove" if not chosen.is_everything:
             removed = await visit.here.tasks.remove(chosen)
-            return f"{counted(removed, 'page')} tracked no more."
+            return f"{counted(removed, 'page')} no longer tracked."
         case _:
             raise InvalidInput("tasks can be recrawled, paused, stopped, resumed and removed")
 
@@ -140,14 +140,14 @@ def _recrawled(done: Recrawled) -> str:
     if done.held:
         words.append(f"{done.held} of them held, and waiting until they are resumed")
     if done.under_way:
-        words.append(f"{done.under_way} under way already")
+        words.append(f"{done.under_way} already in progress")
     return f"{', '.join(words)}."
 
 
 def _held(held: Held) -> str:
     now = []
     if held.withdrawn:
-        now.append(f"{counted(held.withdrawn, 'task')} taken back.")
+        now.append(f"{counted(held.withdrawn, 'task')} canceled.")
     if held.all_hold is not None:
         now.append(f"All tasks are {held.all_hold}.")
     if held.held_domains:

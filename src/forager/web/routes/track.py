@@ -35,7 +35,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
     urls = form.lines("urls")
     if not 1 <= len(urls) <= MAX_URLS:
         raise InvalidInput(
-            f"give from 1 to {MAX_URLS:,} addresses, one a line",
+            f"give from 1 to {MAX_URLS:,} URLs, one per line",
             hint="Use `forager products track --from FILE` for more.",
         )
     tracked = await _tracked(visit, form, urls)

@@ -1,0 +1,358 @@
+"""A browser process as its runner sees it: started, served, limited, replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+import psutil
+
+from forager.errors import ErrorKind, ForagerError, Retry
+from forager.logs import get_logger
+from forager.processes.child import ChildProcess
+from forager.processes.sandbox import clean_environment
+from forager.processes.tree import BROWSER_MODULE, mark_below
+from forager.processes.usage import read_usage
+from forager.render.limits import RenderLimits
+from forager.render.link import Link, Message
+from forager.render.sandbox import NO_MAPPING
+
+log = get_logger("render")
+
+START_SECONDS = 90.0
+KILL_SECONDS = 5.0
+LOOK_INTERVAL = 0.5
+# beyond its own limits, until the process itself counts as hung
+GRACE_SECONDS = 30.0
+# a browser that uses less than this of a processor is idle
+IDLE_SHARE = 0.2
+FOLDER = "forager-browser-"
+
+
+@dataclass(frozen=True, slots=True)
+class PageOrder:
+    """What to render, and how."""
+
+    url: str
+    user_agent: str
+    # a CSS selector that must be there before the page is read
+    wait_for: str | None = None
+    # how often to scroll to the end of a list that grows
+    scroll: int = 0
+    # whether links behind #/ are routes
+    hash_routes: bool = False
+    screenshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOrder:
+    """A request that a page makes. `main`: for its own document."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    type: str
+    main: bool
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceReply:
+    """A response for a page, or the reason why there is none."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    refused: str | None = None
+    # the page has used up what it may load
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """What a browser made of a page. `moved`: a script led elsewhere before it was read."""
+
+    html: bytes = b""
+    url: str = ""
+    routes: tuple[str, ...] = ()
+    # the content was still changing when it was read
+    cut: bool = False
+    moved: str | None = None
+    screenshot: bytes = b""
+
+
+Serve = Callable[[ResourceOrder], Awaitable[ResourceReply]]
+
+
+class BrowserDied(Exception):
+    """The process ended while it worked on a page. `guilty`: the page is known to be the cause."""
+
+    def __init__(self, cause: str, *, guilty: bool) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.guilty = guilty
+
+
+class BrowserUnusable(ForagerError):
+    """The browser cannot be started."""
+
+
+@dataclass(slots=True)
+class _Page:
+    serve: Serve
+    done: asyncio.Future[Message]
+    began: float = field(default_factory=time.monotonic)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+class Browser:
+    """One process. Raises BrowserDied for every page that it leaves behind."""
+
+    def __init__(self, limits: RenderLimits) -> None:
+        self.pages_rendered = 0
+        self.memory_mb = 0.0
+        self.version = ""
+        self.sandboxed = False
+        self.isolated = False
+        self._limits = limits
+        self._numbers = count()
+        self._pages: dict[int, _Page] = {}
+        self._cause: str | None = None
+        self._folder = _new_folder()
+        self._child: ChildProcess
+        self._link: Link
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def start(cls, path: str, limits: RenderLimits) -> Self:
+        browser = cls(limits)
+        try:
+            await browser._start(path)
+        except BaseException:
+            await browser.stop()
+            raise
+        return browser
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._child.exited.is_set() and self._cause is None
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._pages)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    async def render(self, order: PageOrder, serve: Serve) -> RawPage:
+        number = next(self._numbers)
+        page = self._pages[number] = _Page(serve, asyncio.get_running_loop().create_future())
+        if not self.is_alive:
+            self._abandon()
+        self._link.send(
+            {
+                "page": number,
+                "url": order.url,
+                "user_agent": order.user_agent,
+                "wait_for": order.wait_for,
+                "scroll": order.scroll,
+                "hash_routes": order.hash_routes,
+                "screenshot": order.screenshot,
+                "seconds": self._limits.seconds,
+                "settle_seconds": self._limits.settle_seconds,
+                "wall_seconds": self._limits.wall_seconds,
+            }
+        )
+        try:
+            header, blobs = await page.done
+        finally:
+            self._link.send({"drop": number})
+            self._pages.pop(number, None)
+            for task in page.tasks:
+                task.cancel()
+            self.pages_rendered += 1
+        return _raw_page(header, blobs)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if hasattr(self, "_link"):
+            self._link.close()
+        if hasattr(self, "_child"):
+            self._child.kill()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KILL_SECONDS):
+                    await self._child.exited.wait()
+        self._cause = self._cause or "the browser was stopped"
+        self._abandon()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # --- the process -----------------------------------------------------------------------
+
+    async def _start(self, path: str) -> None:
+        started = await self._spawn(path, isolate=True)
+        if started is None and self._child.exit_code == NO_MAPPING:
+            started = await self._spawn(path, isolate=False)
+        if started is None:
+            raise BrowserUnusable(f"the browser cannot be started: {self._child.how_it_ended()}")
+        if "unusable" in started:
+            raise BrowserUnusable(f"the browser cannot be started: {started['unusable']}")
+        self.version = str(started["version"])
+        self.sandboxed, self.isolated = started["sandboxed"], started["isolated"]
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._watch(path))]
+        log.debug("browser started", version=self.version, sandboxed=self.sandboxed)
+
+    async def _spawn(self, path: str, *, isolate: bool) -> dict[str, Any] | None:
+        """The first message of a new process; None if it ended without one."""
+        setup = {"browser": path, "isolate": isolate, "memory_mb": self._limits.memory_mb}
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._link = await Link.open(ours)
+            self._child = ChildProcess(
+                [BROWSER_MODULE, orjson.dumps(setup)],
+                mark=mark_below(f"browser-{secrets.token_hex(8)}"),
+                environment={**clean_environment(), "TMPDIR": self._folder},
+                stdin=theirs.fileno(),
+            )
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                message = await self._link.receive()
+        except (TimeoutError, ValueError):
+            self._child.kill()
+            message = None
+        if message is None:
+            await self._child.exited.wait()
+            self._link.close()
+            return None
+        return message[0]
+
+    async def _read(self) -> None:
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            while (message := await self._link.receive()) is not None:
+                self._take(message)
+        self._child.kill()
+        await self._child.exited.wait()
+        self._cause = self._cause or f"the browser {self._child.how_it_ended()}"
+        log.warning("browser ended", cause=self._cause, pages=len(self._pages))
+        self._abandon()
+
+    def _take(self, message: Message) -> None:
+        header, blobs = message
+        if "fetch" in header:
+            page = self._pages.get(header["of"])
+            if page is not None:
+                task = asyncio.create_task(self._serve(page, header, blobs[0]))
+                page.tasks.add(task)
+                task.add_done_callback(page.tasks.discard)
+            return
+        page = self._pages.get(header["done"])
+        if "failed" in header and self._cause is not None:
+            return  # it was this side that ended the browser
+        if page is not None and not page.done.done():
+            page.done.set_result(message)
+
+    async def _serve(self, page: _Page, header: dict[str, Any], body: bytes) -> None:
+        order = ResourceOrder(
+            url=header["url"],
+            method=header["method"],
+            headers=header["headers"],
+            type=header["type"],
+            main=header["main"],
+            body=body,
+        )
+        reply = await page.serve(order)
+        answer: dict[str, Any] = {"reply": header["fetch"]}
+        if reply.refused is not None:
+            self._link.send({**answer, "refused": reply.refused, "over": reply.over})
+        else:
+            answer |= {"status": reply.status, "headers": reply.headers}
+            self._link.send(answer, [reply.body])
+
+    def _abandon(self) -> None:
+        """Every page that is under way is lost; one that was alone is the cause."""
+        guilty = len(self._pages) == 1
+        for page in self._pages.values():
+            if not page.done.done():
+                death = BrowserDied(self._cause or "the browser ended", guilty=guilty)
+                page.done.set_exception(death)
+
+    # --- limits ----------------------------------------------------------------------------
+
+    async def _watch(self, path: str) -> None:
+        """Tell the process what its pages have spent, and kill it beyond its limits."""
+        cpu, last = 0.0, time.monotonic()
+        while not self._child.exited.is_set():
+            await asyncio.sleep(LOOK_INTERVAL)
+            used, self.memory_mb = _tree_usage(self._child.pid)
+            now = time.monotonic()
+            self._link.send({"tick": self._spent(max(0.0, used - cpu), now - last)})
+            cpu, last = used, now
+            self._cause = self._cause or self._broken_limit(now)
+            if self._cause is not None:
+                log.warning("browser killed", path=path, cause=self._cause)
+                self._child.kill()
+                return
+
+    def _spent(self, cpu: float, passed: float) -> float:
+        """Seconds of one page: its share of the processor time, or all time in which none is used.
+
+        A browser that waits for a processor is not at fault.
+        """
+        share = cpu / max(1, len(self._pages))
+        return passed if cpu < IDLE_SHARE * passed else min(share, passed)
+
+    def _broken_limit(self, now: float) -> str | None:
+        if self.memory_mb > self._limits.memory_mb:
+            return f"the browser used more than {self._limits.memory_mb} MB"
+        longest = self._limits.wall_seconds + GRACE_SECONDS
+        if any(now - page.began > longest for page in self._pages.values()):
+            return f"the browser did not respond for {longest:g} s"
+        return None
+
+
+def _new_folder() -> str:
+    """A folder for the files of one browser; those of runners that were killed are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        owner = left.name.removeprefix(FOLDER).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
+
+
+def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:
+    if "failed" in header:
+        raise Retry(f"the page cannot be rendered: {header['failed']}", kind=ErrorKind.RENDER)
+    if "moved" in header:
+        return RawPage(moved=str(header["moved"]))
+    return RawPage(
+        html=blobs[0],
+        url=str(header["url"]),
+        routes=tuple(header["routes"]),
+        cut=bool(header["cut"]),
+        screenshot=blobs[1],
+    )
+
+
+def _tree_usage(pid: int) -> tuple[float, float]:
+    """Processor time and memory of a process tree, without files that are mapped and shared."""
+    try:
+        below = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return 0.0, 0.0
+    found = [read_usage(each) for each in (pid, *(process.pid for process in below))]
+    usages = [usage for usage in found if usage is not None]
+    return sum(u.cpu_seconds for u in usages), sum(u.memory_mb for u in usages)

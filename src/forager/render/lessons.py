@@ -1,0 +1,73 @@
+"""Which pages of a source gain from rendering, learned per URL shape and kept in the database."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+from forager.db.database import Database
+from forager.render import store
+from forager.render.store import Lesson
+
+# so many pages of a shape rendered in a row without gain: the others are not rendered
+WASTED = -2
+# and every so many of those are rendered all the same, because a site may have changed
+RECHECK_EVERY = 50
+LONGEST_STREAK = 1000
+MAX_SHAPES = 500
+MAX_SEGMENTS = 6
+MAX_SEGMENT = 40
+_VARIABLE = re.compile(r"\d")
+
+
+def shape_of(url: str) -> str:
+    """The URL without what differs between pages of one kind: `/item/*/*?id`."""
+    parts = urlsplit(url)
+    *folders, last = parts.path.split("/")[1:]
+    kept = ["*" if _VARIABLE.search(name) else name[:MAX_SEGMENT] for name in folders]
+    names = sorted({name[:MAX_SEGMENT] for name, _ in parse_qsl(parts.query)})[:MAX_SEGMENTS]
+    path = "/".join(kept[:MAX_SEGMENTS])
+    query = f"?{'&'.join(names)}" if names else ""
+    return f"{parts.netloc}/{path}{'/' if path else ''}{'*' if last else ''}{query}"
+
+
+@dataclass(slots=True)
+class Lessons:
+    """What is known of the shapes of one source."""
+
+    source_id: str
+    known: dict[str, Lesson] = field(default_factory=dict)
+
+    @classmethod
+    async def load(cls, database: Database, source_id: str) -> Lessons:
+        async with database.connection() as connection:
+            rows = await store.select_lessons(connection, source_id, limit=MAX_SHAPES)
+        return cls(source_id, {row.shape: row for row in rows})
+
+    def gains(self, url: str) -> bool:
+        """Whether the last page of this shape gained from rendering."""
+        lesson = self.known.get(shape_of(url))
+        return lesson is not None and lesson.streak > 0
+
+    def is_wasted(self, url: str) -> bool:
+        """Whether rendering is known to be useless; a re-check is due now and then."""
+        lesson = self.known.get(shape_of(url))
+        if lesson is None or lesson.streak > WASTED:
+            return False
+        lesson.skipped += 1
+        return lesson.skipped % RECHECK_EVERY != 0
+
+    def learn(self, url: str, *, gained: bool) -> Lesson | None:
+        """What to store with the page; None for a site of more shapes than are worth it."""
+        shape = shape_of(url)
+        lesson = self.known.get(shape)
+        if lesson is None:
+            if len(self.known) >= MAX_SHAPES:
+                return None
+            lesson = self.known[shape] = Lesson(shape, 0, 0)
+        if gained:
+            lesson.streak = min(max(lesson.streak, 0) + 1, LONGEST_STREAK)
+        else:
+            lesson.streak = max(min(lesson.streak, 0) - 1, -LONGEST_STREAK)
+        return lesson

@@ -1,0 +1,171 @@
+"""The renderer of a job: pages in, rendered pages out, browsers replaced as needed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from forager.errors import ErrorKind, Retry
+from forager.fetch.redirects import CheckHop, Fetcher
+from forager.fetch.response import Response
+from forager.render.browser import Browser, BrowserDied, BrowserUnusable, PageOrder, RawPage, Serve
+from forager.render.limits import RenderLimits
+from forager.render.resources import AssetCache, PageAccount, Resource, ResourceLoader
+
+# of the memory limit: a browser that holds more than this between pages is replaced
+LEAKED_SHARE = 0.6
+# of what a rendered page is stored as
+RENDERED_TYPE = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A page after its scripts have run. `moved`: they led to another URL instead."""
+
+    html: bytes
+    url: str
+    routes: tuple[str, ...]
+    cut: bool
+    moved: str | None
+    screenshot: bytes
+    seconds: float
+    resources: tuple[Resource, ...]
+
+    @property
+    def requests(self) -> int:
+        """Requests that were sent for it."""
+        return sum(1 for each in self.resources if each.refused is None and not each.cached)
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.size for each in self.resources if not each.cached)
+
+
+class Renderer:
+    """Use it as a context manager. The browser starts with the first page."""
+
+    def __init__(
+        self,
+        browser: str,
+        limits: RenderLimits,
+        fetcher: Fetcher,
+        check: CheckHop,
+        *,
+        user_agent: str,
+    ) -> None:
+        self._path = browser
+        self._limits = limits
+        self._agent = user_agent
+        cache = AssetCache(limits.cache_bytes)
+        self._loader = ResourceLoader(fetcher, check, limits, cache)
+        self._slots = asyncio.Semaphore(limits.pages)
+        self._alone = asyncio.Lock()
+        self._starting = asyncio.Lock()
+        self._current: Browser | None = None
+        self._retired: set[Browser] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        browsers = [*self._retired, *([self._current] if self._current else [])]
+        await asyncio.gather(*(browser.stop() for browser in browsers))
+
+    async def render(
+        self,
+        document: Response,
+        *,
+        url: str | None = None,
+        wait_for: str | None = None,
+        scroll: int = 0,
+        hash_routes: bool = False,
+        screenshot: bool = False,
+    ) -> RenderedPage:
+        """Render a page whose document was fetched; Retry of the kind `render` if that fails.
+
+        `url` is the route of the page, if it is more than the URL of the document.
+        """
+        order = PageOrder(
+            url or document.url,
+            self._agent,
+            wait_for=wait_for,
+            scroll=scroll,
+            hash_routes=hash_routes,
+            screenshot=screenshot,
+        )
+        account = PageAccount(document, pictures=screenshot)
+        try:
+            async with self._slots:
+                began = time.perf_counter()
+                raw, account = await self._render(order, account)
+        except BrowserUnusable as error:
+            raise Retry(error.message, kind=ErrorKind.RENDER) from error
+        if account.trouble is not None and raw.moved is None:
+            raise account.trouble
+        return RenderedPage(
+            html=raw.html,
+            url=raw.url,
+            routes=raw.routes,
+            cut=raw.cut,
+            moved=raw.moved,
+            screenshot=raw.screenshot,
+            seconds=time.perf_counter() - began,
+            resources=tuple(account.resources),
+        )
+
+    async def _render(self, order: PageOrder, account: PageAccount) -> tuple[RawPage, PageAccount]:
+        try:
+            return await self._in_shared_browser(order, self._serve(account)), account
+        except BrowserDied as death:
+            if death.guilty:
+                raise _failed(death) from death
+        # another page may have been the cause: this one gets a browser to itself
+        account = PageAccount(account.document, pictures=account.pictures)
+        async with self._alone:
+            browser = await Browser.start(self._path, self._limits)
+            try:
+                return await browser.render(order, self._serve(account)), account
+            except BrowserDied as death:
+                raise _failed(death) from death
+            finally:
+                await browser.stop()
+
+    def _serve(self, account: PageAccount) -> Serve:
+        return partial(self._loader.serve, account)
+
+    async def _in_shared_browser(self, order: PageOrder, serve: Serve) -> RawPage:
+        browser = await self._usable_browser()
+        try:
+            return await browser.render(order, serve)
+        finally:
+            if browser in self._retired and not browser.is_busy:
+                self._retired.discard(browser)
+                await browser.stop()
+
+    async def _usable_browser(self) -> Browser:
+        async with self._starting:
+            current = self._current
+            if current is not None and self._is_spent(current):
+                self._current = None
+                if current.is_busy:
+                    self._retired.add(current)
+                else:
+                    await current.stop()
+            if self._current is None:
+                self._current = await Browser.start(self._path, self._limits)
+            return self._current
+
+    def _is_spent(self, browser: Browser) -> bool:
+        leaked = browser.memory_mb > LEAKED_SHARE * self._limits.memory_mb
+        return (
+            not browser.is_alive
+            or browser.pages_rendered >= self._limits.pages_per_browser
+            or (leaked and not browser.is_busy)
+        )
+
+
+def _failed(death: BrowserDied) -> Retry:
+    return Retry(f"the page cannot be rendered: {death.cause}", kind=ErrorKind.RENDER)

@@ -1,0 +1,200 @@
+"""Requests of rendered pages, sent by Forager's own client: guard, robots.txt, budgets, limits."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
+from forager.extract.hosts import host_of
+from forager.extract.urls import Refusal, normalise
+from forager.fetch.budgets.slots import HostResting
+from forager.fetch.failure import classify_status
+from forager.fetch.limits import Limits
+from forager.fetch.redirects import CheckHop, Fetcher, follow
+from forager.fetch.response import Method, Request, Response
+from forager.fetch.robots.gate import RobotsGate
+from forager.render.blocking import refusal
+from forager.render.browser import ResourceOrder, ResourceReply
+from forager.render.limits import RenderLimits
+
+MAX_RESOURCE = 10 * 2**20
+RESOURCE_LIMITS = Limits(body=MAX_RESOURCE, total=60.0)
+# what a page needs to show its content; of its own host, a temporary failure makes it incomplete
+NEEDED = frozenset({"script", "xhr", "fetch"})
+ASSETS = frozenset({"script", "stylesheet", "image", "font"})
+_UNCACHED = re.compile(r"no-store|private|no-cache", re.IGNORECASE)
+_FRESH = re.compile(r"max-age=[1-9]|immutable", re.IGNORECASE)
+# the client chooses these itself, and keeps no cookies
+_OWN_HEADERS = frozenset(
+    {"user-agent", "cookie", "host", "accept-encoding", "connection", "content-length",
+     "if-none-match", "if-modified-since", "upgrade-insecure-requests"}
+)  # fmt: skip
+# the body is decoded, and no cookie reaches the page
+_DROPPED_HEADERS = frozenset(
+    {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "connection",
+     "keep-alive", "alt-svc", "report-to", "nel"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A request of a page and what became of it: a status, or the reason why it was not sent."""
+
+    url: str
+    type: str
+    status: int = 0
+    size: int = 0
+    cached: bool = False
+    refused: str | None = None
+
+
+@dataclass(slots=True)
+class PageAccount:
+    """What one page has loaded."""
+
+    # the page's own document, which has been fetched already
+    document: Response
+    pictures: bool = False
+    resources: list[Resource] = field(default_factory=list)
+    bytes: int = 0
+    # the first failure without which the page might show more
+    trouble: Retry | None = None
+
+
+class AssetCache:
+    """Scripts and styles that pages of a job share, up to a total size; the oldest leave first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._kept: OrderedDict[str, Response] = OrderedDict()
+
+    def get(self, url: str) -> Response | None:
+        response = self._kept.get(url)
+        if response is not None:
+            self._kept.move_to_end(url)
+        return response
+
+    def add(self, url: str, kind: str, response: Response) -> None:
+        control = response.headers.get("Cache-Control", "")
+        kept = kind in ASSETS or _FRESH.search(control)
+        if not kept or response.status != 200 or _UNCACHED.search(control):
+            return
+        if url not in self._kept and len(response.body) <= self._limit // 4:
+            self._kept[url] = response
+            self._size += len(response.body)
+        while self._size > self._limit:
+            _, oldest = self._kept.popitem(last=False)
+            self._size -= len(oldest.body)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLoader:
+    """Sends what pages request. `check` raises for URLs that may not be fetched."""
+
+    fetcher: Fetcher
+    check: CheckHop
+    limits: RenderLimits
+    cache: AssetCache
+
+    async def serve(self, account: PageAccount, order: ResourceOrder) -> ResourceReply:
+        """The reply to one request of a page; never raises for anything that a page can cause."""
+        if order.main:
+            return _reply(account.document)
+        if (over := self._limit_reached(account)) is not None:
+            return ResourceReply(refused=over, over=True)
+        refused = _refusal(account, order)
+        if refused is not None:
+            return _refuse(account, order, refused)
+        cached = self.cache.get(order.url) if order.method == Method.GET else None
+        if cached is not None:
+            _note(account, order, cached, cached=True)
+            return _reply(cached)
+        try:
+            response = await self._fetch(order)
+        except WorkFailed as error:
+            _note_trouble(account, order, error)
+            return _refuse(account, order, str(error).partition("\n")[0][:200])
+        account.bytes += len(response.body)
+        _note(account, order, response)
+        failure = classify_status(response.status, response.headers)
+        if isinstance(failure, Retry):
+            _note_trouble(account, order, failure)
+        if order.method == Method.GET:
+            self.cache.add(order.url, order.type, response)
+        return _reply(response)
+
+    def _limit_reached(self, account: PageAccount) -> str | None:
+        if len(account.resources) >= self.limits.requests:
+            return f"more than {self.limits.requests} requests"
+        if account.bytes >= self.limits.bytes:
+            return f"more than {self.limits.bytes:,} bytes"
+        return None
+
+    async def _fetch(self, order: ResourceOrder) -> Response:
+        await self.check(order.url)
+        headers = {
+            name: value
+            for name, value in order.headers.items()
+            if name not in _OWN_HEADERS and not name.startswith(("sec-", ":", "proxy-"))
+        }
+        request = Request(
+            order.url,
+            method=Method(order.method),
+            headers=headers,
+            body=order.body or None,
+            limits=RESOURCE_LIMITS,
+        )
+        followed = await follow(self.fetcher, request, self.check)
+        return replace(followed.response, url=order.url)
+
+
+def robots_check(gate: RobotsGate) -> CheckHop:
+    """Refuses what robots.txt forbids, before it is requested; also each hop of a redirect."""
+
+    async def check(url: str) -> None:
+        normalised = normalise(url)
+        if isinstance(normalised, Refusal):
+            raise GiveUp(f"{url[:200]} cannot be fetched", kind=ErrorKind.VALIDATION)
+        verdict = await gate.verdict(normalised)
+        if verdict.deferred_for is not None:
+            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
+        if not verdict.allowed:
+            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
+
+    return check
+
+
+def _refusal(account: PageAccount, order: ResourceOrder) -> str | None:
+    page = account.document.url
+    return refusal(order.url, order.method, order.type, page, pictures=account.pictures)
+
+
+def _note(
+    account: PageAccount, order: ResourceOrder, response: Response, *, cached: bool = False
+) -> None:
+    account.resources.append(
+        Resource(order.url, order.type, response.status, len(response.body), cached)
+    )
+
+
+def _note_trouble(account: PageAccount, order: ResourceOrder, error: WorkFailed) -> None:
+    own = host_of(order.url) == host_of(account.document.url)
+    if own and order.type in NEEDED and isinstance(error, Retry):
+        account.trouble = account.trouble or error
+
+
+def _refuse(account: PageAccount, order: ResourceOrder, reason: str) -> ResourceReply:
+    account.resources.append(Resource(order.url[:2000], order.type, refused=reason))
+    return ResourceReply(refused=reason)
+
+
+def _reply(response: Response) -> ResourceReply:
+    headers: dict[str, str] = {}
+    for name, value in response.headers.items():
+        lower = name.lower()
+        if lower not in _DROPPED_HEADERS:
+            headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
+    return ResourceReply(response.status, headers, response.body)

@@ -1,0 +1,64 @@
+"""Texts that people see are plain English: phrases that readers found odd do not come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "forager"
+BANNED = (
+    "anew|anybody|everybody|somebody|whoever|in earnest|comes along|gives way|(?:is|are) away",
+    "hears? of|told of|no such thing|mend(?:s|ed)?|of its own|for good|what became of|one a line",
+    "goes? on (?:with|after|where|meanwhile)|thrown away|taken back|no more fit|tracked no more",
+    "colours?|behaviour|catalogue|dearest|cut: showing|done a minute|keep it as it is",
+)
+ODD = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
+# their docstrings are help texts and API descriptions
+SHOWN_DOCSTRINGS = ("cli", "api/routes")
+SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                yield first.value
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a module that can reach a person; helpers' docstrings cannot."""
+    tree = ast.parse(path.read_text())
+    shown = path.relative_to(SOURCE).as_posix().startswith(SHOWN_DOCSTRINGS)
+    hidden = set() if shown else set(_docstrings(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in hidden:
+            yield node.lineno, node.value
+
+
+def test_messages_and_help_texts_have_no_odd_phrases() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {odd[0]!r} in {text.strip()[:80]!r}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in _texts(path)
+        if " " in text.strip() and not SQL.search(text) and (odd := ODD.search(text))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["src/forager/web/templates/*.html", "README.md", "docs/reference/*.md"]
+)
+def test_pages_have_no_odd_phrases(pattern: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {odd[0]!r}"
+        for path in sorted(ROOT.glob(pattern))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (odd := ODD.search(line))
+    ]
+    assert found == []
