@@ -110,6 +110,10 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
         poll_interval=0.1,
         heartbeat_interval=0.2,
         retry_delay=0.05,
+        dead_letter_visits=1,
+        dead_letter_after=0,
+        gone_visits=1,
+        gone_after=0,
         log_level="critical",
     )
 

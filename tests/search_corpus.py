@@ -85,7 +85,7 @@ class Corpus:
 
 
 async def _source(connection: Connection, source_id: str, owner: UUID | None) -> int:
-    number, _, _ = await store.upsert_source(
+    source = await store.upsert_source(
         connection,
         source_id,
         base_url=f"https://{source_id}/",
@@ -93,7 +93,7 @@ async def _source(connection: Connection, source_id: str, owner: UUID | None) ->
         kind="selftest",
         payload={},
     )
-    return number
+    return source.number
 
 
 def _new_page(url: str, page: Page | Sections) -> NewPage:

@@ -50,6 +50,12 @@ PASSWORD = "tr0ub4dor&3"
 HOST = "shop.example"
 
 
+@pytest.fixture(autouse=True)
+def no_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures count at once; one test is about the time."""
+    monkeypatch.setattr("forager.fetch.proxies.service.QUIET_SECONDS", 0.0)
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     return Vault(Settings(home=tmp_path / "home"))
@@ -513,6 +519,28 @@ async def _fail(pool: ProxyPool, proxy_id: int) -> None:
     for _ in range(FAILURES_ALLOWED + 1):
         pool.failed(proxy_id, "refused")
     assert [off.id for off in await pool.run_once()] == [proxy_id]
+
+
+async def test_many_failures_at_one_moment_do_not_turn_a_proxy_off(
+    proxies: Proxies, pool: ProxyPool, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.fetch.proxies.service.QUIET_SECONDS", 30.0)
+    (a,) = await add(proxies, "http://a.example")
+    pool.succeeded(a, 1)
+    for _ in range(FAILURES_ALLOWED + 1):
+        pool.failed(a, "refused")
+    assert await pool.run_once() == []
+    async with database.connection() as connection:
+        await connection.execute("UPDATE proxies SET last_success_at = now() - interval '1 min'")
+    await _fail(pool, a)
+
+
+async def test_a_slow_proxy_gets_fewer_requests(proxies: Proxies, pool: ProxyPool) -> None:
+    slow, fast = await add(proxies, "http://slow.example", "http://fast.example")
+    pool.succeeded(slow, 60_000)
+    pool.succeeded(fast, 1)
+    await pool.run_once()
+    assert [await picked_id(pool) for _ in range(4)] == [slow, fast, fast, fast]
 
 
 async def test_two_probers_do_not_probe_the_same_proxy(

@@ -56,6 +56,16 @@ ByCelery = Annotated[
 ]
 
 
+Stages = Annotated[
+    str | None,
+    typer.Option(
+        metavar="both|download|parse",
+        help="Stages of tasks that this worker runs.",
+        show_default="both",
+    ),
+]
+
+
 class Part(Protocol):
     """Something that works until it is told to stop."""
 
@@ -70,12 +80,17 @@ def worker(
     tasks: Tasks = True,
     region: Region = None,
     celery: ByCelery = None,
+    stages: Stages = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
         raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
     settings = flags_of(context).load(
-        quiet=False, worker_capacity=capacity, region=region, dispatch=_dispatch(celery)
+        quiet=False,
+        worker_capacity=capacity,
+        region=region,
+        dispatch=_dispatch(celery),
+        task_stages=stages,
     )
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 

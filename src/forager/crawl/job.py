@@ -20,6 +20,7 @@ from forager.crawl.batch import Committer
 from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
+from forager.crawl.extraction.learning import BoilerplateLearner
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import Rereading
 from forager.crawl.frontier.discovery import Discovery
@@ -70,6 +71,7 @@ class _Crawl:
     committer: Committer
     pages: Pages
     ending: Ending
+    learner: BoilerplateLearner
     seeding: Seeding
     activity: Activity
 
@@ -125,6 +127,7 @@ async def _fetch(parts: _Crawl) -> Outcome:
         visitor=parts.visitor,
         committer=parts.committer,
         ending=parts.ending,
+        learner=parts.learner,
     )
     parts.activity.idle_wait = engine.wait
     return await engine.run()
@@ -155,6 +158,11 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     robots = RobotsGate(
         context.database, budgets, client, user_agent=agent, ignore=options.ignore_robots
     )
+    writer = (
+        await GenerationWriter.open(context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION)
+        if options.documents
+        else None
+    )
     pool = await stack.enter_async_context(
         ExtractionPool(
             SandboxLimits.of_pages(context.settings),
@@ -164,16 +172,12 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             documents=options.documents,
             products=options.products,
             parser_modules=context.settings.parser_modules,
+            repeated=None if writer is None else writer.repeated,
         )
     )
     archive = _archive_writer(context, agent)
     stack.push_async_callback(archive.close)
     judge = Judge(options, scope)
-    writer = (
-        await GenerationWriter.open(context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION)
-        if options.documents
-        else None
-    )
     pages = Pages(writer, scope)
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
@@ -200,6 +204,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         committer,
         pages,
         Ending(context, options, state, committer, rereading),
+        BoilerplateLearner(context, storage, pool, writer),
         Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
         Activity(context, state, budgets, robots),
     )

@@ -12,11 +12,12 @@ from typing import Self
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, SlowDown
 from forager.extract.hosts import host_of
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import HostResting
+from forager.fetch.challenge import is_challenge
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
@@ -172,6 +173,9 @@ class Journey:
         await self._check(request.url)
         followed = await follow(_Hops(self), request, self._check)
         response = followed.response
+        if is_challenge(response):
+            words = f"the server answered {response.status} with a captcha or another challenge"
+            raise SlowDown(words, kind=ErrorKind.BLOCKED)
         failure = classify_status(response.status, response.headers)
         if failure is not None:
             raise failure

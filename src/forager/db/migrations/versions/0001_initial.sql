@@ -453,6 +453,8 @@ CREATE TABLE sources (
     generations          integer NOT NULL DEFAULT 0,
     -- a text search configuration; NULL until the first pages show their language
     text_config          text,
+    -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
+    repeated_blocks      jsonb,
     keep_generations     integer NOT NULL DEFAULT 5,
     -- the quality gate: largest drop in pages, and largest share of failed URLs
     max_shrink           double precision NOT NULL DEFAULT 0.2,
@@ -632,6 +634,9 @@ CREATE TABLE crawl_tasks (
     completed_at      timestamptz,
     retry_count       integer NOT NULL DEFAULT 0,
     max_retries       integer NOT NULL DEFAULT 3,
+    -- visits in a row whose last retry failed, and since when
+    failed_visits     integer NOT NULL DEFAULT 0,
+    failing_since     timestamptz,
     error_kind        text,
     error_message     text,
     -- as requested; NULL: the domain's, then the default of the settings
@@ -698,7 +703,7 @@ CREATE TABLE task_attempts (
     stage          text NOT NULL,
     lease          bigint NOT NULL,
     attempt        smallint NOT NULL,
-    -- ok, unchanged, retry, failed, rested, lost, withdrawn
+    -- ok, unchanged, retry, missed, failed, held, rested, lost, withdrawn
     outcome        text NOT NULL,
     error_kind     text,
     error_message  text,
@@ -719,6 +724,25 @@ CREATE TABLE task_attempts (
 CREATE INDEX task_attempts_finished_idx ON task_attempts (finished_at);
 CREATE INDEX task_attempts_segment_idx ON task_attempts (segment) WHERE segment IS NOT NULL;
 CREATE INDEX task_attempts_task_idx ON task_attempts (task_id, id);
+
+-- How visits of a domain ended lately, and the alarm that holds suspicious results.
+CREATE TABLE domain_health (
+    domain_id        bigint PRIMARY KEY REFERENCES domains (id) ON DELETE CASCADE,
+    -- moving average over visits of known pages: the part that was answered with 404 or 410
+    gone_share       double precision NOT NULL DEFAULT 0,
+    -- visits since the share was last near zero
+    visits           integer NOT NULL DEFAULT 0,
+    blocked_in_a_row integer NOT NULL DEFAULT 0,
+    -- the name that pages of different products got one after the other
+    same_name        text,
+    same_in_a_row    integer NOT NULL DEFAULT 0,
+    -- gone, blocked, same_page; NULL: no alarm
+    alarm            text,
+    alarm_at         timestamptz,
+    -- an operator accepted the results: no further alarm until the domain has recovered
+    accepted         boolean NOT NULL DEFAULT false,
+    CONSTRAINT domain_health_alarm_check CHECK (alarm IN ('gone', 'blocked', 'same_page'))
+);
 
 -- Errors of tasks and jobs. Deleted by age.
 CREATE TABLE error_logs (
@@ -894,6 +918,7 @@ CREATE TABLE images (
     attempts        smallint NOT NULL DEFAULT 0,
     -- also the end of the claim of the process that fetches it
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    pending_since   timestamptz NOT NULL DEFAULT now(),
     fetched_at      timestamptz,
     created_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT images_image_type_check
@@ -946,6 +971,9 @@ CREATE TABLE parser_rollouts (
     previous_version text,
     canary_version   text,
     canary_share     double precision,
+    -- until when workers read its pages generically, because it kept breaking
+    bypassed_until   timestamptz,
+    bypass_reason    text,
     updated_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT parser_rollouts_canary_share_check
         CHECK (canary_share > 0 AND canary_share <= 1),
