@@ -21,7 +21,7 @@ from forager.doctor import Check, Level, examine, installation, work
 from forager.doctor import archive as archive_checks
 from forager.doctor import ground as server
 from forager.doctor.check import REASONS
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
 

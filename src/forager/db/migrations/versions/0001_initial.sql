@@ -299,6 +299,22 @@ CREATE UNIQUE INDEX proxy_usage_key ON proxy_usage (day, domain_name, proxy_id);
 CREATE INDEX proxy_usage_proxy_idx ON proxy_usage (proxy_id);
 
 
+-- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
+CREATE FUNCTION region_of_host(host text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT d.region
+      FROM domains d
+     WHERE d.domain_name = host
+        OR d.domain_name = ANY (ARRAY(
+               SELECT array_to_string(labels[first:], '.')
+                 FROM (SELECT string_to_array(host, '.') AS labels) AS split,
+                      generate_series(2, array_length(labels, 1) - 1) AS first
+           ))
+     ORDER BY length(d.domain_name) DESC
+     LIMIT 1
+$$;
+
+
 -- archive -----------------------------------------------------------------------------------------
 
 -- A WARC segment. Its row is inserted before its bytes are written, and deleted after its file.
