@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from crawl.crawling import Crawls
+from crawl.test_kills import working
 from forager.archive.options import archive_options
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
+from forager.jobs.lifecycle import FINISHED
 from forager.settings import Settings
 from render.conftest import require_browser
-from render.pages import SITE, WORDS, shell, shown
+from render.pages import SHOW, SITE, WORDS, shell, shown
 from servers.site import Page, Site, html, text
+from support.waiting import eventually
 
 APP = {
     "/": html("Home", ["/app/1", "/app/2", "/doc", "/moves", "/empty/1"]),
@@ -86,6 +90,19 @@ async def test_a_refresh_goes_by_the_rendered_content(crawls: Crawls, site: Site
     assert "Changed." in await _content(crawls, site.url + "/app/2")
 
 
+async def test_hash_routes_are_pages_where_asked(crawls: Crawls, site: Site) -> None:
+    route = (
+        "const show = () => { const title = location.hash || 'Start';"
+        f"{SHOW}; document.getElementById('app').insertAdjacentHTML('beforeend',"
+        ' \'<a href="#/one">1</a><a href="#top">top</a>\') }; show()'
+    )
+    site.pages["/"] = shell(route)
+    assert (await crawls.run(site.url)).outcomes(site.url) == {"/": "fetched"}
+    routed = await crawls.run(site.url, hash_routes=True)
+    assert routed.outcomes(site.url) == {"/": "fetched", "/#/one": "fetched"}
+    assert routed.ledger["rendered_by_reason"] == {"no_content": 1, "hash_route": 1}
+
+
 async def _renderings(crawls: Crawls, job_id: object, site: Site) -> dict[str, str | None]:
     rows = await crawls.sql("SELECT url, rendering FROM crawl_visited WHERE job_id = %s", job_id)
     return {url.removeprefix(site.url): words for url, words in rows}
@@ -114,3 +131,25 @@ async def _check_archive(crawls: Crawls, settings: Settings, url: str) -> None:
     assert set(records) == {"metadata", "response", "conversion"}
     assert b"Second." not in records["response"].block
     assert b"/data/2" in records["metadata"].block
+
+
+async def test_a_runner_killed_while_it_renders_leaves_nothing_behind(
+    crawls: Crawls, site: Site, settings: Settings
+) -> None:
+    site.pages["/"] = html("Home", ["/hangs", "/doc"])
+    job_id = await crawls.ask(site.url)
+    with working(settings) as worker:
+        await eventually(lambda: site.hanging > 0)
+        tree = worker.tree()[1:]
+        assert any("chrom" in process.name() for process in tree)
+        site.pages["/hangs"] = shown("Back")
+        worker.kill_runner()
+        gone, alive = psutil.wait_procs(tree, timeout=30)
+        assert not alive, f"{len(gone)} ended"
+
+        async def is_finished() -> bool:
+            return (await crawls.queue.get(job_id)).status in FINISHED
+
+        await eventually(is_finished)
+    crawled = await crawls.look(job_id)
+    assert crawled.outcomes(site.url) == {"/": "fetched", "/hangs": "fetched", "/doc": "fetched"}

@@ -20,7 +20,7 @@ from forager.db.ids import new_id
 from forager.doctor import Check, Level, examine, installation, server, work
 from forager.doctor import archive as archive_checks
 from forager.doctor.check import REASONS
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
 

@@ -171,6 +171,9 @@ class Judge:
     def canonical_of(self, entry: Entry, facts: Extracted) -> NormalisedUrl | None:
         """The other URL under which this page wants to be known, if it is ours to crawl."""
         named = facts.canonical
+        # one document stands behind all hash routes of a site: what it names is not about the route
+        if "#" in entry.url:
+            return None
         if named is None or named == entry.url or not self._options.follows_links:
             return None
         url = normalise(without_session(named))

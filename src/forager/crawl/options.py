@@ -187,6 +187,11 @@ class CrawlChoices(BaseModel):
         description="Scroll a rendered page to its end up to this many times, for lists that load"
         " more.",
     )
+    hash_routes: bool = Field(
+        default=False,
+        title="Hash routes",
+        description="Crawl the routes of a rendered page behind #/ or #!/ as pages.",
+    )
     carry_over: int | None = Field(
         default=None,
         ge=0,

@@ -16,8 +16,8 @@ from forager.crawl.options import CrawlOptions, RenderMode
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.extract.kinds import ContentKind
 from forager.fetch.response import Response
-from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Paced, Sender
+from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.render.finding import INSTALL, find_browser
 from forager.render.lessons import Lessons
@@ -75,7 +75,7 @@ class Rendering:
 
     # --- decisions -------------------------------------------------------------------------
 
-    def reason(self, response: Response, facts: Extracted) -> str | None:
+    def reason(self, url: str, response: Response, facts: Extracted) -> str | None:
         """Why a page is to be rendered, in a word for the ledger; None if it is not."""
         if facts.kind not in (ContentKind.HTML, ContentKind.XHTML) or facts.noindex:
             return None
@@ -83,6 +83,8 @@ class Rendering:
             return None
         if self._options.render is RenderMode.ALWAYS:
             return "always"
+        if "#" in url:
+            return "hash_route"
         if any(pattern.matches(response.url) for pattern in self._patterns):
             return "pattern"
         if reason := _looks_empty(response, facts):
@@ -103,28 +105,37 @@ class Rendering:
     # --- rendering -------------------------------------------------------------------------
 
     async def render(
-        self, response: Response, static: Extracted, reason: str, pool: ExtractionPool
+        self, url: str, response: Response, static: Extracted, reason: str, pool: ExtractionPool
     ) -> RenderedFacts:
         assert self._renderer is not None
         with self._counted(), span("render", attributes={"reason": reason}):
             page = await self._renderer.render(
-                response, wait_for=self._options.wait_for, scroll=self._options.scroll
+                response,
+                url=url,
+                wait_for=self._options.wait_for,
+                scroll=self._options.scroll,
+                hash_routes=self._options.hash_routes,
             )
         rendered = _as_response(response, page)
         facts = None
         if page.moved is None:
-            facts = await pool.extract(rendered, archive=False, links=page.routes)
+            facts = await pool.extract(rendered, archive=False, links=self._routes(page))
         gained = facts is None or _gained(static, facts)
         now = datetime.now(UTC)
         return RenderedFacts(
             page=page,
             response=rendered,
             facts=facts,
-            frame=pack(ConversionRecord(response.url, now, page.html, RENDERED_TYPE)),
-            resources_frame=pack(MetadataRecord(response.url, now, _listed(page))),
+            frame=pack(ConversionRecord(url, now, page.html, RENDERED_TYPE)),
+            resources_frame=pack(MetadataRecord(url, now, _listed(page))),
             words=_words(page, reason, gained=gained),
             lesson=self._lessons.learn(response.url, gained=gained),
         )
+
+    def _routes(self, page: RenderedPage) -> list[str]:
+        if self._options.hash_routes:
+            return list(page.routes)
+        return [route.partition("#")[0] for route in page.routes]
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

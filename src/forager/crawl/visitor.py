@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from forager.crawl import store
-from forager.crawl.carry_over import CarryOver
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.loops import CONTENT
@@ -19,7 +18,7 @@ from forager.crawl.judge import (
     failed,
     with_canonical,
 )
-from forager.crawl.pages import Pages
+from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
@@ -134,13 +133,13 @@ class Visitor:
     async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
         with span("extract"):
             facts = await self._pool.extract(response)
-        reason = self.rendering.reason(response, facts)
+        reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
             return await self._settle(self._judge.page(entry, response, facts), facts, previous)
         if (words := self.rendering.check_browser(entry.url, reason)) is not None:
             settled = replace(self._judge.page(entry, response, facts), rendering=words)
             return await self._settle(settled, facts, previous)
-        rendered = await self.rendering.render(response, facts, reason, self._pool)
+        rendered = await self.rendering.render(entry.url, response, facts, reason, self._pool)
         if rendered.facts is None:
             return replace(self._led_elsewhere(entry, response, rendered), rendered_for=reason)
         settled = self._judge.page(entry, rendered.response, rendered.facts)

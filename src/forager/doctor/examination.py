@@ -96,6 +96,8 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     if settings.clickhouse_url is not None:
         yield check_clickhouse
     yield products.check_dead_letters
+    yield products.check_alarms
+    yield products.check_bypassed
     yield products.check_proxies
     yield products.check_webhooks
     yield products.check_parsers

@@ -9,9 +9,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from forager.db import schema
-from forager.db.database import OLDEST_SERVER, Database, translated_errors
+from forager.db.database import Database, translated_errors
 from forager.db.embedded import server_status
-from forager.db.schema import SCHEMA_VERSION
+from forager.db.schema import OLDEST_SERVER, SCHEMA_VERSION
 from forager.doctor import store
 from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.errors import ForagerError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import shutil
 import socket
@@ -12,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, Self
 
 import orjson
@@ -36,6 +38,7 @@ LOOK_INTERVAL = 0.5
 GRACE_SECONDS = 30.0
 # a browser that uses less than this of a processor is idle
 IDLE_SHARE = 0.2
+FOLDER = "forager-browser-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class PageOrder:
     wait_for: str | None = None
     # how often to scroll to the end of a list that grows
     scroll: int = 0
+    # whether links behind #/ are routes
+    hash_routes: bool = False
     screenshot: bool = False
 
 
@@ -125,7 +130,7 @@ class Browser:
         self._numbers = count()
         self._pages: dict[int, _Page] = {}
         self._cause: str | None = None
-        self._folder = tempfile.mkdtemp(prefix="forager-browser-")
+        self._folder = _new_folder()
         self._child: ChildProcess
         self._link: Link
         self._tasks: list[asyncio.Task[None]] = []
@@ -164,6 +169,7 @@ class Browser:
                 "user_agent": order.user_agent,
                 "wait_for": order.wait_for,
                 "scroll": order.scroll,
+                "hash_routes": order.hash_routes,
                 "screenshot": order.screenshot,
                 "seconds": self._limits.seconds,
                 "settle_seconds": self._limits.settle_seconds,
@@ -316,6 +322,15 @@ class Browser:
         if any(now - page.began > longest for page in self._pages.values()):
             return f"the browser did not respond for {longest:g} s"
         return None
+
+
+def _new_folder() -> str:
+    """A folder for the files of one browser; those of runners that were killed are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        owner = left.name.removeprefix(FOLDER).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
 
 
 def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:

@@ -11,6 +11,9 @@ from forager.settings import Settings
 # how much longer a page may take if its responses, or the machine, are slow
 WALL_CLOCK_FACTOR = 10
 SETTLE_SECONDS = 8.0
+# what a browser may use by default: for itself, and for each page
+BROWSER_MB = 512
+PAGE_MB = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,12 @@ class RenderLimits:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         seconds = settings.render_time_limit
+        pages = settings.render_pages or max(1, min(8, os.cpu_count() or 1))
         return cls(
-            pages=settings.render_pages or max(1, min(8, os.cpu_count() or 1)),
+            pages=pages,
             seconds=seconds,
             settle_seconds=min(SETTLE_SECONDS, seconds),
-            memory_mb=settings.render_memory_mb,
+            memory_mb=settings.render_memory_mb or BROWSER_MB + pages * PAGE_MB,
             requests=settings.render_max_requests,
             bytes=settings.render_max_mb * 2**20,
             cache_bytes=settings.render_cache_mb * 2**20,

@@ -196,7 +196,7 @@ class PageRun:
         """The document as HTML; again, if it is replaced in that moment."""
         while True:
             try:
-                return await page.evaluate(_SNAPSHOT, MAX_HTML)
+                return await page.evaluate(_SNAPSHOT, [MAX_HTML, self._asked["hash_routes"]])
             except PlaywrightError:
                 await asyncio.sleep(TICK)
 

@@ -78,12 +78,24 @@ class Renderer:
         self,
         document: Response,
         *,
+        url: str | None = None,
         wait_for: str | None = None,
         scroll: int = 0,
+        hash_routes: bool = False,
         screenshot: bool = False,
     ) -> RenderedPage:
-        """Render a page whose document was fetched; Retry of the kind `render` if that fails."""
-        order = PageOrder(document.url, self._agent, wait_for, scroll, screenshot)
+        """Render a page whose document was fetched; Retry of the kind `render` if that fails.
+
+        `url` is the route of the page, if it is more than the URL of the document.
+        """
+        order = PageOrder(
+            url or document.url,
+            self._agent,
+            wait_for=wait_for,
+            scroll=scroll,
+            hash_routes=hash_routes,
+            screenshot=screenshot,
+        )
         account = PageAccount(document, pictures=screenshot)
         try:
             async with self._slots:

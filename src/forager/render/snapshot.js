@@ -1,5 +1,5 @@
 // The document as a visitor sees it, as HTML: shadow trees in place, consent overlays removed.
-(limit) => {
+([limit, hashRoutes]) => {
   const overlays = "#onetrust-consent-sdk, #CybotCookiebotDialog, #usercentrics-root, #didomi-host," +
     " #qc-cmp2-container, .cc-window, .cookie-banner, #cookie-banner, #cookie-law-info-bar," +
     " [id^='sp_message_container']";
@@ -21,10 +21,13 @@
   flatten(document, 0);
   const html = "<!DOCTYPE html>\n" + document.documentElement.outerHTML;
   const watch = window.__forager;
+  const hashes = hashRoutes
+    ? [...document.links].filter((a) => /^#!?\//.test(a.hash)).map((a) => a.href)
+    : [];
   return {
     html: html.length > limit ? "" : html,
     length: html.length,
     url: location.href,
-    routes: watch && watch.routes ? [...watch.routes].map(String).slice(0, 1000) : [],
+    routes: [...(watch && watch.routes ? watch.routes : []), ...hashes].map(String).slice(0, 1000),
   };
 }

@@ -25,11 +25,11 @@ class RenderSettings(BaseModel):
         description="Time a page may take to be rendered, without the time in which it waits for"
         " responses.",
     )
-    render_memory_mb: int = Field(
-        default=1024,
+    render_memory_mb: int | None = Field(
+        default=None,
         ge=256,
-        description="Memory a browser may use; a browser that uses more is killed. It is not part"
-        " of job_memory_limit_mb.",
+        description="Memory a browser may use; a browser that uses more is killed. By default"
+        " 512 MB, and 256 MB for each page of render_pages. It is not part of job_memory_limit_mb.",
     )
     render_max_requests: int = Field(
         default=200, ge=1, description="Requests that a rendered page may make."

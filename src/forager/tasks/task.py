@@ -102,6 +102,16 @@ def parse_every(text: str) -> timedelta:
     return checked(parse_duration(text))
 
 
+def parse_at(text: str) -> datetime:
+    """A time as ISO 8601; without an offset it is local."""
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{text[:40]!r} is not a time", hint="Write it as 2026-11-16T08:30, or with +01:00."
+        ) from None
+
+
 def checked(every: timedelta) -> timedelta:
     if not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
         raise InvalidInput("an interval must be from 1s to 10 years")
