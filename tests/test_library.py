@@ -89,7 +89,7 @@ def test_mistakes_are_explained() -> None:
             store.crawl("https://docs.example.org/", max_pages=0)
         with pytest.raises(NotFound):
             store.read("https://docs.example.org/")
-        assert store.search("anything").hits == []
+        assert store.search("anything").items == []
     with pytest.raises(RuntimeError, match="closed"):
         store.sources()
     store.close()

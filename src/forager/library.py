@@ -25,7 +25,8 @@ from forager.documents import publication, sources
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
-from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
+from forager.documents.search.embedding import embedder_of
 from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
@@ -159,12 +160,22 @@ class AsyncForager:
         *,
         source: str | None = None,
         path: str | None = None,
+        language: str | None = None,
+        kind: SectionKind | None = None,
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
-        request = SearchRequest(query=query, source=source, path=path, limit=limit, cursor=cursor)
-        return await search(self._database, request, self._engine)
+        """Published pages by their best sections; `next_cursor` continues after a page of them."""
+        request = SearchRequest(
+            query=query,
+            source=source,
+            path=path,
+            language=language,
+            kind=kind,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await search(self._database, request, self._engine, embedder_of(self._settings))
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor, heading or name."""
@@ -334,12 +345,22 @@ class Forager:
         *,
         source: str | None = None,
         path: str | None = None,
+        language: str | None = None,
+        kind: SectionKind | None = None,
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
+        """Published pages by their best sections; `next_cursor` continues after a page of them."""
         return self._call(
-            lambda store: store.search(query, source=source, path=path, limit=limit, cursor=cursor)
+            lambda store: store.search(
+                query,
+                source=source,
+                path=path,
+                language=language,
+                kind=kind,
+                limit=limit,
+                cursor=cursor,
+            )
         )
 
     def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
