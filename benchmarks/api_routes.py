@@ -16,44 +16,44 @@ from forager.api import app as api
 from forager.web import app as web
 
 # streams, files and forms: neither pages nor lists
-LEFT_OUT = ("/sign-in", "/export", "/images/{position}", "{progress_id}/events")
+LEFT_OUT = ("/sign-in", "/export", "/images/{position}", "{crawl_id}/events")
 _HOLE = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 # other ways to ask for a list, where they are other questions to the database
 MORE: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("/jobs", {"status": "failed"}),
     ("/jobs", {"q": "site17"}),
-    ("/api/jobs", {"status": "failed"}),
-    ("/api/jobs", {"source": "site17"}),
-    ("/api/jobs/{job_id}/pages", {"outcome": "failed"}),
+    ("/api/v1/jobs", {"status": "failed"}),
+    ("/api/v1/jobs", {"source": "site17"}),
+    ("/api/v1/jobs/{job_id}/pages", {"outcome": "failed"}),
     ("/products", {"q": "brass lamp"}),
     ("/products", {"brand": "Brand 7"}),
-    ("/api/products", {"q": "brass lamp"}),
-    ("/api/products", {"min_price": "100", "max_price": "120", "availability": "in_stock"}),
-    ("/api/products", {"brand": "Brand 7"}),
-    ("/api/products", {"category": "Home > lamp"}),
-    ("/api/products", {"domain": "shop7.example"}),
-    ("/api/products", {"order": "cheapest"}),
-    ("/api/products", {"has_problems": "true"}),
-    ("/api/tasks", {"status": "failed"}),
-    ("/api/tasks", {"domain": "shop7.example"}),
+    ("/api/v1/products", {"q": "brass lamp"}),
+    ("/api/v1/products", {"min_price": "100", "max_price": "120", "availability": "in_stock"}),
+    ("/api/v1/products", {"brand": "Brand 7"}),
+    ("/api/v1/products", {"category": "Home > lamp"}),
+    ("/api/v1/products", {"domain": "shop7.example"}),
+    ("/api/v1/products", {"order": "cheapest"}),
+    ("/api/v1/products", {"has_problems": "true"}),
+    ("/api/v1/tasks", {"status": "failed"}),
+    ("/api/v1/tasks", {"domain": "shop7.example"}),
     ("/tasks", {"status": "failed"}),
-    ("/api/errors", {"domain": "shop7.example"}),
-    ("/api/events", {"kind": "product.price_changed"}),
+    ("/api/v1/errors", {"domain": "shop7.example"}),
+    ("/api/v1/events", {"kind": "product.price_changed"}),
 )
 # what an address needs to be asked at all
 NEEDED: Mapping[str, Mapping[str, str]] = {
     "/search": {"q": "set up a proxy"},
-    "/api/search": {"q": "set up a proxy"},
+    "/api/v1/search": {"q": "set up a proxy"},
     "/read": {"source": "site17", "url": "https://site17.example/guide/17"},
-    "/api/documents": {"source": "site17"},
-    "/api/documents/read": {"url": "https://site17.example/guide/17"},
-    "/api/sections": {"source": "site17", "path": "/guide/17"},
-    "/api/explain": {"url": "https://site17.example/guide/17"},
-    "/api/products/by-url": {"url": "https://shop18.example/product/17"},
-    "/api/tasks/by-url": {"url": "https://shop18.example/product/17"},
+    "/api/v1/documents": {"source": "site17"},
+    "/api/v1/documents/read": {"url": "https://site17.example/guide/17"},
+    "/api/v1/sections": {"source": "site17", "path": "/guide/17"},
+    "/api/v1/explain": {"url": "https://site17.example/guide/17"},
+    "/api/v1/products/by-url": {"url": "https://shop18.example/product/17"},
+    "/api/v1/tasks/by-url": {"url": "https://shop18.example/product/17"},
     "/sources/{source_id}/diff": {"old": "2", "new": "3"},
-    "/api/sources/{source_id}/diff": {"old": "2", "new": "3"},
+    "/api/v1/sources/{source_id}/diff": {"old": "2", "new": "3"},
 }
 
 
@@ -111,7 +111,7 @@ def _samples(connection: psycopg.Connection[Any]) -> dict[str, Sequence[str]]:
     products = values("SELECT id FROM products WHERE id % 9973 = 1")
     return {
         "job_id": jobs,
-        "progress_id": jobs,
+        "crawl_id": jobs,
         "source_id": [f"site{number}" for number in range(0, 2000, 37)],
         "product_id": products,
         "task_id": values("SELECT id FROM crawl_tasks WHERE id % 9973 = 1"),

@@ -202,7 +202,7 @@ async def post_crawls(session: aiohttp.ClientSession, seconds: float) -> Answers
             name = f"new-{client}-{number}-{int(began)}.example"
             order = {"urls": [f"https://{name}/"], "max_pages": 500}
             try:
-                async with session.post("/api/knowledge-items/crawl", json=order) as answer:
+                async with session.post("/api/v1/crawls", json=order) as answer:
                     body = await answer.read()
             except (aiohttp.ClientError, TimeoutError) as error:
                 answers.refused.append(f"{type(error).__name__}: {error}")
@@ -302,7 +302,7 @@ def report_reading(
 def report_posting(report: Report, posted: Answers, spent: Spent) -> None:
     _tell(posted.refused)
     count = max(1, len(posted.seconds))
-    report.heading("POST /api/knowledge-items/crawl")
+    report.heading("POST /api/v1/crawls")
     report.text(
         f"{POSTERS} clients, each sends the next as soon as it has its answer; every crawl is of"
         f" a source of its own. Goal: {GOAL_POSTS} a second."

@@ -61,7 +61,7 @@ HEADLINES = (
              ("median", "p90"), " ms"),
     Headline("crawls accepted by the API", "api", "", ("requests/s",), "/s", "POST"),
     Headline("dashboard, the overview, median / p90", "api", "`/`", ("median", "p90"), " ms"),
-    Headline("API, search, median / p90", "api", "`/api/search`", ("median", "p90"), " ms"),
+    Headline("API, search, median / p90", "api", "`/api/v1/search`", ("median", "p90"), " ms"),
 )  # fmt: skip
 
 

@@ -59,6 +59,6 @@ class Api:
 
     async def crawl(self, url: str = "https://docs.example.org/", **order: Any) -> Any:
         """Ask for a crawl that must be accepted."""
-        answer = await self.post("/api/knowledge-items/crawl", {"urls": [url], **order})
+        answer = await self.post("/api/v1/crawls", {"urls": [url], **order})
         assert answer.status == 202, answer.body
         return answer.json

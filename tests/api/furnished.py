@@ -22,7 +22,7 @@ from products.product_shop import Shop, lamp
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Paths with these are answered to their owner alone; what the others name is the installation's.
-OWNED = frozenset({"job_id", "progress_id", "source_id"})
+OWNED = frozenset({"job_id", "crawl_id", "source_id"})
 SHARED = frozenset(
     {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "name", "host",
      "proxy_id", "key_id", "user_id"}
@@ -30,9 +30,10 @@ SHARED = frozenset(
 
 # asking through a proxy or following a job that goes on takes as long as it takes
 SLOW = {
-    "/api/proxies/{proxy_id}/test",
-    "/api/webhooks/{webhook_id}/test",
-    "/api/crawl-progress/{progress_id}/events",
+    "/api/v1/proxies/{proxy_id}/test",
+    "/api/v1/webhooks/{webhook_id}/test",
+    "/api/v1/crawls/{crawl_id}/events",
+    "/api/crawl-progress/{crawl_id}/events",
 }
 
 
@@ -54,7 +55,7 @@ async def furnish(
     job_id = str(running.context.job.id)
     return {
         "job_id": job_id,
-        "progress_id": job_id,
+        "crawl_id": job_id,
         "source_id": SOURCE,
         "host": "furnished.example.org",
         "proxy_id": str(proxy.id),

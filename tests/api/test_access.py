@@ -23,17 +23,23 @@ from forager.jobs.queue import Queue
 from forager.settings import Settings
 from search_corpus import Corpus
 
-PROTECTED = ["/api/jobs", "/api/sources", "/api/search?q=x", "/api/keys", "/api/nothing"]
+PROTECTED = [
+    "/api/v1/jobs",
+    "/api/v1/sources",
+    "/api/v1/search?q=x",
+    "/api/v1/keys",
+    "/api/v1/nothing",
+]
 
 
 async def test_without_keys_this_machine_is_an_admin_until_the_first_key(
     api: Api, database: Database
 ) -> None:
-    me = (await api.get("/api/me")).json
+    me = (await api.get("/api/v1/me")).json
     assert me == me | {"scope": "admin", "key_id": None, "user_id": None}
-    assert (await api.get("/api/jobs", headers={"X-Forwarded-For": "192.0.2.1"})).status == 401
+    assert (await api.get("/api/v1/jobs", headers={"X-Forwarded-For": "192.0.2.1"})).status == 401
     await create_key(database, "first")
-    refused = await api.get("/api/me")
+    refused = await api.get("/api/v1/me")
     assert refused.status == 401
     assert refused.is_problem
     assert refused.headers["WWW-Authenticate"].startswith("Bearer")
@@ -55,8 +61,8 @@ async def test_without_keys_this_machine_is_an_admin_until_the_first_key(
 async def test_without_keys_a_caller_behind_a_proxy_is_not_this_machine(
     api: Api, header: dict[str, str]
 ) -> None:
-    assert (await api.get("/api/me")).status == 200
-    assert (await api.get("/api/me", headers=header)).status == 401
+    assert (await api.get("/api/v1/me")).status == 200
+    assert (await api.get("/api/v1/me", headers=header)).status == 401
 
 
 class TestAnAllowedName:
@@ -67,13 +73,13 @@ class TestAnAllowedName:
 
     async def test_without_keys_a_name_of_the_outside_is_not_this_machine(self, api: Api) -> None:
         for name, status in (("localhost", 200), ("[::1]:80", 200), ("crawl.example.org", 401)):
-            assert (await api.get("/api/me", headers={"Host": name})).status == status
+            assert (await api.get("/api/v1/me", headers={"Host": name})).status == status
 
 
 async def test_without_keys_http_1_0_is_not_this_machine(address: str) -> None:
     parts = urlsplit(address)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    writer.write(b"GET /api/me HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    writer.write(b"GET /api/v1/me HTTP/1.0\r\nHost: localhost\r\n\r\n")
     assert b" 401 " in await reader.readline()
     writer.close()
 
@@ -83,7 +89,7 @@ async def test_a_revoked_only_key_does_not_open_the_door_again(
 ) -> None:
     made = await create_key(database, "only")
     await revoke_key(database, made.key.id)
-    assert (await api.get("/api/me")).status == 401
+    assert (await api.get("/api/v1/me")).status == 401
 
 
 @pytest.mark.parametrize("path", PROTECTED)
@@ -113,36 +119,36 @@ async def test_wrong_expired_and_revoked_keys(
 
 async def test_a_bad_body_without_a_key_is_not_even_read(api: Api, database: Database) -> None:
     await create_key(database, "first")
-    answer = await api.post("/api/keys", data=b"{", headers={"Content-Type": "application/json"})
+    answer = await api.post("/api/v1/keys", data=b"{", headers={"Content-Type": "application/json"})
     assert answer.status == 401
 
 
 OPERATE: list[tuple[str, str, Any]] = [
-    ("POST", "/api/knowledge-items/crawl", {"urls": ["https://a.example/"]}),
-    ("POST", f"/api/jobs/{uuid4()}/pause", None),
-    ("POST", "/api/jobs/bulk", {"action": "pause", "ids": [str(uuid4())]}),
-    ("DELETE", "/api/sources/a", None),
-    ("PATCH", "/api/sources/a", {}),
-    ("GET", "/api/domains", None),
-    ("GET", "/api/proxies", None),
-    ("GET", "/api/workers", None),
+    ("POST", "/api/v1/crawls", {"urls": ["https://a.example/"]}),
+    ("POST", f"/api/v1/jobs/{uuid4()}/pause", None),
+    ("POST", "/api/v1/jobs/bulk", {"action": "pause", "ids": [str(uuid4())]}),
+    ("DELETE", "/api/v1/sources/a", None),
+    ("PATCH", "/api/v1/sources/a", {}),
+    ("GET", "/api/v1/domains", None),
+    ("GET", "/api/v1/proxies", None),
+    ("GET", "/api/v1/workers", None),
 ]
 ADMIN: list[tuple[str, str, Any]] = [
-    ("GET", "/api/keys", None),
-    ("POST", "/api/keys", {"name": "more"}),
-    ("GET", "/api/keys/0123456789ab", None),
-    ("POST", "/api/keys/0123456789ab/revoke", None),
-    ("PUT", f"/api/owners/{uuid4()}/quota", {}),
-    ("GET", f"/api/owners/{uuid4()}", None),
-    ("POST", "/api/jobs/prune", {}),
-    ("POST", "/api/domains", {"host": "a.example"}),
-    ("PATCH", "/api/domains/a.example", {"delay": 1}),
-    ("POST", "/api/domains/a.example/unblock", None),
-    ("POST", "/api/proxies", {"url": "http://p.example:1"}),
-    ("DELETE", "/api/proxies/1", None),
-    ("POST", "/api/proxies/1/enable", None),
-    ("POST", "/api/proxies/1/disable", None),
-    ("POST", "/api/proxies/1/test", None),
+    ("GET", "/api/v1/keys", None),
+    ("POST", "/api/v1/keys", {"name": "more"}),
+    ("GET", "/api/v1/keys/0123456789ab", None),
+    ("DELETE", "/api/v1/keys/0123456789ab", None),
+    ("PUT", f"/api/v1/owners/{uuid4()}/quota", {}),
+    ("GET", f"/api/v1/owners/{uuid4()}", None),
+    ("POST", "/api/v1/jobs/prune", {}),
+    ("POST", "/api/v1/domains", {"host": "a.example"}),
+    ("PATCH", "/api/v1/domains/a.example", {"delay": 1}),
+    ("POST", "/api/v1/domains/a.example/unblock", None),
+    ("POST", "/api/v1/proxies", {"url": "http://p.example:1"}),
+    ("DELETE", "/api/v1/proxies/1", None),
+    ("POST", "/api/v1/proxies/1/enable", None),
+    ("POST", "/api/v1/proxies/1/disable", None),
+    ("POST", "/api/v1/proxies/1/test", None),
 ]
 
 
@@ -170,56 +176,56 @@ async def test_what_belongs_to_somebody_else_is_not_there(
     await corpus.publish("nobodys.example", {"/a": [("Zebra", "stripes")]})
     job = (await mine.crawl("https://mine.example/", source="mine.example"))["job_id"]
     paths = [
-        f"/api/jobs/{job}",
-        f"/api/jobs/{job}/events",
-        f"/api/jobs/{job}/pages",
-        f"/api/crawl-progress/{job}",
-        f"/api/explain?url=https://mine.example/&job_id={job}",
-        "/api/sources/mine.example",
-        "/api/sources/mine.example/generations",
-        "/api/documents?source=mine.example",
-        "/api/documents/read?url=https://mine.example/a",
-        "/api/sections?source=mine.example&path=/a",
-        "/api/search?q=zebra&source=mine.example",
+        f"/api/v1/jobs/{job}",
+        f"/api/v1/jobs/{job}/events",
+        f"/api/v1/jobs/{job}/pages",
+        f"/api/v1/crawls/{job}",
+        f"/api/v1/explain?url=https://mine.example/&job_id={job}",
+        "/api/v1/sources/mine.example",
+        "/api/v1/sources/mine.example/generations",
+        "/api/v1/documents?source=mine.example",
+        "/api/v1/documents/read?url=https://mine.example/a",
+        "/api/v1/sections?source=mine.example&path=/a",
+        "/api/v1/search?q=zebra&source=mine.example",
     ]
-    for path in [*paths, f"/api/crawl-progress/{job}/events"]:
+    for path in [*paths, f"/api/v1/crawls/{job}/events"]:
         refused = await other.get(path)
         assert refused.status == 404, path
         assert refused.is_problem
     for path in paths:
         assert (await mine.get(path)).status == 200, path
         assert (await admin.get(path)).status == 200, path
-    moves = [f"/api/jobs/{job}/{move}" for move in ("pause", "resume", "cancel", "retry")]
-    for path in [*moves, "/api/sources/mine.example/refresh"]:
+    moves = [f"/api/v1/jobs/{job}/{move}" for move in ("pause", "resume", "cancel", "retry")]
+    for path in [*moves, "/api/v1/sources/mine.example/refresh"]:
         assert (await other.post(path)).status == 404, path
-    assert (await other.send("DELETE", "/api/sources/mine.example")).status == 404
-    assert (await other.post("/api/sources/mine.example/rollback", {})).status == 404
-    bulk = (await other.post("/api/jobs/bulk", {"action": "cancel", "ids": [job]})).json
+    assert (await other.send("DELETE", "/api/v1/sources/mine.example")).status == 404
+    assert (await other.post("/api/v1/sources/mine.example/rollback", {})).status == 404
+    bulk = (await other.post("/api/v1/jobs/bulk", {"action": "cancel", "ids": [job]})).json
     assert (bulk["moved"], bulk["items"][0]["problem"]["status"]) == (0, 404)
     assert (await queue.get(UUID(job))).shown_status == "pending"
-    for path in ("/api/jobs", "/api/sources"):
+    for path in ("/api/v1/jobs", "/api/v1/sources"):
         assert (await other.get(path)).json["items"] == []
         assert len((await mine.get(path)).json["items"]) == 1
-    assert (await other.get("/api/search?q=zebra")).json["hits"] == []
-    assert len((await mine.get("/api/search?q=zebra")).json["hits"]) == 1
-    assert len((await admin.get("/api/search?q=zebra")).json["hits"]) == 2
-    assert (await other.get("/api/jobs/work")).json["counts"]["pending"] == 0
-    assert (await mine.get("/api/jobs/work")).json["pending_work"][0]["jobs"] == 1
-    assert (await other.get("/api/explain?url=https://mine.example/")).json["job_id"] is None
+    assert (await other.get("/api/v1/search?q=zebra")).json["items"] == []
+    assert len((await mine.get("/api/v1/search?q=zebra")).json["items"]) == 1
+    assert len((await admin.get("/api/v1/search?q=zebra")).json["items"]) == 2
+    assert (await other.get("/api/v1/jobs/work")).json["counts"]["pending"] == 0
+    assert (await mine.get("/api/v1/jobs/work")).json["pending_work"][0]["jobs"] == 1
+    assert (await other.get("/api/v1/explain?url=https://mine.example/")).json["job_id"] is None
 
 
 async def test_nobody_takes_over_the_source_of_another(keyed: Keyed, database: Database) -> None:
     mine, other = await keyed(), await keyed()
     await Corpus(database).publish("local.example", {"/a": [("A", "b")]})
     order = {"urls": ["https://mine.example/"], "source": "shared"}
-    first = await mine.post("/api/knowledge-items/crawl", order)
-    second = await other.post("/api/knowledge-items/crawl", order)
+    first = await mine.post("/api/v1/crawls", order)
+    second = await other.post("/api/v1/crawls", order)
     assert (first.status, second.status) == (202, 409)
     assert first.json["job_id"] not in second.body.decode()
-    local = await other.post("/api/knowledge-items/crawl", {"urls": ["https://local.example/"]})
+    local = await other.post("/api/v1/crawls", {"urls": ["https://local.example/"]})
     assert local.status == 409
     assert "source" in local.json["fix"]
-    again = await mine.post("/api/knowledge-items/crawl", order)
+    again = await mine.post("/api/v1/crawls", order)
     assert again.json == first.json | {"created": False}
 
 
@@ -227,7 +233,7 @@ async def test_nobody_takes_over_the_source_of_another(keyed: Keyed, database: D
     "url",
     [
         "http://localhost/",
-        "http://127.0.0.1:8700/api/keys",
+        "http://127.0.0.1:8700/api/v1/keys",
         "http://[::1]/",
         "http://0x7f.1/",
         "http://169.254.169.254/latest/meta-data",
@@ -237,7 +243,7 @@ async def test_nobody_takes_over_the_source_of_another(keyed: Keyed, database: D
 )
 async def test_private_addresses_are_for_admins(keyed: Keyed, url: str) -> None:
     operator, admin = await keyed(), await keyed(Scope.ADMIN)
-    path, order = "/api/knowledge-items/crawl", {"urls": [url], "source": "near"}
+    path, order = "/api/v1/crawls", {"urls": [url], "source": "near"}
     assert (await operator.post(path, order)).status == 403
     assert (await operator.post(path, {**order, "allow_private": True})).status == 403
     assert (await admin.post(path, order)).status == 403
@@ -254,10 +260,7 @@ async def test_active_jobs_are_counted_exactly_however_many_ask_at_once(
     assert client.owner is not None
     await set_quota(database, client.owner, Quota(active_jobs=3))
     answers = await asyncio.gather(
-        *(
-            client.post("/api/knowledge-items/crawl", {"urls": [f"https://s{n}.example/"]})
-            for n in range(12)
-        )
+        *(client.post("/api/v1/crawls", {"urls": [f"https://s{n}.example/"]}) for n in range(12))
     )
     assert sorted(answer.status for answer in answers) == [202] * 3 + [429] * 9
     refused = next(answer for answer in answers if answer.status == 429)
@@ -265,7 +268,7 @@ async def test_active_jobs_are_counted_exactly_however_many_ask_at_once(
     assert int(refused.headers["Retry-After"]) >= 1
     # what is under way already needs no more room
     accepted = next(answer for answer in answers if answer.status == 202).json
-    again = await client.crawl(f"https://{accepted['source_id']}/")
+    again = await client.crawl(f"https://{accepted['source']}/")
     assert again == accepted | {"created": False}
 
 
@@ -282,39 +285,39 @@ async def test_pages_are_granted_within_the_quota_of_the_job_and_of_the_day(
         granted.append((await queue.get(UUID(job["job_id"]))).payload["granted_pages"])
     assert granted == [100, 50, 20]
     order = {"urls": ["https://more.example/"]}
-    refused = await client.post("/api/knowledge-items/crawl", order)
+    refused = await client.post("/api/v1/crawls", order)
     assert refused.status == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 86400
     # a job that ends gives back what it did not fetch
     await queue.cancel(UUID(job["job_id"]))
-    assert (await client.post("/api/knowledge-items/crawl", order)).status == 202
+    assert (await client.post("/api/v1/crawls", order)).status == 202
 
 
 async def test_requests_per_minute(keyed: Keyed, database: Database) -> None:
     client, other = await keyed(Scope.READ), await keyed(Scope.READ)
     assert client.owner is not None
     await set_quota(database, client.owner, Quota(requests_per_minute=3))
-    statuses = [(await client.get("/api/me")).status for _ in range(5)]
+    statuses = [(await client.get("/api/v1/me")).status for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
-    assert int((await client.get("/api/me")).headers["Retry-After"]) in range(1, 21)
-    assert (await other.get("/api/me")).status == 200
+    assert int((await client.get("/api/v1/me")).headers["Retry-After"]) in range(1, 21)
+    assert (await other.get("/api/v1/me")).status == 200
 
 
 async def test_keys_are_made_shown_and_revoked_over_http(
     api: Api, address: str, database: Database
 ) -> None:
-    made = await api.post("/api/keys", {"name": "mine", "scope": "admin", "expires_in_days": 1})
+    made = await api.post("/api/v1/keys", {"name": "mine", "scope": "admin", "expires_in_days": 1})
     assert made.status == 201
     text = made.json["key"]
     stored = await rows_of(database, "SELECT secret_hash, id FROM api_keys")
     assert text.partition("_")[2].partition("_")[2].encode() not in stored[0][0]
     async with Api(address, key=text) as admin:
-        listed = (await admin.get("/api/keys")).json["items"]
+        listed = (await admin.get("/api/v1/keys")).json["items"]
         assert [key["id"] for key in listed] == [made.json["id"]]
         assert text not in str(listed)
-        more = (await admin.post("/api/keys", {"name": "more"})).json
+        more = (await admin.post("/api/v1/keys", {"name": "more"})).json
         assert (more["scope"], more["state"]) == ("operate", "active")
-        quota = f"/api/owners/{more['user_id']}/quota"
+        quota = f"/api/v1/owners/{more['user_id']}/quota"
         set_ = await admin.send("PUT", quota, {"active_jobs": 2})
         assert set_.json["quota"] == {
             "active_jobs": 2,
@@ -322,12 +325,12 @@ async def test_keys_are_made_shown_and_revoked_over_http(
             "pages_per_day": None,
             "requests_per_minute": None,
         }
-        assert (await admin.get(f"/api/owners/{more['user_id']}")).json == set_.json
-        revoked = await admin.post(f"/api/keys/{more['id']}/revoke")
+        assert (await admin.get(f"/api/v1/owners/{more['user_id']}")).json == set_.json
+        revoked = await admin.send("DELETE", f"/api/v1/keys/{more['id']}")
         assert revoked.json["state"] == "revoked"
-        assert (await admin.get("/api/keys/abc")).status == 404
+        assert (await admin.get("/api/v1/keys/abc")).status == 404
         async with Api(address, key=more["key"]) as gone:
-            refused = await gone.get("/api/me")
+            refused = await gone.get("/api/v1/me")
             assert (refused.status, "revoked" in refused.json["detail"]) == (401, True)
 
 
@@ -335,7 +338,7 @@ async def test_the_secret_of_a_key_is_not_in_the_stored_answer(
     api: Api, address: str, database: Database
 ) -> None:
     how = {"headers": {"Idempotency-Key": "make"}}
-    made = await api.post("/api/keys", {"name": "mine", "scope": "admin"}, **how)
+    made = await api.post("/api/v1/keys", {"name": "mine", "scope": "admin"}, **how)
     secret = made.json["key"].rpartition("_")[2].encode()
     [(answer,)] = await rows_of(database, "SELECT answer FROM idempotency_keys")
     assert secret not in answer
@@ -354,7 +357,7 @@ async def test_a_server_without_keys_listens_on_loopback_only(
 
 
 async def test_other_names_and_other_sites_are_refused(api: Api) -> None:
-    rebound = await api.get("/api/jobs", headers={"Host": "evil.example"})
+    rebound = await api.get("/api/v1/jobs", headers={"Host": "evil.example"})
     assert (rebound.status, rebound.is_problem) == (421, True)
     assert (await api.get("/healthz", headers={"Host": "evil.example"})).status == 200
     order = {"urls": ["https://docs.example.org/"]}
@@ -363,11 +366,11 @@ async def test_other_names_and_other_sites_are_refused(api: Api) -> None:
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
     ):
-        refused = await api.post("/api/knowledge-items/crawl", order, headers=header)
+        refused = await api.post("/api/v1/crawls", order, headers=header)
         assert (refused.status, refused.is_problem) == (403, True)
-    assert (await api.get("/api/jobs")).json["items"] == []
+    assert (await api.get("/api/v1/jobs")).json["items"] == []
     # a form of another site cannot claim to be JSON without asking first
-    form = await api.post("/api/knowledge-items/crawl", data=b'{"urls": ["https://a.example/"]}')
-    assert form.status == 422
-    own = await api.post("/api/knowledge-items/crawl", order, headers={"Origin": api.address})
+    form = await api.post("/api/v1/crawls", data=b'{"urls": ["https://a.example/"]}')
+    assert form.status == 415
+    own = await api.post("/api/v1/crawls", order, headers={"Origin": api.address})
     assert own.status == 202

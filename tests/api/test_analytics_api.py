@@ -13,10 +13,10 @@ from forager.settings import Settings
 
 
 async def test_questions_are_listed_and_asked(api: Api) -> None:
-    listed = (await api.get("/api/analytics")).json["queries"]
+    listed = (await api.get("/api/v1/analytics")).json["items"]
     assert {each["name"] for each in listed} == {"price-changes", "crawl-cost", "parser-quality"}
     for each in listed:
-        found = (await api.get(f"/api/analytics/answer?query={each['name']}&days=7")).json
+        found = (await api.get(f"/api/v1/analytics/answer?query={each['name']}&days=7")).json
         assert (found["name"], found["days"], found["rows"]) == (each["name"], 7, [])
         assert found["complete_until"] is None
 
@@ -27,18 +27,18 @@ async def test_questions_are_listed_and_asked(api: Api) -> None:
      ("query=crawl-cost&limit=0", 422), ("query=crawl-cost&days=x", 422)],
 )  # fmt: skip
 async def test_what_cannot_be_asked(api: Api, asked: str, status: int) -> None:
-    assert (await api.get(f"/api/analytics/answer?{asked}")).status == status
+    assert (await api.get(f"/api/v1/analytics/answer?{asked}")).status == status
 
 
 async def test_only_a_few_at_a_time(api: Api) -> None:
     with ANALYSES.taken(), ANALYSES.taken():
-        refused = await api.get("/api/analytics/answer?query=crawl-cost")
+        refused = await api.get("/api/v1/analytics/answer?query=crawl-cost")
     assert refused.status == 429
     assert refused.headers["Retry-After"]
 
 
 async def test_proxies_are_shown_to_those_who_may_see_them(keyed: Keyed) -> None:
-    asked = "/api/analytics/answer?query=crawl-cost"
+    asked = "/api/v1/analytics/answer?query=crawl-cost"
     assert (await (await keyed(Scope.READ)).get(asked)).status == 403
     assert (await (await keyed(Scope.OPERATE)).get(asked)).status == 200
 
@@ -51,7 +51,7 @@ class TestServerAway:
         return api_settings.model_copy(update={"clickhouse_url": away})
 
     async def test_it_is_said_and_tried_again(self, api: Api) -> None:
-        answer = await api.get("/api/analytics/answer?query=crawl-cost")
+        answer = await api.get("/api/v1/analytics/answer?query=crawl-cost")
         assert answer.status == 503
         assert "ClickHouse at 127.0.0.1" in answer.json["detail"]
         assert "hush" not in str(answer.json)

@@ -78,12 +78,12 @@ def test_a_server_asks_for_the_key_and_leaves_when_told(tmp_path: Path, capsys: 
     key = capsys.readouterr().out.strip()
     with api_process(tmp_path) as address:
         assert requests.get(f"{address}/readyz", timeout=30).json()["ready"] is True
-        assert requests.get(f"{address}/api/me", timeout=30).status_code == 401
+        assert requests.get(f"{address}/api/v1/me", timeout=30).status_code == 401
         headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "mine"}
-        me = requests.get(f"{address}/api/me", headers=headers, timeout=30)
+        me = requests.get(f"{address}/api/v1/me", headers=headers, timeout=30)
         assert me.json()["scope"] == "admin"
     lines = [json.loads(line) for line in (tmp_path / "api.log").read_text().splitlines()]
-    assert [line["path"] for line in lines if line.get("request_id") == "mine"] == ["/api/me"]
+    assert [line["path"] for line in lines if line.get("request_id") == "mine"] == ["/api/v1/me"]
     assert key not in (tmp_path / "api.log").read_text()
 
 

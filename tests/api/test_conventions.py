@@ -27,7 +27,7 @@ from forager.services import supervisor
 from forager.services.service import Service, Step
 
 NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
-CRAWL = "/api/knowledge-items/crawl"
+CRAWL = "/api/v1/crawls"
 ORDER = {"urls": ["https://docs.example.org/"]}
 
 
@@ -37,19 +37,19 @@ ORDER = {"urls": ["https://docs.example.org/"]}
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
-        ("GET", "/api/nothing", None, 404),
+        ("GET", "/api/v1/nothing", None, 404),
         ("GET", "/nothing", None, 404),
-        ("PUT", "/api/jobs", None, 405),
-        ("GET", f"/api/jobs/{NO_JOB}", None, 404),
-        ("GET", "/api/jobs/not-an-id", None, 422),
-        ("GET", "/api/sources/nobody", None, 404),
-        ("GET", "/api/jobs?limit=0", None, 422),
-        ("GET", "/api/jobs?limit=1001", None, 422),
-        ("GET", "/api/jobs?cursor=abc", None, 422),
-        ("GET", "/api/jobs?source=%00", None, 422),
-        ("GET", "/api/sources/a%00b", None, 422),
-        ("GET", "/api/sources/a%2Fb", None, 404),
-        ("GET", "/api/search?q=x&cursor=%F0%9F%A6%93", None, 422),
+        ("PUT", "/api/v1/jobs", None, 405),
+        ("GET", f"/api/v1/jobs/{NO_JOB}", None, 404),
+        ("GET", "/api/v1/jobs/not-an-id", None, 422),
+        ("GET", "/api/v1/sources/nobody", None, 404),
+        ("GET", "/api/v1/jobs?limit=0", None, 422),
+        ("GET", "/api/v1/jobs?limit=1001", None, 422),
+        ("GET", "/api/v1/jobs?cursor=abc", None, 422),
+        ("GET", "/api/v1/jobs?source=%00", None, 422),
+        ("GET", "/api/v1/sources/a%00b", None, 422),
+        ("GET", "/api/v1/sources/a%2Fb", None, 404),
+        ("GET", "/api/v1/search?q=x&cursor=%F0%9F%A6%93", None, 422),
         ("POST", CRAWL, {"urls": []}, 422),
         ("POST", CRAWL, {"urls": ["https://a.example/\0"]}, 422),
         ("POST", CRAWL, {**ORDER, "sealed": "abc"}, 422),
@@ -58,8 +58,8 @@ ORDER = {"urls": ["https://docs.example.org/"]}
         ("POST", CRAWL, {**ORDER, "max_pages": 10**30}, 422),
         ("POST", CRAWL, {**ORDER, "headers": {"A": "b\r\nC: d"}}, 422),
         ("POST", CRAWL, [1, 2], 422),
-        ("POST", "/api/sources/nobody/publish", {"generation": 0}, 422),
-        ("PUT", "/api/sources/nobody/schedule", {"every": "1d", "cron": "* * * * *"}, 422),
+        ("POST", "/api/v1/sources/nobody/publish", {"generation": 0}, 422),
+        ("PUT", "/api/v1/sources/nobody/schedule", {"every": "1d", "cron": "* * * * *"}, 422),
     ],
 )
 async def test_every_error_is_a_problem(
@@ -76,8 +76,8 @@ async def test_half_a_character_is_an_error_of_its_field(api: Api) -> None:
     found = []
     for method, path, body in [
         ("POST", CRAWL, {**ORDER, "source": "a\ud800"}),
-        ("POST", "/api/keys", {"name": "\udfff", "scope": "read"}),
-        ("POST", f"/api/jobs/{NO_JOB}/cancel", {"reason": "\ud83d"}),
+        ("POST", "/api/v1/keys", {"name": "\udfff", "scope": "read"}),
+        ("POST", f"/api/v1/jobs/{NO_JOB}/cancel", {"reason": "\ud83d"}),
     ]:
         answer = await api.send(method, path, body)
         assert (answer.status, answer.is_problem) == (422, True), answer.body
@@ -85,7 +85,7 @@ async def test_half_a_character_is_an_error_of_its_field(api: Api) -> None:
             (each["field"], "lone surrogate" in each["message"]) for each in answer.json["errors"]
         ]
     assert found == [("body.source", True), ("body.name", True), ("body.reason", True)]
-    whole = await api.post(f"/api/jobs/{NO_JOB}/cancel", {"reason": "\N{ZEBRA FACE}"})
+    whole = await api.post(f"/api/v1/jobs/{NO_JOB}/cancel", {"reason": "\N{ZEBRA FACE}"})
     assert whole.status == 404
 
 
@@ -96,7 +96,7 @@ async def test_a_problem_names_the_field_and_the_fix(api: Api) -> None:
     misspelt = (await api.post(CRAWL, {**ORDER, "max_page": 5})).json
     assert [error["field"] for error in misspelt["errors"]] == ["body.max_page"]
     job = (await api.crawl())["job_id"]
-    illegal = (await api.post(f"/api/jobs/{job}/retry")).json
+    illegal = (await api.post(f"/api/v1/jobs/{job}/retry")).json
     assert (illegal["status"], illegal["fix"]) == (409, "Possible now: cancel, pause.")
 
 
@@ -128,13 +128,13 @@ async def test_a_list_of_a_million_urls_is_refused_before_it_is_read(api: Api) -
             yield part + (b"," if n < 990_000 else b"")
         yield end
 
-    for path, name in ((CRAWL, b"urls"), ("/api/tasks", b"items")):
+    for path, name in ((CRAWL, b"urls"), ("/api/v1/tasks", b"items")):
         body = lines(b'{"' + name + b'": [', b"]}")
         answer = await api.post(path, data=body, headers={"Content-Type": "application/json"})
         assert (answer.status, answer.is_problem) == (413, True)
         assert "10,000,000 bytes" in answer.json["detail"]
         assert answer.json["fix"]
-    assert (await api.get("/api/jobs")).json["items"] == []
+    assert (await api.get("/api/v1/jobs")).json["items"] == []
 
 
 async def test_too_many_urls_are_refused_by_name(api: Api) -> None:
@@ -147,7 +147,7 @@ async def test_too_many_urls_are_refused_by_name(api: Api) -> None:
 async def test_each_request_has_an_id_of_its_own_or_the_given_one(api: Api) -> None:
     first, second = await api.get("/healthz"), await api.get("/healthz")
     assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
-    given = await api.get("/api/nothing", headers={"X-Request-Id": "my-id.1"})
+    given = await api.get("/api/v1/nothing", headers={"X-Request-Id": "my-id.1"})
     assert given.headers["X-Request-Id"] == given.json["request_id"] == "my-id.1"
     forged = await api.get("/healthz", headers={"X-Request-Id": "a b\tc"})
     assert forged.headers["X-Request-Id"] != "a b\tc"
@@ -157,28 +157,30 @@ async def test_the_id_of_a_request_is_in_the_log(database_url: str, tmp_path: Pa
     environment = {"FORAGER_DATABASE_URL": database_url, "FORAGER_LOG_LEVEL": "info"}
     with api_process(tmp_path, **environment) as address:
         async with Api(address) as api:
-            answer = await api.get("/api/nothing", headers={"X-Request-Id": "seen-in-the-log"})
+            answer = await api.get("/api/v1/nothing", headers={"X-Request-Id": "seen-in-the-log"})
     assert answer.headers["X-Request-Id"] == "seen-in-the-log"
     lines = [json.loads(line) for line in (tmp_path / "api.log").read_text().splitlines()]
     [line] = [line for line in lines if line.get("request_id") == "seen-in-the-log"]
-    assert (line["path"], line["status"]) == ("/api/nothing", 404)
+    assert (line["path"], line["status"]) == ("/api/v1/nothing", 404)
 
 
-EXPORTS = ["/api/jobs/{}/export", "/api/products/export"]
+EXPORTS = ["/api/v1/jobs/{}/export", "/api/v1/products/export"]
 
 
 @pytest.mark.parametrize("path", EXPORTS)
 async def test_names_of_files_are_our_own(api: Api, queue: Queue, path: str) -> None:
     [job] = await queue.enqueue_many([NewJob(kind="selftest", source_id="a/../../etc")])
     target = path.format(job.id)
-    named = await api.get(target, params={"name": "../../etc/passwd", "filename": "/etc/passwd"})
-    assert named.status == 200
-    shown = named.headers["Content-Disposition"].partition("filename=")[2].strip('"')
+    for name in ("name", "filename"):
+        assert (await api.get(target, params={name: "../../etc/passwd"})).status == 422
+    sent = await api.get(target)
+    assert sent.status == 200
+    shown = sent.headers["Content-Disposition"].partition("filename=")[2].strip('"')
     assert re.fullmatch(r"(job-[0-9a-f-]{36}|products)\.jsonl", shown)
     for kind in ("../../etc/passwd", "jsonl/../../x", "%00", ""):
         assert (await api.get(target, params={"format": kind})).status == 422
     for way in ("../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "....//etc"):
-        assert (await api.get(f"/api/jobs/{way}/export")).status in (404, 422)
+        assert (await api.get(f"/api/v1/jobs/{way}/export")).status in (404, 422)
 
 
 async def test_health_and_readiness(api: Api, database: Database) -> None:
@@ -225,16 +227,21 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
 
 async def test_who_polls_gets_a_body_only_when_it_changed(api: Api, queue: Queue) -> None:
     job = (await api.crawl())["job_id"]
-    for path in (f"/api/crawl-progress/{job}", f"/api/jobs/{job}", "/api/jobs", "/api/jobs/work"):
+    for path in (
+        f"/api/v1/crawls/{job}",
+        f"/api/v1/jobs/{job}",
+        "/api/v1/jobs",
+        "/api/v1/jobs/work",
+    ):
         first = await api.get(path)
         etag = first.headers["ETag"]
         for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
             same = await api.get(path, headers={"If-None-Match": known})
             assert (same.status, same.body, same.headers["ETag"]) == (304, b"", etag)
         assert (await api.get(path, headers={"If-None-Match": '"other"'})).body == first.body
-    etag = (await api.get(f"/api/crawl-progress/{job}")).headers["ETag"]
-    await api.post(f"/api/jobs/{job}/pause")
-    changed = await api.get(f"/api/crawl-progress/{job}", headers={"If-None-Match": etag})
+    etag = (await api.get(f"/api/v1/crawls/{job}")).headers["ETag"]
+    await api.post(f"/api/v1/jobs/{job}/pause")
+    changed = await api.get(f"/api/v1/crawls/{job}", headers={"If-None-Match": etag})
     assert (changed.status, changed.json["status"]) == (200, "paused")
 
 
@@ -246,7 +253,7 @@ async def test_a_list_is_complete_and_without_repetition(api: Api, queue: Queue)
     found: list[str] = []
     cursor = None
     while True:
-        path = "/api/jobs?limit=5" + (f"&cursor={cursor}" if cursor else "")
+        path = "/api/v1/jobs?limit=5" + (f"&cursor={cursor}" if cursor else "")
         page = (await api.get(path)).json
         found += [job["id"] for job in page["items"]]
         cursor = page["next_cursor"]
@@ -258,10 +265,10 @@ async def test_a_list_is_complete_and_without_repetition(api: Api, queue: Queue)
 
 async def test_the_last_page_of_events_says_so(api: Api) -> None:
     job = (await api.crawl())["job_id"]
-    await api.post(f"/api/jobs/{job}/pause", {"reason": "<script>alert(1)</script>"})
-    first = (await api.get(f"/api/jobs/{job}/events?limit=1")).json
+    await api.post(f"/api/v1/jobs/{job}/pause", {"reason": "<script>alert(1)</script>"})
+    first = (await api.get(f"/api/v1/jobs/{job}/events?limit=1")).json
     assert first["next_cursor"] is not None
-    path = f"/api/jobs/{job}/events?limit=1&cursor={first['next_cursor']}"
+    path = f"/api/v1/jobs/{job}/events?limit=1&cursor={first['next_cursor']}"
     last = (await api.get(path)).json
     assert last["next_cursor"] is None
     assert last["items"][0]["reason"] == "<script>alert(1)</script>"
@@ -276,31 +283,34 @@ def once(key: str) -> dict[str, Any]:
 
 async def test_the_same_request_is_done_once(api: Api, database: Database) -> None:
     order = {"host": "a.example", "delay": 2.0}
-    first = await api.post("/api/domains", order, **once("k1"))
-    again = await api.post("/api/domains", dict(reversed(order.items())), **once("k1"))
+    first = await api.post("/api/v1/domains", order, **once("k1"))
+    again = await api.post("/api/v1/domains", dict(reversed(order.items())), **once("k1"))
     assert (first.status, again.status) == (201, 201)
     assert first.body == again.body
     assert "Idempotency-Replayed" not in first.headers
     assert again.headers["Idempotency-Replayed"] == "true"
     for how in (once("k2"), {}):
-        there = await api.post("/api/domains", order, **how)
+        there = await api.post("/api/v1/domains", order, **how)
         assert (there.status, there.is_problem) == (409, True)
-        assert there.json["fix"] == "`PATCH /api/domains/a.example` changes it."
+        assert there.json["fix"] == "`PATCH /api/v1/domains/a.example` changes it."
 
 
 async def test_another_request_with_the_same_key_is_a_conflict(api: Api) -> None:
     await api.post(CRAWL, ORDER, **once("k"))
-    for path, body in ((CRAWL, {"urls": ["https://other.example/"]}), ("/api/keys", ORDER)):
+    for path, body in ((CRAWL, {"urls": ["https://other.example/"]}), ("/api/v1/keys", ORDER)):
         other = await api.post(path, body, **once("k"))
         assert other.status in (409, 422)
     other = await api.post(CRAWL, {"urls": ["https://other.example/"]}, **once("k"))
     assert (other.status, other.is_problem) == (409, True)
-    assert len((await api.get("/api/jobs")).json["items"]) == 1
+    assert len((await api.get("/api/v1/jobs")).json["items"]) == 1
 
 
 async def test_racing_requests_are_one_request(api: Api, database: Database) -> None:
     answers = await asyncio.gather(
-        *(api.post("/api/keys", {"name": "one", "scope": "admin"}, **once("k")) for _ in range(8)),
+        *(
+            api.post("/api/v1/keys", {"name": "one", "scope": "admin"}, **once("k"))
+            for _ in range(8)
+        ),
         return_exceptions=False,
     )
     # the first of them makes a key, and from then on those without one are refused
@@ -320,9 +330,9 @@ async def test_racing_crawls_are_one_crawl(keyed: Keyed, database: Database) -> 
 
 async def test_what_failed_may_be_tried_again(api: Api) -> None:
     order = {"host": "a.example"}
-    await api.post("/api/domains", order)
-    assert (await api.post("/api/domains", order, **once("k"))).status == 409
-    assert (await api.post("/api/domains", {"host": "b.example"}, **once("k"))).status == 201
+    await api.post("/api/v1/domains", order)
+    assert (await api.post("/api/v1/domains", order, **once("k"))).status == 409
+    assert (await api.post("/api/v1/domains", {"host": "b.example"}, **once("k"))).status == 201
 
 
 async def test_a_server_that_dies_in_the_middle_leaves_nothing(
@@ -333,7 +343,7 @@ async def test_a_server_that_dies_in_the_middle_leaves_nothing(
         async with database.transaction() as connection:
             assert await reserve(connection, NOBODY, "k", b"hash") is None
             await connection.close()
-    assert (await api.post("/api/domains", {"host": "a.example"}, **once("k"))).status == 201
+    assert (await api.post("/api/v1/domains", {"host": "a.example"}, **once("k"))).status == 201
 
 
 async def test_keys_of_different_owners_do_not_meet(keyed: Keyed) -> None:

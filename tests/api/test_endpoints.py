@@ -22,7 +22,7 @@ from forager.settings import Settings
 
 # SQL, HTML, control characters, other directions and other alphabets: all of it is only text
 NASTY = "'; DROP TABLE crawl_jobs; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e 🦓 %s"
-CRAWL = "/api/knowledge-items/crawl"
+CRAWL = "/api/v1/crawls"
 
 
 def test_an_order_has_every_option_of_a_crawl() -> None:
@@ -54,15 +54,15 @@ async def test_a_crawl_is_asked_for_with_all_its_options(api: Api, queue: Queue)
     }
     asked = await api.post(CRAWL, order)
     assert asked.status == 202
-    assert asked.json == asked.json | {"source_id": "docs", "status": "pending", "created": True}
+    assert asked.json == asked.json | {"source": "docs", "status": "pending", "created": True}
     assert asked.json["job_id"] == asked.json["progress_id"]
     job = await queue.get(UUID(asked.json["job_id"]))
     assert (job.priority, job.payload["urls"][0]) == (7, "https://docs.example.org/a")
-    shown = await api.get(f"/api/jobs/{job.id}")
+    shown = await api.get(f"/api/v1/jobs/{job.id}")
     assert shown.json["payload"]["headers"]["Authorization"] == "***"
     assert b"hidden" not in shown.body
     assert "sealed" not in shown.json["payload"]
-    progress = (await api.get(f"/api/crawl-progress/{job.id}")).json
+    progress = (await api.get(f"/api/v1/crawls/{job.id}")).json
     assert (progress["status"], progress["progress_percentage"]) == ("pending", 0)
     assert progress["ledger"]["discovered"] == 0
     assert progress["eta_seconds"] is None
@@ -81,7 +81,7 @@ async def test_progress_has_pace_and_time_left(api: Api, crawls: Crawls) -> None
         RETURNING 1
         """,
     )
-    progress = (await api.get(f"/api/crawl-progress/{crawl.context.job.id}")).json
+    progress = (await api.get(f"/api/v1/crawls/{crawl.context.job.id}")).json
     assert (progress["pages_per_second"], progress["eta_seconds"]) == (4.0, 20.0)
     assert progress["waiting"].startswith("rate-limited by docs.example.org, next request in ")
     ledger = progress["ledger"]
@@ -93,19 +93,19 @@ async def test_jobs_are_listed_moved_and_pruned(api: Api, queue: Queue) -> None:
     await queue.enqueue(NewJob(kind="selftest"))
     for query, count in (("", 2), ("?kind=crawl", 1), ("?source=docs.example.org", 1),
                          ("?status=paused&status=failed", 0)):  # fmt: skip
-        assert len((await api.get(f"/api/jobs{query}")).json["items"]) == count
-    paused = await api.post(f"/api/jobs/{job}/pause", {"reason": NASTY})
+        assert len((await api.get(f"/api/v1/jobs{query}")).json["items"]) == count
+    paused = await api.post(f"/api/v1/jobs/{job}/pause", {"reason": NASTY})
     assert paused.json["status"] == "paused"
-    assert (await api.post(f"/api/jobs/{job}/resume")).json["status"] == "pending"
-    detail = (await api.get(f"/api/jobs/{job}")).json
+    assert (await api.post(f"/api/v1/jobs/{job}/resume")).json["status"] == "pending"
+    detail = (await api.get(f"/api/v1/jobs/{job}")).json
     assert [event["move"] for event in detail["last_events"]] == ["enqueue", "pause", "resume"]
     assert detail["last_events"][1]["reason"] == NASTY
-    cancelled = await api.post(f"/api/jobs/{job}/cancel")
+    cancelled = await api.post(f"/api/v1/jobs/{job}/cancel")
     assert cancelled.json["stop_reason"] == "cancelled"
-    work = (await api.get("/api/jobs/work")).json
+    work = (await api.get("/api/v1/jobs/work")).json
     assert (work["counts"]["pending"], work["counts"]["cancelled"]) == (1, 1)
-    assert (await api.post("/api/jobs/prune", {"older_than_days": 0})).json == {"deleted": 1}
-    assert (await api.get(f"/api/jobs/{job}")).status == 404
+    assert (await api.post("/api/v1/jobs/prune", {"older_than_days": 0})).json == {"deleted": 1}
+    assert (await api.get(f"/api/v1/jobs/{job}")).status == 404
 
 
 async def test_many_jobs_are_moved_each_by_itself(api: Api, queue: Queue) -> None:
@@ -114,13 +114,13 @@ async def test_many_jobs_are_moved_each_by_itself(api: Api, queue: Queue) -> Non
     await queue.cancel(jobs[1].id)
     missing = "0199a5c2-8a00-7000-8000-000000000000"
     order = {"action": "pause", "ids": [*ids, missing, ids[0]]}
-    done = (await api.post("/api/jobs/bulk", order)).json
+    done = (await api.post("/api/v1/jobs/bulk", order)).json
     assert (done["moved"], done["failed"]) == (2, 2)
     assert [item["id"] for item in done["items"]] == [*ids, missing]
     problems = [item["problem"] and item["problem"]["status"] for item in done["items"]]
     assert problems == [None, 409, None, 404]
     too_many = {"action": "pause", "ids": [missing] * 1001}
-    assert (await api.post("/api/jobs/bulk", too_many)).status == 422
+    assert (await api.post("/api/v1/jobs/bulk", too_many)).status == 422
 
 
 async def test_pages_by_outcome(api: Api, crawls: Crawls, database: Database) -> None:
@@ -140,15 +140,15 @@ async def test_pages_by_outcome(api: Api, crawls: Crawls, database: Database) ->
             "timeout" if n % 3 == 0 else None,
             NASTY,
         )
-    path = f"/api/jobs/{job_id}/pages?outcome=failed&limit=3"
+    path = f"/api/v1/jobs/{job_id}/pages?outcome=failed&limit=3"
     first = (await api.get(path)).json
     rest = (await api.get(f"{path}&cursor={first['next_cursor']}")).json
     assert [len(first["items"]), len(rest["items"]), rest["next_cursor"]] == [3, 1, None]
     assert first["items"][0]["detail"] == NASTY
-    both = await api.get(f"/api/jobs/{job_id}/pages?outcome=failed&outcome=fetched")
+    both = await api.get(f"/api/v1/jobs/{job_id}/pages?outcome=failed&outcome=fetched")
     assert len(both.json["items"]) == 12
-    assert (await api.get(f"/api/jobs/{job_id}/pages?cursor=AAAA")).status == 422
-    explained = await api.get(f"/api/explain?url=https://docs.example.org/1&job_id={job_id}")
+    assert (await api.get(f"/api/v1/jobs/{job_id}/pages?cursor=AAAA")).status == 422
+    explained = await api.get(f"/api/v1/explain?url=https://docs.example.org/1&job_id={job_id}")
     assert explained.json["verdict"] == "never seen"
 
 
@@ -157,8 +157,8 @@ async def test_sources_from_the_first_crawl_to_the_last(
 ) -> None:
     await crawls.crawl({"a": "one", "b": "two"})
     await crawls.crawl({"a": "one", "b": NASTY.replace("\x1b", ""), "c": "three"})
-    source = f"/api/sources/{SOURCE}"
-    assert [item["id"] for item in (await api.get("/api/sources")).json["items"]] == [SOURCE]
+    source = f"/api/v1/sources/{SOURCE}"
+    assert [item["id"] for item in (await api.get("/api/v1/sources")).json["items"]] == [SOURCE]
     shown = (await api.get(source)).json
     assert (shown["published_number"], shown["pages"]) == (2, 3)
     generations = (await api.get(f"{source}/generations?limit=1")).json
@@ -173,92 +173,92 @@ async def test_sources_from_the_first_crawl_to_the_last(
     assert (await api.post(f"{source}/publish", {"generation": 2})).json["number"] == 2
     assert (await api.post(f"{source}/publish", {"generation": 9})).status == 404
     timed = await api.send("PUT", f"{source}/schedule", {"every": "1d"})
-    assert timed.json["refresh_every"] == 86400
+    assert timed.json["every"] == "1d"
     assert (await api.send("PUT", f"{source}/schedule", {"every": NASTY[:40]})).status == 422
     ended = await api.send("PUT", f"{source}/schedule", {})
     assert ended.json["next_refresh_at"] is None
     limited = await api.send("PATCH", source, {"keep": 3})
-    assert (limited.json["keep_generations"], limited.json["max_shrink"]) == (3, 0.2)
+    assert (limited.json["keep"], limited.json["max_shrink"]) == (3, 0.2)
     asked = await api.post(f"{source}/refresh")
     assert (asked.status, asked.json["created"]) == (202, True)
     assert (await api.send("DELETE", source)).status == 409
     await queue.cancel(UUID(asked.json["job_id"]))
-    assert (await api.send("DELETE", source)).json == {"source_id": SOURCE}
+    assert (await api.send("DELETE", source)).json == {"source": SOURCE}
     assert (await api.get(source)).status == 404
 
 
 async def test_pages_are_read_and_found(api: Api, crawls: Crawls) -> None:
     await crawls.crawl({"a": "zebra stripes", "b": "the zebra <script>alert(1)</script>"})
-    listed = (await api.get(f"/api/documents?source={SOURCE}")).json
+    listed = (await api.get(f"/api/v1/documents?source={SOURCE}")).json
     assert [document["path"] for document in listed["items"]] == ["/a", "/b"]
-    only = (await api.get(f"/api/documents?source={SOURCE}&path=/b&limit=1")).json
+    only = (await api.get(f"/api/v1/documents?source={SOURCE}&path=/b&limit=1")).json
     assert (len(only["items"]), only["next_cursor"]) == (1, None)
     url = f"https://{SOURCE}/b"
-    read = await api.get("/api/documents/read", params={"url": url})
+    read = await api.get("/api/v1/documents/read", params={"url": url})
     assert "<script>" in read.json["markdown"]
     assert read.headers["Content-Type"] == "application/json"
-    part = await api.get("/api/documents/read", params={"url": url, "section": "details"})
+    part = await api.get("/api/v1/documents/read", params={"url": url, "section": "details"})
     assert [section["heading"] for section in part.json["sections"]] == ["Details"]
     for section in ("nothing", NASTY):
-        missing = await api.get("/api/documents/read", params={"url": url, "section": section})
+        missing = await api.get("/api/v1/documents/read", params={"url": url, "section": section})
         assert missing.status == 404
-    sections = (await api.get(f"/api/sections?source={SOURCE}&path=/a")).json
+    sections = (await api.get(f"/api/v1/sections?source={SOURCE}&path=/a")).json
     assert [section["heading"] for section in sections["items"]] == ["Guide", "Details"]
-    assert (await api.get(f"/api/sections?source={SOURCE}&path=/")).status == 404
-    hits = (await api.get("/api/search?q=zebra")).json["hits"]
+    assert (await api.get(f"/api/v1/sections?source={SOURCE}&path=/")).status == 404
+    hits = (await api.get("/api/v1/search?q=zebra")).json["items"]
     assert {hit["url"].partition("#")[0][-1] for hit in hits} == {"a", "b"}
     start, end = hits[0]["highlights"][0]
     assert hits[0]["snippet"][start:end].lower() == "zebra"
-    first = (await api.get("/api/search?q=zebra&limit=1")).json
-    second = await api.get(f"/api/search?q=zebra&limit=1&cursor={first['next_cursor']}")
-    assert second.json["hits"] != first["hits"]
-    nasty = await api.get("/api/search", params={"q": NASTY, "path": NASTY})
-    assert (nasty.status, nasty.json["hits"]) == (200, [])
+    first = (await api.get("/api/v1/search?q=zebra&limit=1")).json
+    second = await api.get(f"/api/v1/search?q=zebra&limit=1&cursor={first['next_cursor']}")
+    assert second.json["items"] != first["items"]
+    nasty = await api.get("/api/v1/search", params={"q": NASTY, "path": NASTY})
+    assert (nasty.status, nasty.json["items"]) == (200, [])
 
 
 async def test_domains_and_proxies(api: Api) -> None:
-    made = await api.post("/api/domains", {"host": "https://Shop.example.org/", "delay": 2.5})
-    assert (made.status, made.json["domain_name"]) == (201, "shop.example.org")
-    domain = "/api/domains/shop.example.org"
+    made = await api.post("/api/v1/domains", {"host": "https://Shop.example.org/", "delay": 2.5})
+    assert (made.status, made.json["host"]) == (201, "shop.example.org")
+    domain = "/api/v1/domains/shop.example.org"
     changed = await api.send("PATCH", domain, {"delay": None, "active": False})
-    assert (changed.json["crawl_delay_seconds"], changed.json["is_active"]) == (None, False)
-    assert (await api.get("/api/domains/www.shop.example.org")).json["domain_name"] == (
+    assert (changed.json["delay"], changed.json["active"]) == (None, False)
+    assert (await api.get("/api/v1/domains/www.shop.example.org")).json["host"] == (
         "shop.example.org"
     )
-    assert len((await api.get("/api/domains?active=false")).json["items"]) == 1
+    assert len((await api.get("/api/v1/domains?active=false")).json["items"]) == 1
     assert (await api.post(f"{domain}/unblock")).json["slow_delay"] == 0
     for host in (NASTY, "..", "a b"):
-        assert (await api.post("/api/domains", {"host": host})).status == 422
+        assert (await api.post("/api/v1/domains", {"host": host})).status == 422
     secret = {"url": "http://me:hidden@proxy.example.org:3128"}
-    added = await api.post("/api/proxies", secret)
+    added = await api.post("/api/v1/proxies", secret)
     assert (added.status, b"hidden" in added.body) == (201, False)
-    proxy = f"/api/proxies/{added.json['id']}"
-    listed = await api.get("/api/proxies")
+    proxy = f"/api/v1/proxies/{added.json['id']}"
+    listed = await api.get("/api/v1/proxies")
     assert (listed.json["items"][0]["state"], b"hidden" in listed.body) == ("active", False)
     disabled = await api.post(f"{proxy}/disable", {"reason": NASTY})
     assert disabled.json["disabled_reason"] == NASTY
     assert (await api.post(f"{proxy}/enable")).json["state"] == "active"
-    assert (await api.post("/api/proxies", {"url": "http://127.0.0.1:1"})).status == 403
-    near = await api.post("/api/proxies", {"url": "http://127.0.0.1:1", "allow_private": True})
-    tried = await api.post(f"/api/proxies/{near.json['id']}/test")
+    assert (await api.post("/api/v1/proxies", {"url": "http://127.0.0.1:1"})).status == 403
+    near = await api.post("/api/v1/proxies", {"url": "http://127.0.0.1:1", "allow_private": True})
+    tried = await api.post(f"/api/v1/proxies/{near.json['id']}/test")
     assert (tried.json["ok"], tried.json["error"] is None) == (False, False)
     assert (await api.send("DELETE", proxy)).json == {"id": added.json["id"]}
     assert (await api.post(f"{proxy}/test")).status == 404
-    assert (await api.get("/api/workers")).json == {"items": [], "next_cursor": None}
+    assert (await api.get("/api/v1/workers")).json == {"items": [], "next_cursor": None}
 
 
 async def test_regions_and_costs(api: Api, database: Database) -> None:
-    made = await api.post("/api/domains", {"host": "shop.example", "region": "eu"})
+    made = await api.post("/api/v1/domains", {"host": "shop.example", "region": "eu"})
     assert (made.status, made.json["region"]) == (201, "eu")
-    assert len((await api.get("/api/domains?region=eu")).json["items"]) == 1
-    assert (await api.get("/api/domains?region=us")).json["items"] == []
-    domain = "/api/domains/shop.example"
+    assert len((await api.get("/api/v1/domains?region=eu")).json["items"]) == 1
+    assert (await api.get("/api/v1/domains?region=us")).json["items"] == []
+    domain = "/api/v1/domains/shop.example"
     assert (await api.send("PATCH", domain, {"delay": 1})).json["region"] == "eu"
     assert (await api.send("PATCH", domain, {"region": None})).json["region"] is None
     for wrong in ("", "E U", "x" * 33, NASTY):
         assert (await api.send("PATCH", domain, {"region": wrong})).status == 422
-    proxy_id = (await api.post("/api/proxies", {"url": "http://proxy.example:1"})).json["id"]
-    proxy = f"/api/proxies/{proxy_id}"
+    proxy_id = (await api.post("/api/v1/proxies", {"url": "http://proxy.example:1"})).json["id"]
+    proxy = f"/api/v1/proxies/{proxy_id}"
     price = {"amount": "0.25", "unit": "request"}
     set_to = (await api.send("PATCH", proxy, {"region": "eu", "cost": price})).json
     assert (set_to["region"], set_to["cost"]) == ("eu", {**price, "currency": "USD"})
@@ -268,18 +268,18 @@ async def test_regions_and_costs(api: Api, database: Database) -> None:
     log.add(proxy_id, "shop.example", 700)
     log.add(proxy_id, "shop.example", 300)
     await log.run_once()
-    report = (await api.get("/api/proxies/costs?days=7")).json
+    report = (await api.get("/api/v1/proxies/costs?days=7")).json
     assert report["totals"] == {"USD": "0.50"}
-    [line] = report["lines"]
+    [line] = report["items"]
     assert (report["count"], report["is_cut"]) == (1, False)
     assert (line["domain"], line["requests"], line["bytes"]) == ("shop.example", 2, 1000)
     assert (line["price"], line["cost"]) == ("0.25 USD/request", "0.50")
-    assert (await api.get("/api/proxies/costs?domain=other.example")).json["lines"] == []
+    assert (await api.get("/api/v1/proxies/costs?domain=other.example")).json["items"] == []
     for wrong in ("days=0", "days=x", "limit=0", "domain=.."):
-        assert (await api.get(f"/api/proxies/costs?{wrong}")).status == 422
+        assert (await api.get(f"/api/v1/proxies/costs?{wrong}")).status == 422
     taken = (await api.send("PATCH", proxy, {"cost": None})).json
     assert (taken["region"], taken["cost"]) == ("eu", None)
-    assert (await api.send("PATCH", "/api/proxies/999", {"region": "eu"})).status == 404
+    assert (await api.send("PATCH", "/api/v1/proxies/999", {"region": "eu"})).status == 404
 
 
 @pytest.mark.parametrize("path", ["/api/docs"])

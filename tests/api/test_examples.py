@@ -65,13 +65,13 @@ class Examples:
         """What the call is about, in the state in which it can be made."""
         states = {"resume": "paused", "retry": "failed", "pause": "pending", "cancel": "pending"}
         verb = path.rpartition("/")[2]
-        if path.startswith("/api/jobs/{job_id}/") and verb in states:
+        if path.startswith("/api/v1/jobs/{job_id}/") and verb in states:
             return {"job_id": await self.job(states[verb])}
-        if path.startswith("/api/crawl-progress/"):
-            return {"progress_id": await self.job("completed")}
-        if path.startswith("/api/dead-letters/") and method == "POST":
+        if "{crawl_id}" in path:
+            return {"crawl_id": await self.job("pending" if method == "DELETE" else "completed")}
+        if path.startswith("/api/v1/dead-letters/") and method in ("POST", "DELETE"):
             return {"letter_id": str(await add_letter(self.database))}
-        if (method, path) == ("DELETE", "/api/sources/{source_id}"):
+        if (method, path) == ("DELETE", "/api/v1/sources/{source_id}"):
             await self.queue.cancel(UUID(self.known["job_id"]))
         return {}
 

@@ -47,8 +47,8 @@ async def test_everybody_is_told_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     job_id = await settled_crawl(database, queue)
-    await api.post("/api/tasks", {"items": [URL]})
-    found = (await api.get(f"/api/explain?url={URL}")).json
+    await api.post("/api/v1/tasks", {"items": [URL]})
+    found = (await api.get(f"/api/v1/explain?url={URL}")).json
     expected = plain(await explain(database, queue, URL))
     why, told = expected["task"].pop("why"), found["task"].pop("why")
     assert found == expected
@@ -70,7 +70,7 @@ async def test_everybody_is_told_the_same(
 
 
 async def test_what_nobody_has_crawled_is_judged_without_a_scope(api: Api) -> None:
-    found = (await api.get("/api/explain?url=http://127.0.0.1/")).json
+    found = (await api.get("/api/v1/explain?url=http://127.0.0.1/")).json
     assert (found["verdict"], found["job_id"], found["task"]) == ("never seen", None, None)
     assert found["history"] == []
     assert found["outlook"]["answer"] == "no"

@@ -24,7 +24,7 @@ from forager.settings import Settings
 from support.api_server import api_server
 from support.databases import outage
 
-CRAWL = "/api/knowledge-items/crawl"
+CRAWL = "/api/v1/crawls"
 ORDER = {"urls": ["https://docs.example.org/"]}
 ONCE = {"Idempotency-Key": "k"}
 
@@ -105,11 +105,11 @@ async def test_a_database_that_is_away_is_said_and_comes_back(
     api: Api, postgres: str, database_url: str
 ) -> None:
     with outage(postgres, database_url):
-        away = [await api.get("/api/jobs"), await api.post(CRAWL, ORDER)]
+        away = [await api.get("/api/v1/jobs"), await api.post(CRAWL, ORDER)]
         ready = await api.get("/readyz")
         assert (await api.get("/healthz")).status == 200
     for answer in away:
         assert (answer.status, answer.is_problem) == (503, True)
         assert int(answer.headers["Retry-After"]) > 0
     assert (ready.status, json.loads(ready.body)["database"]) == (503, False)
-    assert (await api.get("/api/jobs")).status == 200
+    assert (await api.get("/api/v1/jobs")).status == 200

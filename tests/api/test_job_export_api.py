@@ -30,7 +30,7 @@ async def job(database: Database, settings: Settings, queue: Queue) -> AsyncIter
 
 
 async def test_rows_and_responses(api: Api, job: ArchivedJob) -> None:
-    path = f"/api/jobs/{job.id}/export"
+    path = f"/api/v1/jobs/{job.id}/export"
     rows = await api.get(path)
     assert rows.headers["Content-Type"] == "application/x-ndjson"
     assert rows.headers["Content-Disposition"] == f'attachment; filename="job-{job.id}.jsonl"'
@@ -49,4 +49,4 @@ async def test_rows_and_responses(api: Api, job: ArchivedJob) -> None:
 
 async def test_of_ones_own_jobs_only(keyed: Keyed, job: ArchivedJob) -> None:
     reader = await keyed(Scope.READ)
-    assert (await reader.get(f"/api/jobs/{job.id}/export")).status == 404
+    assert (await reader.get(f"/api/v1/jobs/{job.id}/export")).status == 404

@@ -13,7 +13,7 @@ import typer
 
 import forager
 from api.client import Api
-from forager.api.actions import ACTIONS, as_call
+from forager.api.actions import ACTIONS, API, as_call
 from forager.api.app import create_app
 from forager.cli.main import app
 from forager.db.database import Database
@@ -39,10 +39,10 @@ def commands(command: Any, *names: str) -> Iterator[str]:
 def operations(settings: Settings, database: Database) -> set[str]:
     paths = create_app(settings, database).openapi()["paths"]
     return {
-        f"{method.upper()} {path.removeprefix('/api')}"
+        f"{method.upper()} {path.removeprefix(API)}"
         for path, methods in paths.items()
         for method in methods
-        if path.startswith("/api/")
+        if path.startswith(f"{API}/")
     }
 
 
@@ -60,13 +60,13 @@ def test_every_call_has_its_command(operations: set[str]) -> None:
 @pytest.mark.parametrize(
     ("part", "call"),
     [
-        (action("jobs list"), "`GET /api/jobs`"),
-        (action("jobs cancel", 12), "`POST /api/jobs/12/cancel`"),
-        (action("tasks resume", all=True), "`POST /api/tasks/resume`"),
-        (action("tasks resume", 7), "`POST /api/tasks/7/resume`"),
-        (action("tasks show", "https://a.example/"), "`GET /api/tasks/by-url`"),
-        (action("parsers rollout", "NAME", "VERSION"), "`POST /api/parsers/{name}/rollout`"),
-        (action("keys create", "NAME", scope="admin"), "`POST /api/keys`"),
+        (action("jobs list"), "`GET /api/v1/jobs`"),
+        (action("jobs cancel", 12), "`POST /api/v1/jobs/12/cancel`"),
+        (action("tasks resume", all=True), "`POST /api/v1/tasks/resume`"),
+        (action("tasks resume", 7), "`POST /api/v1/tasks/7/resume`"),
+        (action("tasks show", "https://a.example/"), "`GET /api/v1/tasks/by-url`"),
+        (action("parsers rollout", "NAME", "VERSION"), "`POST /api/v1/parsers/{name}/rollout`"),
+        (action("keys create", "NAME", scope="admin"), "`POST /api/v1/keys`"),
         (Option("allow_private"), "`allow_private`"),
         (action("doctor"), "`forager doctor` on the server"),
     ],
@@ -112,12 +112,12 @@ def _is_action(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 async def test_problems_name_calls(api: Api) -> None:
-    missing = await api.get("/api/jobs/0199a5c2-8a00-7000-8000-000000000000")
-    assert missing.json["fix"] == "`GET /api/jobs` lists jobs."
+    missing = await api.get("/api/v1/jobs/0199a5c2-8a00-7000-8000-000000000000")
+    assert missing.json["fix"] == "`GET /api/v1/jobs` lists jobs."
     bulk = {"action": "pause", "ids": ["0199a5c2-8a00-7000-8000-000000000000"]}
-    [item] = (await api.post("/api/jobs/bulk", bulk)).json["items"]
+    [item] = (await api.post("/api/v1/jobs/bulk", bulk)).json["items"]
     assert item["problem"]["fix"] == missing.json["fix"]
-    added = await api.post("/api/tasks", {"items": [{"url": "https://shop.example.org/a"}]})
+    added = await api.post("/api/v1/tasks", {"items": [{"url": "https://shop.example.org/a"}]})
     task = added.json["tasks"][0]["id"]
-    held = (await api.post(f"/api/tasks/{task}/pause")).json
-    assert f"`POST /api/tasks/{task}/resume`" in held["why"]
+    held = (await api.post(f"/api/v1/tasks/{task}/pause")).json
+    assert f"`POST /api/v1/tasks/{task}/resume`" in held["why"]

@@ -67,13 +67,13 @@ async def test_a_retry_needs_a_place(keyed: Keyed, database: Database, queue: Qu
     job = await failed_job(client, database, "https://a.example/")
     await client.crawl("https://b.example/")
     await set_quota(database, client.owner, Quota(active_jobs=1))
-    refused = await client.post(f"/api/jobs/{job}/retry")
+    refused = await client.post(f"/api/v1/jobs/{job}/retry")
     assert refusal(refused) == {"what": "active_jobs", "used": 1, "limit": 1}
     assert (await queue.get(job)).status == "failed"
-    bulk = (await client.post("/api/jobs/bulk", {"action": "retry", "ids": [str(job)]})).json
+    bulk = (await client.post("/api/v1/jobs/bulk", {"action": "retry", "ids": [str(job)]})).json
     assert bulk["items"][0]["problem"]["status"] == 429
     await set_quota(database, client.owner, Quota(active_jobs=2))
-    assert (await client.post(f"/api/jobs/{job}/retry")).json["status"] == "pending"
+    assert (await client.post(f"/api/v1/jobs/{job}/retry")).json["status"] == "pending"
 
 
 async def test_of_racing_retries_as_many_as_fit_go_on(keyed: Keyed, database: Database) -> None:
@@ -81,7 +81,7 @@ async def test_of_racing_retries_as_many_as_fit_go_on(keyed: Keyed, database: Da
     assert client.owner is not None
     jobs = [await failed_job(client, database, f"https://s{n}.example/") for n in range(5)]
     await set_quota(database, client.owner, Quota(active_jobs=2))
-    answers = await asyncio.gather(*(client.post(f"/api/jobs/{job}/retry") for job in jobs))
+    answers = await asyncio.gather(*(client.post(f"/api/v1/jobs/{job}/retry") for job in jobs))
     assert sorted(answer.status for answer in answers) == [200, 200, 429, 429, 429]
 
 
@@ -95,22 +95,20 @@ async def test_a_job_that_goes_on_has_the_pages_of_that_day(
     await set_quota(database, client.owner, Quota(pages_per_day=100))
     assert (await get_usage(database, client.owner)).pages_today == 80
     # begun today: what it fetched counts
-    assert (await client.post(f"/api/jobs/{job}/retry")).status == 200
+    assert (await client.post(f"/api/v1/jobs/{job}/retry")).status == 200
     assert (await queue.get(job)).payload["granted_pages"] == 100
-    refused = await client.post(
-        "/api/knowledge-items/crawl", {"urls": ["https://b.example/"], "source": "b"}
-    )
+    refused = await client.post("/api/v1/crawls", {"urls": ["https://b.example/"], "source": "b"})
     assert refusal(refused) == {"what": "pages_per_day", "used": 100, "limit": 100}
     # begun yesterday: only what it fetches from now on
-    await client.post(f"/api/jobs/{job}/pause")
+    await client.post(f"/api/v1/jobs/{job}/pause")
     await rows_of(database, f"{YESTERDAY} RETURNING 1", job)
     await rows_of(database, "UPDATE crawl_jobs SET payload = payload - 'granted_on' RETURNING 1")
     assert (await get_usage(database, client.owner)).pages_today == 0
-    assert (await client.post(f"/api/jobs/{job}/resume")).status == 200
+    assert (await client.post(f"/api/v1/jobs/{job}/resume")).status == 200
     assert (await queue.get(job)).payload["granted_pages"] == 180
     assert (await get_usage(database, client.owner)).pages_today == 100
     # what it fetched was forgotten with it: nobody is given pages for that
-    await client.post(f"/api/jobs/{job}/cancel")
+    await client.post(f"/api/v1/jobs/{job}/cancel")
     await rows_of(database, "DELETE FROM crawl_states RETURNING 1")
     assert (await get_usage(database, client.owner)).pages_today == 0
 
@@ -122,15 +120,15 @@ async def test_a_resume_needs_pages_of_the_day(
     client = await keyed()
     assert client.owner is not None
     paused = UUID((await client.crawl("https://a.example/"))["job_id"])
-    await client.post(f"/api/jobs/{paused}/pause")
+    await client.post(f"/api/v1/jobs/{paused}/pause")
     await failed_job(client, database, "https://b.example/", pages=50)
     await set_quota(database, client.owner, Quota(active_jobs=1, pages_per_day=50))
-    refused = await client.post(f"/api/jobs/{paused}/resume")
+    refused = await client.post(f"/api/v1/jobs/{paused}/resume")
     assert refusal(refused) == {"what": "pages_per_day", "used": 50, "limit": 50}
     assert (await queue.get(paused)).status == "paused"
     # it has its place already, and needs no second one
     await set_quota(database, client.owner, Quota(active_jobs=1, pages_per_day=51))
-    assert (await client.post(f"/api/jobs/{paused}/resume")).json["status"] == "pending"
+    assert (await client.post(f"/api/v1/jobs/{paused}/resume")).json["status"] == "pending"
     assert (await queue.get(paused)).payload["granted_pages"] == 1
 
 
@@ -139,11 +137,11 @@ async def test_an_illegal_move_is_no_matter_of_quotas(keyed: Keyed, database: Da
     assert client.owner is not None
     job = (await client.crawl("https://a.example/"))["job_id"]
     await set_quota(database, client.owner, Quota(active_jobs=0))
-    assert (await client.post(f"/api/jobs/{job}/retry")).status == 409
+    assert (await client.post(f"/api/v1/jobs/{job}/retry")).status == 409
     # an admin may let go on what its owner may not
-    await client.post(f"/api/jobs/{job}/pause")
-    assert (await client.post(f"/api/jobs/{job}/resume")).status == 429
-    assert (await admin.post(f"/api/jobs/{job}/resume")).status == 200
+    await client.post(f"/api/v1/jobs/{job}/pause")
+    assert (await client.post(f"/api/v1/jobs/{job}/resume")).status == 429
+    assert (await admin.post(f"/api/v1/jobs/{job}/resume")).status == 200
 
 
 async def test_why_a_refresh_is_put_off_is_shown(keyed: Keyed, database: Database) -> None:
@@ -158,11 +156,11 @@ async def test_why_a_refresh_is_put_off_is_shown(keyed: Keyed, database: Databas
         """,
         client.owner,
     )
-    assert (await client.get("/api/sources/docs")).json["refresh_put_off"] is None
+    assert (await client.get("/api/v1/sources/docs")).json["refresh_put_off"] is None
     await set_quota(database, client.owner, Quota(active_jobs=0))
-    shown = (await client.get("/api/sources/docs")).json
+    shown = (await client.get("/api/v1/sources/docs")).json
     assert shown["refresh_put_off"] == "0 of 0 active jobs are in use"
-    asked = await client.post("/api/sources/docs/refresh")
+    asked = await client.post("/api/v1/sources/docs/refresh")
     assert refusal(asked) == {"what": "active_jobs", "used": 0, "limit": 0}
 
 
@@ -209,7 +207,7 @@ async def test_two_servers_answer_as_many_requests_as_one(
         api_process(folders[1], FORAGER_DATABASE_URL=database_url) as second,
     ):
         async with Api(first, key=made.text) as one, Api(second, key=made.text) as two:
-            answers = [await client.get("/api/me") for client in (one, two, one)]
+            answers = [await client.get("/api/v1/me") for client in (one, two, one)]
     assert [answer.status for answer in answers] == [200, 429, 429]
     for answer in answers[1:]:
         assert refusal(answer) == {"what": "requests_per_minute", "used": 1, "limit": 1}

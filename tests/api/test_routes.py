@@ -33,7 +33,7 @@ NASTY = (
     "a\x1b[31m\u202e\ud7ff\U0001f993\r\nX-Evil: 1",
 )
 # lists that grow with what is installed or what a page has, and not with what is stored
-SHORT_LISTS = {"/api/parsers", "/api/sections"}
+SHORT_LISTS = {f"/api/v1/{each}" for each in ("parsers", "sections", "analytics", "proxies/costs")}
 
 Calls = list[tuple[str, str, dict[str, Any]]]
 
@@ -118,7 +118,7 @@ def test_every_list_goes_on_by_a_cursor_and_has_a_limit(
     lists = 0
     for method, path, operation in calls:
         fields = schema_of(document, operation).get("properties", {})
-        if method != "GET" or path in SHORT_LISTS or not {"items", "hits"} & fields.keys():
+        if method != "GET" or path in SHORT_LISTS or "items" not in fields:
             continue
         asked = parameters(operation, "query")
         assert {"limit", "cursor"} <= asked.keys(), path
@@ -157,12 +157,12 @@ async def test_every_answer_has_an_id_and_every_read_an_etag(
 ) -> None:
     place = Place(await furnish(database, settings), document)
     admin = await keyed(Scope.ADMIN)
-    await admin.post("/api/products/audit")
+    await admin.post("/api/v1/products/audit")
     tagged = 0
     for call in calls:
         method, path, operation = call
         # a heartbeat may change the list of services between two requests
-        if method != "GET" or path in {*SLOW, "/api/services"}:
+        if method != "GET" or path in {*SLOW, "/api/v1/services"}:
             continue
         answer = await place.send(admin, call)
         assert answer.headers["X-Request-Id"], path
@@ -252,7 +252,7 @@ async def test_what_is_of_another_owner_is_not_there_whatever_is_called(
     assert tried > 15
     jobs = await rows_of(database, "SELECT status::text FROM crawl_jobs ORDER BY created_at")
     assert [status for (status,) in jobs] == ["completed", "completed", "processing"]
-    assert (await mine.get(f"/api/jobs/{place.known['job_id']}")).status == 200
+    assert (await mine.get(f"/api/v1/jobs/{place.known['job_id']}")).status == 200
 
 
 # --- bad input ---------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class Event:
 async def followed(
     api: Api, job_id: object, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[AsyncIterator[Event]]:
-    path = f"/api/crawl-progress/{job_id}/events"
+    path = f"/api/v1/crawls/{job_id}/events"
     async with api.session.get(path, headers=headers) as response:
         assert response.status == 200
         assert response.headers["Content-Type"].startswith("text/event-stream")
@@ -85,7 +85,7 @@ async def test_a_stream_tells_of_moves_and_progress_and_ends_with_the_job(
         assert (await until(events, "move")).id == last.id
         assert [event.kind async for event in events] == ["progress", "end"]
     known = await api.get(
-        f"/api/crawl-progress/{job_id}/events", headers={"Last-Event-ID": str(last.id)}
+        f"/api/v1/crawls/{job_id}/events", headers={"Last-Event-ID": str(last.id)}
     )
     assert (known.status, known.body) == (204, b"")
 
@@ -130,7 +130,7 @@ async def test_one_look_serves_everybody(
             await asyncio.sleep(0.01)
         before = len(looks)
         for job_id in jobs:
-            await api.post(f"/api/jobs/{job_id}/pause")
+            await api.post(f"/api/v1/jobs/{job_id}/pause")
     # fifteen clients saw it, and the looks were those of one
     assert len(looks) - before <= 10
     assert max(looks) == 3
@@ -148,7 +148,7 @@ async def test_too_many_streams_are_refused_before_they_begin(
     job_id = (await crawls.start()).context.job.id
     async with followed(api, job_id) as events:
         await until(events, "progress")
-        refused = await api.get(f"/api/crawl-progress/{job_id}/events")
+        refused = await api.get(f"/api/v1/crawls/{job_id}/events")
         assert (refused.status, refused.is_problem) == (429, True)
 
 

@@ -29,7 +29,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def add(api: Api, url: str, **order: Any) -> Any:
-    answer = await api.post("/api/webhooks", {"url": url, **order})
+    answer = await api.post("/api/v1/webhooks", {"url": url, **order})
     assert answer.status == 201, answer.body
     return answer.json
 
@@ -43,8 +43,8 @@ async def happen(database: Database, product_id: int) -> None:
 async def test_the_secret_is_shown_once(api: Api) -> None:
     made = await add(api, HOOK, kinds=["product.price_changed"])
     assert made["secret"].startswith("fgs_")
-    path = f"/api/webhooks/{made['id']}"
-    for answer in (await api.get("/api/webhooks"), await api.get(path)):
+    path = f"/api/v1/webhooks/{made['id']}"
+    for answer in (await api.get("/api/v1/webhooks"), await api.get(path)):
         assert b"secret" not in answer.body
     rotated = await api.post(f"{path}/rotate-secret")
     assert (rotated.status, rotated.json["secret"] != made["secret"]) == (201, True)
@@ -55,27 +55,27 @@ async def test_the_secret_is_shown_once(api: Api) -> None:
 
 async def test_the_same_order_makes_one_webhook(api: Api, database: Database) -> None:
     key = {"Idempotency-Key": "hook"}
-    first = await api.post("/api/webhooks", {"url": HOOK}, headers=key)
-    again = await api.post("/api/webhooks", {"url": HOOK}, headers=key)
+    first = await api.post("/api/v1/webhooks", {"url": HOOK}, headers=key)
+    again = await api.post("/api/v1/webhooks", {"url": HOOK}, headers=key)
     assert (again.status, again.json) == (201, first.json)
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT answer FROM idempotency_keys")
         [row] = await cursor.fetchall()
     assert first.json["secret"].encode() not in bytes(row[0])
-    assert (await api.post("/api/webhooks", {"url": HOOK})).status == 409
+    assert (await api.post("/api/v1/webhooks", {"url": HOOK})).status == 409
 
 
 async def test_a_webhook_is_changed(api: Api, keyed: Keyed) -> None:
     made = await add(api, HOOK, kinds=["product.price_changed"])
     await add(api, "https://other.example.org/")
-    path = f"/api/webhooks/{made['id']}"
+    path = f"/api/v1/webhooks/{made['id']}"
     order = {"url": "https://new.example.org/hook", "kinds": [], "active": False}
     changed = (await api.send("PATCH", path, order)).json
-    assert (changed["url"], changed["kinds"], changed["is_active"]) == (*order.values(),)
+    assert (changed["url"], changed["kinds"], changed["active"]) == (*order.values(),)
     assert changed["secret"] is None
     assert (await api.get(path)).json["disabled_reason"] == "by hand"
     renewed = (await api.send("PATCH", path, {"active": True, "secret": None})).json
-    assert (renewed["is_active"], renewed["url"]) == (True, order["url"])
+    assert (renewed["active"], renewed["url"]) == (True, order["url"])
     assert renewed["secret"] not in (None, made["secret"])
     for wrong, status in (
         ({}, 422),
@@ -91,7 +91,7 @@ async def test_a_webhook_is_changed(api: Api, keyed: Keyed) -> None:
     private = {"url": "http://127.0.0.1/x", "allow_private": True}
     assert (await api.send("PATCH", path, private)).status == 200
     assert (await api.send("PATCH", path, {"allow_private": False})).status == 403
-    assert (await api.send("PATCH", "/api/webhooks/999", order)).status == 404
+    assert (await api.send("PATCH", "/api/v1/webhooks/999", order)).status == 404
     operator = await keyed(Scope.OPERATE)
     assert (await operator.send("PATCH", path, order)).status == 403
 
@@ -99,14 +99,14 @@ async def test_a_webhook_is_changed(api: Api, keyed: Keyed) -> None:
 async def test_the_guard_applies(api: Api) -> None:
     for url in ("http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/", "http://0x7f.1/",
                 "http://localhost/x", "http://printer.local/"):  # fmt: skip
-        answer = await api.post("/api/webhooks", {"url": url})
+        answer = await api.post("/api/v1/webhooks", {"url": url})
         assert (answer.status, answer.is_problem) == (403, True), url
     metadata = {"url": "http://169.254.169.254/", "allow_private": True}
-    assert (await api.post("/api/webhooks", metadata)).status == 403
+    assert (await api.post("/api/v1/webhooks", metadata)).status == 403
     for url in ("ftp://a.example/", "nonsense", "https://me:pw@a.example/", "javascript:alert(1)"):
-        assert (await api.post("/api/webhooks", {"url": url})).status == 422, url
-    assert (await api.post("/api/webhooks", {"url": HOOK, "kinds": ["all"]})).status == 422
-    assert (await api.post("/api/webhooks", {"url": HOOK, "domain": "no.example"})).status == 404
+        assert (await api.post("/api/v1/webhooks", {"url": url})).status == 422, url
+    assert (await api.post("/api/v1/webhooks", {"url": HOOK, "kinds": ["all"]})).status == 422
+    assert (await api.post("/api/v1/webhooks", {"url": HOOK, "domain": "no.example"})).status == 404
 
 
 async def test_messages_are_sent_listed_and_sent_again(
@@ -114,7 +114,7 @@ async def test_messages_are_sent_listed_and_sent_again(
 ) -> None:
     product = await add_product(database, 1)
     made = await add(api, receiver.url, allow_private=True)
-    path = f"/api/webhooks/{made['id']}"
+    path = f"/api/v1/webhooks/{made['id']}"
     tried = (await api.post(f"{path}/test")).json
     assert (tried["taken"], tried["status"], tried["error"]) == (True, 204, None)
     verify(made["secret"], receiver.got[0].headers["forager-signature"], receiver.got[0].body)
@@ -131,9 +131,9 @@ async def test_messages_are_sent_listed_and_sent_again(
     await Deliverer(database, settings).run_once()
     assert len((await api.get(f"{path}/deliveries?state=sent")).json["items"]) == 1
     disabled = (await api.post(f"{path}/disable", {"reason": "<i>moved</i>"})).json
-    assert (disabled["is_active"], disabled["disabled_reason"]) == (False, "<i>moved</i>")
+    assert (disabled["active"], disabled["disabled_reason"]) == (False, "<i>moved</i>")
     assert (await api.post(f"{path}/retry")).status == 409
-    assert (await api.post(f"{path}/enable")).json["is_active"] is True
+    assert (await api.post(f"{path}/enable")).json["active"] is True
     assert (await api.send("DELETE", path)).json == {"id": made["id"]}
     for method, more in (("GET", ""), ("GET", "/deliveries"), ("POST", "/test"), ("POST", "/retry"),
                          ("POST", "/enable"), ("POST", "/rotate-secret")):  # fmt: skip
@@ -151,25 +151,25 @@ async def test_events(api: Api, database: Database) -> None:
         ("?kind=catalog.audit", 0),
         ("?domain=shop.example", 0),
     ):
-        found = (await api.get(f"/api/events{query}")).json["items"]
+        found = (await api.get(f"/api/v1/events{query}")).json["items"]
         assert len(found) == count, query
-    first = (await api.get("/api/events?limit=2")).json
-    rest = (await api.get(f"/api/events?limit=2&cursor={first['next_cursor']}")).json
+    first = (await api.get("/api/v1/events?limit=2")).json
+    rest = (await api.get(f"/api/v1/events?limit=2&cursor={first['next_cursor']}")).json
     assert len(first["items"]) + len(rest["items"]) == 3
     assert rest["items"][0]["payload"] == {"new": "<b>9</b>"}
     for query in ("?kind=x", "?since=x", "?cursor=x", "?product_id=0"):
-        assert (await api.get(f"/api/events{query}")).status == 422
+        assert (await api.get(f"/api/v1/events{query}")).status == 422
 
 
 async def test_operators_look_and_admins_change(keyed: Keyed) -> None:
     reader, operator = await keyed(Scope.READ), await keyed(Scope.OPERATE)
     admin = await keyed(Scope.ADMIN)
     made = await add(admin, HOOK)
-    path = f"/api/webhooks/{made['id']}"
-    assert (await reader.get("/api/events")).status == 200
-    assert (await reader.get("/api/webhooks")).status == 403
+    path = f"/api/v1/webhooks/{made['id']}"
+    assert (await reader.get("/api/v1/events")).status == 200
+    assert (await reader.get("/api/v1/webhooks")).status == 403
     assert (await operator.get(path)).status == 200
     for action in ("test", "disable", "enable", "retry", "rotate-secret"):
         assert (await operator.post(f"{path}/{action}")).status == 403, action
     assert (await operator.send("DELETE", path)).status == 403
-    assert (await operator.post("/api/webhooks", {"url": "https://b.example/"})).status == 403
+    assert (await operator.post("/api/v1/webhooks", {"url": "https://b.example/"})).status == 403

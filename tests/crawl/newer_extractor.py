@@ -7,7 +7,7 @@ from dataclasses import replace
 from forager.crawl.extraction import process as extractor
 from forager.extract.document import Reading, extract_reading
 
-VERSION = 1_000_000
+VERSION = "1000000"
 
 
 def _read(body: bytes, url: str, *others: object) -> Reading:

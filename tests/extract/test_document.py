@@ -30,7 +30,7 @@ def test_facts_and_document_from_one_parse() -> None:
     assert document.title == "Guide"
     assert document.language == "en-gb"
     assert document.markdown == "# Guide\n\nRead [on](https://docs.example.org/base/on.html)."
-    assert document.extractor_version == EXTRACTOR_VERSION
+    assert document.extractor_version == str(EXTRACTOR_VERSION)
     assert pickle.loads(pickle.dumps(reading)) == reading
 
 

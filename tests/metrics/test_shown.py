@@ -85,10 +85,10 @@ async def test_a_crawl_is_seen(
 async def test_requests_are_counted_by_route_and_not_by_path(address: str) -> None:
     take_all(METERS)
     async with Api(address) as client:
-        for path in ("/api/jobs/abc", "/api/jobs/def", "/nothing/here", "/wp-login.php"):
+        for path in ("/api/v1/jobs/abc", "/api/v1/jobs/def", "/nothing/here", "/wp-login.php"):
             await client.get(path)
-        await client.send("BREW", "/api/jobs/abc")
-    name, shown = "forager_api_requests_total", "/api/jobs/{job_id}"
+        await client.send("BREW", "/api/v1/jobs/abc")
+    name, shown = "forager_api_requests_total", "/api/v1/jobs/{job_id}"
     found = await eventually(
         address,
         {
@@ -118,7 +118,7 @@ class TestOpened:
         await create_key(database, "somebody", scope=Scope.ADMIN)
         assert (await scrape(address)).status == 200
         async with Api(address) as client:
-            assert (await client.get("/api/jobs")).status == 401
+            assert (await client.get("/api/v1/jobs")).status == 401
 
 
 # --- who relies on it ----------------------------------------------------------------------------

@@ -43,7 +43,7 @@ async def test_a_url_is_followed_from_the_request_to_its_publication(
     order = {"urls": [site.url], "allow_private": True}
     with api_process(tmp_path, **told) as address:
         async with Api(address) as client:
-            path, headers = "/api/knowledge-items/crawl", {"traceparent": TRACEPARENT}
+            path, headers = "/api/v1/crawls", {"traceparent": TRACEPARENT}
             answer = await client.post(path, order, headers=headers)
             assert answer.status == 202, answer.body
         with subprocess.Popen(
@@ -59,7 +59,7 @@ async def test_a_url_is_followed_from_the_request_to_its_publication(
                 worker.terminate()
     await eventually(lambda: traces.named("enqueue"), PATIENCE)
 
-    [request] = traces.named("POST /api/knowledge-items/crawl")
+    [request] = traces.named("POST /api/v1/crawls")
     [enqueue] = traces.named("enqueue")
     [run] = traces.named("run")
     [publish] = traces.named("publish")

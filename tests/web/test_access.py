@@ -158,7 +158,7 @@ async def test_an_error_is_a_page_for_people_and_a_problem_for_programs(visitor:
     assert (page.status, "Not found" in page.text) == (404, True)
     problem = await visitor.get("/nowhere", headers={"Accept": "application/json"})
     assert problem.headers["Content-Type"] == "application/problem+json"
-    asked = await visitor.get("/api/nowhere", headers={"Accept": "text/html"})
+    asked = await visitor.get("/api/v1/nowhere", headers={"Accept": "text/html"})
     assert asked.headers["Content-Type"] == "application/problem+json"
 
 

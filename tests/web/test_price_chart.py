@@ -8,8 +8,9 @@ from decimal import Decimal
 
 import pytest
 
+from forager.api.models.values import interval_text as interval
 from forager.products.price_history import PriceEntry
-from forager.web.formats import interval, money
+from forager.web.formats import money
 from forager.web.price_chart import price_chart
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

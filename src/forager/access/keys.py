@@ -93,11 +93,11 @@ async def authenticate(database: Database, text: str) -> Caller:
     """Who holds this key. What is wrong with a key is said only to who has the whole of it."""
     credentials = parse_credentials(text)
     if credentials is None:
-        raise Unauthorised("this is not an API key", hint=_SEND)
+        raise Unauthorised("this is not an API key", hint=SEND_KEY)
     async with database.connection() as connection:
         found = await store.find_key(connection, credentials.id)
     if found is None or not credentials.proves(found.secret_hash):
-        raise Unauthorised("there is no such API key", hint=_SEND)
+        raise Unauthorised("there is no such API key", hint=SEND_KEY)
     return _active(found)
 
 
@@ -106,7 +106,7 @@ async def caller_of(database: Database, key_id: str) -> Caller:
     async with database.connection() as connection:
         found = await store.find_key(connection, key_id)
     if found is None:
-        raise Unauthorised("there is no such API key", hint=_SEND)
+        raise Unauthorised("there is no such API key", hint=SEND_KEY)
     return _active(found)
 
 
@@ -114,12 +114,15 @@ def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
         raise Unauthorised(
             f"this API key is {found.key.state}",
-            hint=Hint("Create another key: {}", action("keys create", "NAME")),
+            hint=SEND_KEY,
         )
     return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
 
 
-_SEND = Hint("Send `Authorization: Bearer fgr_…`. {} creates a key.", action("keys create", "NAME"))
+SEND_KEY = Hint(
+    "Send `Authorization: Bearer fgr_…`. To create the first key, run {} on the server.",
+    "`forager keys create NAME --scope admin`",
+)
 
 
 def public_id(text: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from forager.hints import Action, Hint, Option, as_command, render
 
-API = "/api"
+API = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ def _on(page: str, *calls: str, button: str = "") -> Forms:
 
 # by command; an option is part of the name where it leads to another place
 ACTIONS: dict[str, Forms] = {
-    "crawl": _on("Jobs", "POST /knowledge-items/crawl", button="New crawl"),
+    "crawl": _on("Jobs", "POST /crawls", button="New crawl"),
     "resume": _on("Jobs", "POST /jobs/{job_id}/resume", button="Resume"),
     "explain": _on("Explain", "GET /explain"),
     "read": _on("Search", "GET /documents/read", "GET /sections"),
     "search": _on("Search", "GET /search"),
-    "jobs list": _on("Jobs", "GET /jobs"),
+    "jobs list": _on("Jobs", "GET /jobs", "GET /crawls"),
     "jobs show": _on(
         "Jobs",
         "GET /jobs/{job_id}",
-        "GET /crawl-progress/{progress_id}",
-        "GET /crawl-progress/{progress_id}/events",
+        "GET /crawls/{crawl_id}",
+        "GET /crawls/{crawl_id}/events",
     ),
     "jobs events": _on("Jobs", "GET /jobs/{job_id}/events"),
     "jobs pages": _on("Jobs", "GET /jobs/{job_id}/pages"),
@@ -52,10 +52,14 @@ ACTIONS: dict[str, Forms] = {
     "jobs pause": _on("Jobs", "POST /jobs/{job_id}/pause", "POST /jobs/bulk", button="Pause"),
     "jobs resume": _on("Jobs", "POST /jobs/{job_id}/resume", "POST /jobs/bulk", button="Resume"),
     "jobs cancel": _on(
-        "Jobs", "POST /jobs/{job_id}/cancel", "POST /jobs/bulk", button="Cancel job"
+        "Jobs",
+        "POST /jobs/{job_id}/cancel",
+        "POST /jobs/bulk",
+        "DELETE /crawls/{crawl_id}",
+        button="Cancel job",
     ),
     "jobs retry": _on("Jobs", "POST /jobs/{job_id}/retry", "POST /jobs/bulk", button="Retry"),
-    "export": _on("Jobs", "GET /jobs/{job_id}/export"),
+    "export": _on("Jobs", "GET /jobs/{job_id}/export", "GET /sources/{source_id}/export"),
     "sources list": _on("Sources", "GET /sources"),
     "sources show": _on("Sources", "GET /sources/{source_id}"),
     "sources pages": _on("Sources", "GET /documents"),
@@ -65,7 +69,9 @@ ACTIONS: dict[str, Forms] = {
     "sources rollback": _on("Sources", "POST /sources/{source_id}/rollback", button="Roll back"),
     "sources delete": _on("Sources", "DELETE /sources/{source_id}"),
     "sources refresh": _on("Sources", "POST /sources/{source_id}/refresh", button="Refresh now"),
-    "sources schedule": _on("Sources", "PUT /sources/{source_id}/schedule"),
+    "sources schedule": _on(
+        "Sources", "PUT /sources/{source_id}/schedule", "DELETE /sources/{source_id}/schedule"
+    ),
     "sources set": _on("Sources", "PATCH /sources/{source_id}"),
     "products track": _on("Products", "POST /tasks", button="Track a product"),
     "products list": _on("Products", "GET /products"),
@@ -78,6 +84,7 @@ ACTIONS: dict[str, Forms] = {
     "products audit": _on("Audit", "POST /products/audit", "GET /products/audit", button="Run now"),
     "tasks list": _on("Tasks", "GET /tasks"),
     "tasks show": _on("Tasks", "GET /tasks/{task_id}", "GET /tasks/by-url"),
+    "tasks page": _on("Tasks", "GET /tasks/{task_id}/page"),
     "tasks stats": _on("Tasks", "GET /tasks/stats", "GET /scheduler"),
     "tasks recrawl": _on(
         "Tasks", "POST /tasks/recrawl", "POST /tasks/{task_id}/recrawl", button="Recrawl now"
@@ -98,7 +105,7 @@ ACTIONS: dict[str, Forms] = {
         "Errors", "POST /dead-letters/retry", "POST /dead-letters/{letter_id}/retry", button="Retry"
     ),
     "dead-letters drop": _on(
-        "Errors", "POST /dead-letters/drop", "POST /dead-letters/{letter_id}/drop"
+        "Errors", "POST /dead-letters/drop", "DELETE /dead-letters/{letter_id}"
     ),
     "domains list": _on("Domains", "GET /domains"),
     "domains show": _on("Domains", "GET /domains/{host}"),
@@ -107,6 +114,8 @@ ACTIONS: dict[str, Forms] = {
     "domains enable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains disable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains unblock": _on("Domains", "POST /domains/{host}/unblock"),
+    "domains alarms": _on("Domains", "GET /domain-alarms"),
+    "domains resolve": _on("Domains", "POST /domains/{host}/alarm", button="Accept results"),
     "proxies add": _on("Proxies", "POST /proxies", button="Add"),
     "proxies list": _on("Proxies", "GET /proxies"),
     "proxies set": _on("Proxies", "PATCH /proxies/{proxy_id}"),
@@ -137,7 +146,7 @@ ACTIONS: dict[str, Forms] = {
     "keys create": _on("Keys", "POST /keys", button="Create key"),
     "keys list": _on("Keys", "GET /keys"),
     "keys show": _on("Keys", "GET /keys/{key_id}", "GET /owners/{user_id}"),
-    "keys revoke": _on("Keys", "POST /keys/{key_id}/revoke", button="Revoke"),
+    "keys revoke": _on("Keys", "DELETE /keys/{key_id}", button="Revoke"),
     "keys set-quota": Forms(("PUT /owners/{user_id}/quota",)),
     # they run processes, or work on files and settings of the server
     **dict.fromkeys(

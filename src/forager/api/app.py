@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from forager import __version__
 from forager.access.permits import Permits
 from forager.api import health, reference
+from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit
 from forager.api.observation import Conditional, Observation
+from forager.api.paging import refuse_unknown_query
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
 from forager.api.request_id import RequestIds
@@ -39,9 +42,9 @@ from forager.jobs.kinds import load_kinds
 from forager.settings import Settings
 
 DESCRIPTION = (
-    "Crawl sites into a searchable, versioned store. Errors are `application/problem+json`;"
-    " lists are paged with a cursor; responses to GET have an ETag; a POST that creates accepts an"
-    " Idempotency-Key."
+    "Crawl sites into a searchable, versioned store. Errors are `application/problem+json`. A list"
+    " has `items` and, if there are more, a `next_cursor`. Answers to GET have an ETag; a POST that"
+    " creates takes an Idempotency-Key. Unknown fields and parameters are refused."
 )
 
 # every module of endpoints; a new one is added here
@@ -73,6 +76,7 @@ def create_app(settings: Settings, database: Database, engine: Engine | None = N
         redoc_url=None,
         middleware=_middleware(settings, database),
         redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
     )
     app.state.services = Services(database, settings, engine=engine)
     app.state.hub = ProgressHub(database)
@@ -80,10 +84,17 @@ def create_app(settings: Settings, database: Database, engine: Engine | None = N
         app.add_exception_handler(error, answer_with_problem)
     app.include_router(health.router)
     app.include_router(reference.router, prefix="/api")
+    checks = [Depends(refuse_unknown_query)]
     for router in ROUTERS:
-        app.include_router(router, prefix="/api")
+        app.include_router(router, prefix=API, dependencies=checks)
+    app.include_router(crawls.aliases, prefix="/api", dependencies=checks)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Stable: the tag and the name of the function."""
+    return "_".join([*map(str, route.tags[-1:]), route.name]).replace(" ", "_")
 
 
 def _middleware(settings: Settings, database: Database) -> list[Middleware]:

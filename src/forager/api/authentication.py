@@ -14,11 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forager.access.caller import LOCAL, Caller
 from forager.access.errors import Forbidden, Unauthorised
-from forager.access.keys import any_key, authenticate
+from forager.access.keys import SEND_KEY, any_key, authenticate
 from forager.access.permits import Permits
 from forager.api.problems import Misdirected
 from forager.db.database import Database
-from forager.hints import Hint, action
 from forager.settings import Settings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -142,10 +141,7 @@ class Authentication:
         if self._keys_exist or not is_local(scope):
             raise Unauthorised(
                 "an API key is needed",
-                hint=Hint(
-                    "Send `Authorization: Bearer fgr_…`. {} creates a key.",
-                    action("keys create", "NAME"),
-                ),
+                hint=SEND_KEY,
             )
         return LOCAL
 

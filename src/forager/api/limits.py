@@ -57,9 +57,13 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        length = Headers(scope=scope).get("content-length", "0")
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > self._max_bytes:
             raise _too_large(self._max_bytes)
+        has_body = int(length[:20]) > 0 or "transfer-encoding" in headers
+        if has_body and scope["path"].startswith("/api/") and not _is_json(headers):
+            raise HTTPException(415, "the body is not declared as JSON")
         read = 0
 
         async def receive_some() -> Message:
@@ -71,6 +75,11 @@ class BodyLimit:
             return message
 
         await self._app(scope, receive_some, send)
+
+
+def _is_json(headers: Headers) -> bool:
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return media_type == "application/json" or media_type.endswith("+json")
 
 
 def _too_large(max_bytes: int) -> HTTPException:

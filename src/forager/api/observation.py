@@ -12,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forager import tracing
+from forager.api.actions import API
 from forager.metrics.recorded import API_REQUESTS, API_SECONDS
 
 PATHS = "/api/"
@@ -76,7 +77,6 @@ def _matches(wanted: str, etag: str) -> bool:
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 NO_ROUTE = "none"
 OTHER = "other"
-PREFIX = "/api/"
 STREAM = "text/event-stream"
 
 
@@ -126,6 +126,6 @@ def route_of(scope: Scope) -> str:
     template: str | None = getattr(scope.get("route"), "path", None)
     if template is None:
         return NO_ROUTE
-    # a route knows its path within its router, and not where that was put
-    inside = scope["path"].startswith(PREFIX) and not template.startswith(PREFIX)
-    return PREFIX.rstrip("/") + template if inside else template
+    # a route knows its path within its router, and not the prefix of that
+    prefix = next((each for each in (API, "/api") if scope["path"].startswith(f"{each}/")), "")
+    return template if template.startswith("/api/") else prefix + template

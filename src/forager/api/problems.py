@@ -84,7 +84,7 @@ class InvalidFields(InvalidInput):
     def __init__(self, fields: Sequence[FieldProblem]) -> None:
         super().__init__(
             "; ".join(f"{f.field}: {f.message}" for f in fields[:3]),
-            hint="Correct what `errors` names; /api/docs says what each call takes.",
+            hint="Correct the fields in `errors`; /api/docs describes each call.",
         )
         self.fields = list(fields[:MAX_FIELDS])
 
@@ -124,6 +124,7 @@ NAMES = {
     405: "method-not-allowed",
     409: "conflict",
     413: "too-large",
+    415: "unsupported-media-type",
     421: "misdirected",
     422: "invalid",
     429: "quota",
@@ -138,6 +139,7 @@ HTTP_WORDS = {
           "The header Allow names the methods that are."),
     413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
+    415: ("Unsupported media type", "", "Send `Content-Type: application/json`."),
     503: ("The server is busy", "", "Try again later, or raise FORAGER_API_MAX_REQUESTS."),
 }  # fmt: skip
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -28,6 +30,9 @@ table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-a
 nav a { margin-right: 1rem } td:first-child { font-family: monospace }
 """
 _PARAMETER = re.compile(r"\{(\w+)\}")
+_MODULE_PATH = re.compile(r"\bforager__([a-z]+)__(?:[a-z_]+__)*(\w+)")
+_LIST = re.compile(r"\bListed(?:_|\[)(\w+?)(?:_\b|\])")
+DESCRIPTIONS = Path(__file__).parent / "descriptions.toml"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
@@ -162,7 +167,6 @@ def _made(app: FastAPI) -> dict[str, Any]:
         version=app.version,
         description=app.description,
         routes=app.routes,
-        separate_input_output_schemas=False,
     )
     components = document.setdefault("components", {})
     components["securitySchemes"] = SECURITY
@@ -176,6 +180,25 @@ def _made(app: FastAPI) -> dict[str, Any]:
     for path, methods in document["paths"].items():
         for method in METHODS & methods.keys():
             _complete(path, method, methods[method])
+    return _described(_with_short_names(document))
+
+
+def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
+    """`JobList`, and a package instead of a module path where two schemas share a name."""
+    text = _MODULE_PATH.sub(lambda found: found[1].capitalize() + found[2], json.dumps(document))
+    renamed: dict[str, Any] = json.loads(_LIST.sub(r"\1List", text))
+    return renamed
+
+
+def _described(document: dict[str, Any]) -> dict[str, Any]:
+    """Describe fields and parameters whose declaration does not, by their name."""
+    words = tomllib.loads(DESCRIPTIONS.read_text(encoding="utf-8"))
+    for schema in document["components"]["schemas"].values():
+        for name, field in schema.get("properties", {}).items():
+            field.setdefault("description", words["fields"].get(name, ""))
+    for _, _, operation in _operations(document):
+        for parameter in operation.get("parameters", []):
+            parameter.setdefault("description", words["parameters"].get(parameter["name"], ""))
     return document
 
 

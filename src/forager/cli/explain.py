@@ -11,6 +11,7 @@ from forager.cli.crawl import checked_options
 from forager.cli.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped
 from forager.cli.output import say, show_json, write
+from forager.cli.parse import show_removed
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
@@ -158,13 +159,15 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
+    from forager.archive.options import archive_options
     from forager.crawl.explain import explanation
     from forager.jobs.queue import Queue
 
     async def ask(database: Database, settings: Settings) -> Explanation:
         queue = Queue(database, settings)
         job_id = await queue.resolve(job) if job else None
-        return await explanation.explain(database, queue, url, job_id=job_id)
+        archive = archive_options(settings).open()
+        return await explanation.explain(database, queue, url, job_id=job_id, archive=archive)
 
     found = with_database(context, ask)
     return show_json(found) if as_json else _show(found)
@@ -176,6 +179,9 @@ def _show(explanation: Explanation) -> None:
     if explanation.task is not None:
         _show_task(explanation.task)
     _show_history(explanation.history)
+    if explanation.content is not None:
+        say(f"main content found by {explanation.content.chosen_by}", "bold")
+        show_removed(explanation.content.removed)
 
 
 def _show_fate(explanation: Explanation) -> None:

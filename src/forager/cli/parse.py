@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -18,11 +19,13 @@ from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from decimal import Decimal
 
     from forager.crawl.options import CrawlOptions
     from forager.db.database import Database
-    from forager.extract.document import Document
+    from forager.extract.content.repeated import RepeatedBlocks
+    from forager.extract.document import Document, RemovedBlock
     from forager.extract.product.record import Product, Variant
     from forager.parsers.registry import ParsedProduct
     from forager.settings import Settings
@@ -65,12 +68,19 @@ def parse(
         typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
     ] = None,
     kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Remove what the pages of this source have in common, and show it."),
+    ] = None,
     *,
     request: RequestOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what a crawl makes of one page: its text and sections, or the product it sells."""
-    show = _show_product if kind is Kind.PRODUCT else _show
+    if source is not None and kind is Kind.PRODUCT:
+        raise InvalidInput("--source is for documents")
+    repeated = None if source is None else with_database(context, partial(_repeated, source))
+    show = _show_product if kind is Kind.PRODUCT else partial(_show, repeated=repeated)
     if "://" not in page:
         return show(_from_file(page, url), as_json=as_json)
     if url is not None:
@@ -115,12 +125,22 @@ async def _fetched(database: Database, settings: Settings, options: CrawlOptions
 # --- what is made of it --------------------------------------------------------------------------
 
 
-def _read(page: _Page) -> Document:
+async def _repeated(source_id: str, database: Database, _: Settings) -> RepeatedBlocks:
+    from forager.documents.check import repeated_blocks
+    from forager.documents.sources import get_source
+    from forager.extract.content.repeated import NOTHING_REPEATED
+
+    await get_source(database, source_id)
+    return await repeated_blocks(database, source_id) or NOTHING_REPEATED
+
+
+def _read(page: _Page, repeated: RepeatedBlocks | None) -> Document:
     from forager.crawl.extraction.reading import document_of
     from forager.extract.document import extract_reading
 
     _refuse_other(page)
-    return document_of(extract_reading(page.body, page.url, page.content_type, page.headers))
+    given = (page.body, page.url, page.content_type, page.headers)
+    return document_of(extract_reading(*given, repeated=repeated, explain=repeated is not None))
 
 
 def _show_product(page: _Page, *, as_json: bool) -> None:
@@ -142,10 +162,10 @@ def _refuse_other(page: _Page) -> None:
         )
 
 
-def _show(page: _Page, *, as_json: bool) -> None:
-    document = _read(page)
+def _show(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
+    document = _read(page, repeated)
     if as_json:
-        return show_json(
+        show_json(
             {
                 "url": page.url,
                 "title": document.title,
@@ -153,12 +173,24 @@ def _show(page: _Page, *, as_json: bool) -> None:
                 "markdown": document.markdown,
                 "sections": document.sections,
                 "truncated": document.truncated,
+                "removed": document.removed,
             }
         )
+        return
     for cut in document.truncated:
         note(f"cut short: {cut}")
     say(document.title, "bold")
-    return write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
+    write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
+    if repeated is not None:
+        show_removed(document.removed)
+
+
+def show_removed(removed: Sequence[RemovedBlock]) -> None:
+    """Blocks that were left out of a page, and why."""
+    say(f"removed: {counted(len(removed), 'block')}", "bold")
+    for block in removed:
+        say(f"  {block.element}: {on_one_line(block.text)}")
+        say(f"    {block.reason}", "dim")
 
 
 def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:

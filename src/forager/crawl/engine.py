@@ -10,12 +10,13 @@ from collections import Counter
 from forager.crawl import store
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
+from forager.crawl.extraction.learning import BoilerplateLearner
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
+from forager.crawl.ledger import CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
-from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext
@@ -58,6 +59,7 @@ class Engine:
         visitor: Visitor,
         committer: Committer,
         ending: Ending,
+        learner: BoilerplateLearner,
     ) -> None:
         self._context = context
         self._options = options
@@ -66,6 +68,7 @@ class Engine:
         self._visitor = visitor
         self._committer = committer
         self._ending = ending
+        self._learner = learner
         self._concurrency = _concurrency(options)
         self._visits: set[asyncio.Task[Visit]] = set()
         self._failure: BaseException | None = None
@@ -109,6 +112,9 @@ class Engine:
             self._launch()
             await self._commit_if_due()
             if not self._busy():
+                if self._learner.pages_missing(self._state.ledger.listed) == 0:
+                    for content in await self._learner.learn():
+                        self._visitor.remember_content(content)
                 outcome = await self._idle()
                 if outcome is not None:
                     return outcome
@@ -172,12 +178,19 @@ class Engine:
         # rendered pages have room of their own: they are slow, and must not hold up the others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)
         room = self._concurrency + BATCH_SIZE + rendered - taken
-        if self._options.page_limit is None:
+        wanted = self._pages_wanted()
+        if wanted is None:
             return room
         # any of those that are under way or not entered yet may turn out to be a page
         waiting = sum(isinstance(visit, Settlement) for visit in self._settled)
-        wanted = self._options.page_limit - self._state.ledger.listed
         return min(room, wanted - waiting - len(self._visits))
+
+    def _pages_wanted(self) -> int | None:
+        """Pages up to the limit, or up to where the crawl pauses to learn from them."""
+        listed, limit = self._state.ledger.listed, self._options.page_limit
+        missing = self._learner.pages_missing(listed)
+        left = None if limit is None else limit - listed
+        return min((each for each in (missing, left) if each is not None), default=None)
 
     def _next_entry(self) -> Entry | None:
         entry = self._rests.over() or self._window.take()
@@ -258,7 +271,7 @@ class Engine:
         """A page may have 50,000 links or 20 MB: not many of those in one commit."""
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
-            links += len(visit.links) if isinstance(visit, Settlement) else 0
+            links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
             size_of_pages += _size(visit)
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size
@@ -297,6 +310,7 @@ class Engine:
 
     async def _finish(self, outcome: Outcome) -> Outcome:
         await self._leave(outcome)
+        await self._learner.finish()
         await self._ending.settle()
         if outcome is FINISHED:
             await self._ending.expect_a_page()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from forager.archive.errors import ArchiveError
 from forager.archive.reader import read_response
@@ -15,7 +16,11 @@ from forager.documents.reading import ArchivedDocument
 from forager.documents.sources import get_source
 from forager.errors import NotFound
 from forager.extract.audit import PageAudit, audit_page
+from forager.extract.content.repeated import RepeatedBlocks
+from forager.extract.document import RemovedBlock, extract_reading
 
+# body, URL, content type and headers
+_Page = tuple[bytes, str, str | None, tuple[tuple[str, str], ...]]
 MAX_LISTED = 1_000  # pages of each kind that a report names; all of them are counted
 _BATCH = 200
 
@@ -74,6 +79,7 @@ async def check_source(
 ) -> SourceCheck:
     """Extract every published page of a source again and report what was lost."""
     source = await get_source(database, source_id)
+    repeated = await repeated_blocks(database, source_id)
     check = SourceCheck(source.id)
     after = 0
     while True:
@@ -82,22 +88,61 @@ async def check_source(
                 connection, source_id, after=after, limit=_BATCH
             )
         for row in rows:
-            await _check(check, storage, row)
+            await _check(check, storage, row, repeated)
         progress(check.pages + check.unreadable)
         if len(rows) < _BATCH:
             return check
         after = rows[-1].document_id
 
 
-async def _check(check: SourceCheck, storage: Storage, row: ArchivedDocument) -> None:
+async def _check(
+    check: SourceCheck, storage: Storage, row: ArchivedDocument, repeated: RepeatedBlocks | None
+) -> None:
+    if (page := await _archived(storage, row)) is None:
+        check.unreadable += 1
+    else:
+        check.add(await asyncio.to_thread(audit_page, *page, repeated))
+
+
+async def _archived(storage: Storage, row: ArchivedDocument) -> _Page | None:
+    if row.ref is None:
+        return None
     try:
-        if row.ref is None:
-            raise NotFound(f"{row.url} was not archived")
         response = await read_response(storage, row.ref)
     except (ArchiveError, NotFound):
-        check.unreadable += 1
-        return
+        return None
     content_type = next((v for n, v in response.headers if n.lower() == "content-type"), None)
-    check.add(
-        await asyncio.to_thread(audit_page, response.body, row.url, content_type, response.headers)
-    )
+    return response.body, row.url, content_type, response.headers
+
+
+# --- one page ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """What extraction left out of a published page."""
+
+    source_id: str
+    chosen_by: str  # how the main content was found
+    removed: tuple[RemovedBlock, ...]
+
+
+async def explain_content(database: Database, storage: Storage, key: bytes) -> PageContent | None:
+    """What extraction left out of the page that readers find under a URL, read again."""
+    async with database.connection() as connection:
+        found = await store.select_archived_page(connection, key)
+    page = None if found is None else await _archived(storage, found[1])
+    if found is None or page is None:
+        return None
+    repeated = await repeated_blocks(database, found[0])
+    read = partial(extract_reading, *page, repeated=repeated, explain=True)
+    if (document := (await asyncio.to_thread(read)).document) is None:
+        return None
+    return PageContent(found[0], document.chosen_by, document.removed)
+
+
+async def repeated_blocks(database: Database, source_id: str) -> RepeatedBlocks | None:
+    """What the pages of a source have in common, if that was learned."""
+    async with database.connection() as connection:
+        value = await store.select_repeated(connection, source_id)
+    return None if value is None else RepeatedBlocks.from_json(value)

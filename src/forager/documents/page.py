@@ -42,12 +42,23 @@ class ExtractedDocument(Protocol):
     def extractor_version(self) -> str | int: ...
 
 
+class IndexedDocument(ExtractedDocument, Protocol):
+    """A document with the identifiers by which each of its sections is found."""
+
+    @property
+    def names(self) -> Sequence[SectionNames]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SectionNames:
-    """Identifiers as they are typed, to find a section by: of its heading, and of all of it."""
+    """Identifiers as they are typed, to find a section by: of its heading, and of all of it.
+
+    `kind` is "definition", "listing" or empty.
+    """
 
     heading: Sequence[str] = ()
     section: Sequence[str] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +79,17 @@ class NewPage:
     carried_reason: str | None = None
     # of each section, if extraction has them already
     names: Sequence[SectionNames] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPage:
+    """A page of the generation that is being built, from which something is learned."""
+
+    document_id: int
+    url: str
+    key: bytes
+    content_hash: bytes
+    ref: ArchiveRef
 
 
 @dataclass(frozen=True, slots=True)

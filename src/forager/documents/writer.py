@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from forager.db.database import Connection
 from forager.documents import publication, store
 from forager.documents.gate import objection
 from forager.documents.languages import NEUTRAL, configuration_for
-from forager.documents.page import NewPage, PreviousPage
-from forager.documents.plan import Plan, make_plan
+from forager.documents.page import IndexedDocument, NewPage, PreviousPage, SampledPage
+from forager.documents.plan import Counts, Plan, make_plan
+from forager.documents.store.inbound import count_inbound_links
+from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 from forager.jobs.store import hold_lease
@@ -18,6 +20,9 @@ from forager.jobs.store import hold_lease
 MAX_KEYS = 10_000
 # the stop reason of a job whose generation was refused; the generation's note says why
 NOT_PUBLISHED = "not published"
+# a sample of fewer pages is taken again when the source has so many times as many
+SMALL_SAMPLE = 50
+GROWTH = 4
 
 
 class GenerationWriter:
@@ -33,6 +38,7 @@ class GenerationWriter:
         base_id: int | None,
         config: str | None,
         extractor_version: str,
+        repeated: dict[str, Any] | None,
     ) -> None:
         self.source_id = source_id
         self.generation_id = generation_id
@@ -42,6 +48,8 @@ class GenerationWriter:
         self._config = config
         self._config_is_ours = config is None
         self._extractor_version = extractor_version
+        # what the pages of the source have in common, once that is known
+        self.repeated = repeated
 
     @classmethod
     async def open(
@@ -54,7 +62,7 @@ class GenerationWriter:
         async with context.database.transaction() as connection:
             await hold_lease(connection, context.lease)
             # locks the source: whoever deletes its old pages is done, or will see this job
-            number, published, config = await store.upsert_source(
+            source = await store.upsert_source(
                 connection,
                 job.source_id,
                 base_url=base_url,
@@ -65,17 +73,21 @@ class GenerationWriter:
             building = await store.select_building(connection, job.id)
             if building is None:
                 generation_id = await store.insert_generation(
-                    connection, job.source_id, job.id, published
+                    connection, job.source_id, job.id, source.published
                 )
-                building = (generation_id, published)
+                building = (generation_id, source.published)
+            repeated = await _still_repeated(
+                connection, source.repeated, building, str(extractor_version)
+            )
         return cls(
             context,
             source_id=job.source_id,
-            source_number=number,
+            source_number=source.number,
             generation_id=building[0],
             base_id=building[1],
-            config=config,
+            config=source.config,
             extractor_version=str(extractor_version),
+            repeated=repeated,
         )
 
     async def previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
@@ -85,9 +97,13 @@ class GenerationWriter:
         if len(keys) > MAX_KEYS:
             raise ValueError(f"{len(keys)} keys at once; at most {MAX_KEYS} go")
         async with self._context.database.connection() as connection:
-            return await store.select_previous(
-                connection, self.base_id, keys, self._extractor_version
-            )
+            return await store.select_previous(connection, self.base_id, keys, self._full_version)
+
+    @property
+    def _full_version(self) -> str:
+        """The version of documents that are made now: the extractor's, and what was learned."""
+        digest = self.repeated["digest"] if self.repeated else ""
+        return f"{self._extractor_version}-{digest}" if digest else self._extractor_version
 
     async def links_of(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
         """The links of pages that were not fetched, as `NewPage.outlinks` once had them."""
@@ -131,10 +147,67 @@ class GenerationWriter:
             [page.page for page in plan.new],
         )
 
+    async def sample(self, limit: int) -> list[SampledPage]:
+        """Pages of the generation from which it can be learned what they have in common."""
+        async with self._context.database.connection() as connection:
+            return await store.select_sample(connection, self.generation_id, limit)
+
+    async def store_repeated(
+        self,
+        connection: Connection,
+        repeated: dict[str, Any],
+        reread: Sequence[tuple[SampledPage, IndexedDocument]],
+    ) -> None:
+        """Store what was learned, and the documents of the pages that were read again with it."""
+        about = {"extractor": self._extractor_version, "generation": self.generation_id}
+        self.repeated = {**about, **repeated}
+        await store.set_repeated(connection, self.source_id, self.repeated)
+        if not reread:
+            return
+        assert self._config is not None
+        pages = [
+            NewPage(url=page.url, key=page.key, document=document, names=document.names)
+            for page, document in reread
+        ]
+        await store.insert_documents(
+            connection, self.source_id, self._source_number, self._config, pages
+        )
+        await store.relist_pages(connection, self.source_id, self.generation_id, pages)
+        await store.add_counts(
+            connection, self.generation_id, await self._recount(connection, reread)
+        )
+        replaced = [page.document_id for page, _ in reread]
+        if unused := await store.delete_unused_documents(connection, replaced):
+            await store.delete_sections(connection, unused)
+
+    async def _recount(
+        self, connection: Connection, reread: Sequence[tuple[SampledPage, IndexedDocument]]
+    ) -> Counts:
+        """How the counts change because pages were read again."""
+        counts = Counts()
+        if self.base_id is None:
+            return counts
+        keys = [page.key for page, _ in reread]
+        previous = await store.select_previous(connection, self.base_id, keys, self._full_version)
+        for page, document in reread:
+            if before := previous.get(page.key):
+                was_same = before.content_hash == page.content_hash
+                is_same = before.content_hash == document.content_hash
+                counts.unchanged += is_same - was_same
+                counts.changed += was_same - is_same
+        return counts
+
     async def _copy(self, connection: Connection, pages: Sequence[NewPage]) -> None:
         assert self.base_id is not None
         await store.hold_segments(connection, self.base_id, [page.key for page in pages])
         await store.copy_pages(connection, self.base_id, self.generation_id, pages)
+
+    async def prepare_search(self) -> None:
+        """Count the words and links of the complete generation, before readers see it."""
+        async with self._context.database.transaction() as connection:
+            await hold_lease(connection, self._context.lease)
+            await count_words(connection, self.generation_id)
+            await count_inbound_links(connection, self.generation_id)
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""
@@ -160,3 +233,25 @@ class GenerationWriter:
         job = self._context.job
         await store.remember_job(connection, self.source_id, job.kind, job.lasting_payload)
         return None
+
+
+async def _still_repeated(
+    connection: Connection,
+    repeated: dict[str, Any] | None,
+    building: tuple[int, int | None],
+    extractor_version: str,
+) -> dict[str, Any] | None:
+    """What was learned of a source, unless the site is another one by now.
+
+    It is learned again by a newer extractor, after a crawl that it did not come from and that
+    found most pages changed, and when the site has grown far beyond a small sample.
+    """
+    generation_id, base_id = building
+    if repeated is None or repeated["extractor"] != extractor_version:
+        return None
+    if base_id is None or repeated["generation"] in (generation_id, base_id):
+        return repeated
+    pages, changed = await store.select_counts(connection, base_id)
+    is_redesigned = 2 * changed > pages
+    has_grown = repeated["pages"] < SMALL_SAMPLE and pages >= GROWTH * repeated["pages"]
+    return None if is_redesigned or has_grown else repeated

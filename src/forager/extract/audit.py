@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser
 
+from forager.extract.content.repeated import RepeatedBlocks
 from forager.extract.decode import decode
 from forager.extract.document import Reading, extract_reading
 from forager.extract.kinds import ContentKind
@@ -56,10 +57,14 @@ class PageAudit:
 
 
 def audit_page(
-    body: bytes, url: str, content_type: str | None = None, headers: Headers = ()
+    body: bytes,
+    url: str,
+    content_type: str | None = None,
+    headers: Headers = (),
+    repeated: RepeatedBlocks | None = None,
 ) -> PageAudit:
     """Extract a page and compare the document with what the page shows."""
-    reading = extract_reading(body, url, content_type, headers)
+    reading = extract_reading(body, url, content_type, headers, repeated=repeated)
     visible, headings = _page(body, content_type, reading)
     document = reading.document
     sections = document.sections if document else ()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser
 
+from forager.extract.content.boilerplate import Verdict
 from forager.extract.content.choose import Main, choose_main
 from forager.extract.content.language import detect_language
+from forager.extract.content.removal import is_dropped
+from forager.extract.content.repeated import (
+    NOTHING_REPEATED,
+    RepeatedBlocks,
+    block_text,
+    mark_repeated,
+)
 from forager.extract.content.scripted import STREAMED, place_streamed_pieces
-from forager.extract.document import EXTRACTOR_VERSION, Document
+from forager.extract.document import Document, RemovedBlock, extractor_version
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
 from forager.extract.markdown.convert import MAX_HEADING_LENGTH, Converter
@@ -22,31 +31,92 @@ from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, w
 from forager.extract.text import storable
 
 
-def from_tree(
-    content: str | LexborHTMLParser, url: str, title: str | None, language: str | None
-) -> Document | None:
-    """The document of an HTML page."""
-    tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content
+def tokens_of(tree: LexborHTMLParser) -> tuple[Tokens | None, int]:
+    """The tokens of an HTML page, and how many characters they were read from."""
     html = _body(tree)
     if STREAMED in html:
         place_streamed_pieces(tree)
         html = _body(tree)
-    if not html:
+    return (tokenise(html) if html else None), len(html)
+
+
+def from_tree(
+    content: str | LexborHTMLParser,
+    url: str,
+    title: str | None,
+    language: str | None,
+    repeated: RepeatedBlocks | None = None,
+    *,
+    explain: bool = False,
+) -> Document | None:
+    """The document of an HTML page; one that only repeats others keeps what it repeats."""
+    tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content
+    learned = repeated or NOTHING_REPEATED
+    document = _compose(tree, url, title, language, learned, explain=explain)
+    if document is None and learned.elements:
+        document = _compose(tree, url, title, language, NOTHING_REPEATED, explain=explain)
+        if document is not None:
+            version = extractor_version(learned.digest)
+            return replace(document, extractor_version=version, fallbacks=document.fallbacks + 1)
+    return document
+
+
+def _compose(
+    tree: LexborHTMLParser,
+    url: str,
+    title: str | None,
+    language: str | None,
+    repeated: RepeatedBlocks,
+    *,
+    explain: bool,
+) -> Document | None:
+    tokens, size = tokens_of(tree)
+    if tokens is None:
         return None
-    tokens = tokenise(html)
+    marked = mark_repeated(tokens, repeated) if repeated.elements else {}
     main = choose_main(tokens)
-    converter = _converted(tokens, main, Links(url, max(MIN_BUDGET, 2 * len(html))))
+    converter = _converted(tokens, main, Links(url, max(MIN_BUDGET, 2 * size)))
     fallbacks = main.fallbacks
     if converter.dropped and _is_mostly_phrases(converter):
-        links = Links(url, max(MIN_BUDGET, 2 * len(html)))
+        links = Links(url, max(MIN_BUDGET, 2 * size))
         converter = _converted(tokens, main, links, phrases=False)
         fallbacks += 1
     parts = without_labels(converter.blocks.parts)
     if main.title is not None:
         _set_title(parts, tokens, main.title, title or "")
-    return _document(
-        parts, url, title, language, main.rule, converter.all_truncated, fallbacks=fallbacks
+    document = _document(parts, url, title, language, main.rule, repeated.digest)
+    return document and replace(
+        document,
+        truncated=(*document.truncated, *converter.all_truncated),
+        fallbacks=fallbacks,
+        removed=_removed(tokens, converter.removed, marked, repeated.pages) if explain else (),
     )
+
+
+_MAX_EXCERPT = 200
+_REASONS = {
+    Verdict.DROP: "boilerplate by its name",
+    Verdict.CONTENTS: "a table of contents",
+    Verdict.HIDDEN: "hidden",
+    Verdict.FORM: "a form",
+}
+
+
+def _removed(
+    tokens: Tokens, dropped: list[int], marked: dict[int, int], pages: int
+) -> tuple[RemovedBlock, ...]:
+    """What was left out of the main element, and what repeats on other pages."""
+    found = []
+    for index in sorted({*dropped, *marked}):
+        tag = tokens.tags[index]
+        reason = _REASONS.get(tag.verdict)
+        if index in marked:
+            reason = f"on {marked[index]} of {pages} pages of its source"
+            reason += "" if is_dropped(tokens, index) else "; kept because of what follows it"
+        text = block_text(tokens, index)[:_MAX_EXCERPT]
+        if reason and text:
+            found.append(RemovedBlock(text, tag.place or tag.name, reason))
+    return tuple(found)
 
 
 _MAX_PHRASES = 0.25  # the share of a page that may be left out for what it says
@@ -82,14 +152,21 @@ def _body(tree: LexborHTMLParser) -> str:
 
 
 def from_text(
-    content: str, url: str, kind: ContentKind, title: str | None, language: str | None
+    content: str,
+    url: str,
+    kind: ContentKind,
+    title: str | None,
+    language: str | None,
+    repeated: RepeatedBlocks | None = None,
 ) -> Document | None:
     """The document of a page that is markdown or plain text."""
     text = storable(content)
+    digest = repeated.digest if repeated else ""
     if kind is ContentKind.PLAIN and not looks_like_markdown(text):
-        return _document([Part(0, blocks=[text.strip()])], url, title, language, "plain text", [])
+        parts = [Part(0, blocks=[text.strip()])]
+        return _document(parts, url, title, language, "plain text", digest)
     parts, front_title = scan_markdown(text)
-    return _document(parts, url, front_title or title, language, "markdown", [])
+    return _document(parts, url, front_title or title, language, "markdown", digest)
 
 
 def _unresolved(markdown: str, url: str) -> str:
@@ -104,25 +181,21 @@ def _document(
     title: str | None,
     language: str | None,
     chosen_by: str,
-    truncated: list[str],
-    *,
-    fallbacks: int = 0,
+    digest: str,
 ) -> Document | None:
     markdown = join_parts(parts)
     if not markdown.strip():
         return None
     title = title or next((part.heading for part in parts if part.heading), None) or url
     sections, too_many = build_sections(parts, title)
-    if too_many:
-        truncated.append(f"sections: headings beyond the first {MAX_SECTIONS} are text")
+    cut = f"sections: headings beyond the first {MAX_SECTIONS} are text"
     return Document(
         title=title,
         language=language or detect_language(markdown),
         markdown=markdown,
         sections=sections,
         content_hash=sha256(f"{title}\0{_unresolved(markdown, url)}".encode()).digest(),
-        extractor_version=EXTRACTOR_VERSION,
+        extractor_version=extractor_version(digest),
         chosen_by=chosen_by,
-        truncated=tuple(truncated),
-        fallbacks=fallbacks,
+        truncated=(cut,) if too_many else (),
     )

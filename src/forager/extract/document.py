@@ -15,12 +15,27 @@ from forager.extract.kinds import ContentKind
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
+    from forager.extract.content.repeated import RepeatedBlocks
     from forager.extract.page import Headers, PageFacts
     from forager.extract.sections import Section
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 4
+EXTRACTOR_VERSION = 5
+
+
+def extractor_version(digest: str = "") -> str:
+    """The version that a document is stored with: the extractor's, and what it had learned."""
+    return f"{EXTRACTOR_VERSION}-{digest}" if digest else str(EXTRACTOR_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedBlock:
+    """A block that is not part of the document, and why."""
+
+    text: str
+    element: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +49,11 @@ class Document:
     # of title and markdown, links within the page unresolved: menus, dates and nonces around them
     # do not count, nor does the URL under which the page was found
     content_hash: bytes
-    extractor_version: int
+    extractor_version: str
     chosen_by: str  # how the main content was found, for people
     truncated: tuple[str, ...] = ()
     fallbacks: int = 0  # better-named candidates for the main content that held too little
+    removed: tuple[RemovedBlock, ...] = ()  # only of documents that are to be explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +70,15 @@ def extract_reading(
     content_type: str | None = None,
     headers: Headers = (),
     agent: str = DEFAULT_AGENT,
+    repeated: RepeatedBlocks | None = None,
+    *,
+    explain: bool = False,
 ) -> Reading:
-    """Facts and document of one response, from one parse."""
+    """Facts and document of one response, from one parse.
+
+    `repeated` is what the pages of its source have in common. With `explain`, the document says
+    what was removed.
+    """
     from forager.extract.page import read_page
 
     facts, content = read_page(body, url, content_type, headers, agent)
@@ -63,7 +86,13 @@ def extract_reading(
         return Reading(facts, None)
     base = facts.base_url or facts.url
     document = extract_document(
-        content, base, facts.kind, title=facts.title, language=facts.language
+        content,
+        base,
+        facts.kind,
+        title=facts.title,
+        language=facts.language,
+        repeated=repeated,
+        explain=explain,
     )
     return Reading(facts, document)
 
@@ -75,6 +104,8 @@ def extract_document(
     *,
     title: str | None = None,
     language: str | None = None,
+    repeated: RepeatedBlocks | None = None,
+    explain: bool = False,
 ) -> Document | None:
     """The document of a page, or None where it has no content.
 
@@ -84,6 +115,6 @@ def extract_document(
     from forager.extract.composition import from_text, from_tree
 
     if kind in (ContentKind.HTML, ContentKind.XHTML):
-        return from_tree(content, url, title, language)
+        return from_tree(content, url, title, language, repeated, explain=explain)
     assert isinstance(content, str), "only HTML has a tree"
-    return from_text(content, url, kind, title, language)
+    return from_text(content, url, kind, title, language, repeated)

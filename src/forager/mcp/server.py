@@ -52,6 +52,8 @@ class BoundTool:
     def of(cls, spec: ToolSpec) -> BoundTool:
         arguments = func_metadata(spec.run, skip_names=["call"], structured_output=False)
         schema = arguments.arg_model.model_json_schema() | {"additionalProperties": False}
+        for described in (schema, *schema["properties"].values()):
+            described.pop("title", None)  # the name again, for which every client would pay
         return cls(spec, arguments, schema)
 
     def described(self) -> types.Tool:

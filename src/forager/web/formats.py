@@ -13,6 +13,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
+from forager.api.models.values import interval_text
 from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
@@ -73,16 +74,6 @@ def duration(seconds: float | None) -> str:
         elif parts:
             break
     return " ".join(parts[:2])
-
-
-def interval(seconds: float | None) -> str:
-    """A length of time as forms take it: 21600 as 6h; empty if there is none."""
-    if seconds is None:
-        return ""
-    for length, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds / length:.0f}{unit}"
-    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
@@ -181,7 +172,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "short_number": short_number,
     "size": size,
     "duration": duration,
-    "interval": interval,
+    "interval": interval_text,
     "money": money,
     "percent": percent,
     "moment": moment,

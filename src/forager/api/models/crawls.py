@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from forager.api.models.jobs import ShownStatus
 from forager.api.models.values import LARGEST_INT, PlainText, View, example
-from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions
+from forager.api.problems import InvalidFields, field_problems
+from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
@@ -42,14 +43,41 @@ class CrawlOrder(CrawlChoices):
         return CrawlOptions.model_validate(given)
 
 
+class KnowledgeItem(CrawlOrder):
+    """The body of the design documents; the options of `POST /api/v1/crawls` work as well."""
+
+    model_config = example(url="https://docs.example.org/", depth=3, strategies=["site"])
+
+    urls: list[Text] = Field(default_factory=list, max_length=MAX_SEEDS, description="Start URLs.")
+    url: Text | None = Field(default=None, description="Start URL.")
+    depth: int | None = Field(default=None, ge=0, le=1000, description="The same as `max_depth`.")
+    strategies: list[Strategy] = Field(
+        default_factory=list, max_length=5, description="One `strategy`; several mean `site`."
+    )
+
+    def as_crawl(self) -> CrawlOrder:
+        given = self.model_dump(exclude_unset=True, exclude={"url", "depth", "strategies"})
+        if self.url is not None:
+            given["urls"] = [self.url, *self.urls]
+        if self.depth is not None:
+            given["max_depth"] = self.depth
+        if self.strategies:
+            one = len(set(self.strategies)) == 1
+            given["strategy"] = self.strategies[0] if one else Strategy.SITE
+        try:
+            return CrawlOrder.model_validate(given)
+        except ValidationError as error:
+            raise InvalidFields(field_problems(error.errors(), "body")) from None
+
+
 class CrawlStarted(View):
-    """The job that does the work; not `created` if the source is being crawled already."""
+    """The job that runs the crawl."""
 
     job_id: UUID
-    progress_id: UUID = Field(description="The same id, for /api/crawl-progress.")
-    source_id: str
+    progress_id: UUID = Field(description="The same as `job_id`.")
+    source: str = Field(validation_alias="source_id")
     status: ShownStatus
-    created: bool
+    created: bool = Field(description="False if the source was being crawled already.")
 
     @classmethod
     def of(cls, asked: Enqueued) -> CrawlStarted:
@@ -57,7 +85,7 @@ class CrawlStarted(View):
         return cls(
             job_id=job.id,
             progress_id=job.id,
-            source_id=job.source_id or "",
+            source=job.source_id or "",
             status=ShownStatus(job.shown_status),
             created=asked.created,
         )
@@ -106,8 +134,8 @@ class CrawlProgress(View):
     """How far a crawl is, by its last commit."""
 
     job_id: UUID
-    progress_id: UUID
-    source_id: str | None
+    progress_id: UUID = Field(description="The same as `job_id`.")
+    source: str | None = Field(validation_alias="source_id")
     status: ShownStatus
     progress_percentage: int = Field(ge=0, le=100)
     stop_reason: str | None

@@ -9,7 +9,6 @@ from pydantic import Field
 from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage
 from forager.api.models.values import Time, View
-from forager.crawl.explain import explanation as explain
 from forager.crawl.explain.outlook import Answer
 from forager.documents.reader import ReadPage, as_markdown
 from forager.documents.reading import DocumentRow, SectionRow
@@ -19,7 +18,7 @@ class Document(View):
     """One version of a page of a source."""
 
     id: int
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     url: str
     path: str
     title: str | None
@@ -70,7 +69,7 @@ class Reading(View):
     sections: list[Section]
 
     @classmethod
-    def of(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
+    def build(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
         return cls(
             document=Document.of(page.document),
             duplicate=page.duplicate,
@@ -79,8 +78,16 @@ class Reading(View):
         )
 
 
+class FurtherSection(View):
+    """Another section of a page that was found."""
+
+    url: str
+    heading: str
+    section_id: UUID
+
+
 class Hit(View):
-    """A section that was found. All texts are plain: what looks like HTML in them is text."""
+    """A page by its best section. All texts are plain, even if they look like HTML."""
 
     url: str
     title: str
@@ -90,20 +97,30 @@ class Hit(View):
         description="Beginnings and ends of what matched, as offsets into the snippet."
     )
     score: float
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     document_id: int
     section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
     fetched_at: Time
+    language: str | None
+    missing: list[str] = Field(description="Words of the query that the section does not have.")
+    sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
+    more_sections: int = Field(description="How many further sections of the page match.")
+    repeats: int = Field(description="Sections on other pages that say the same.")
 
 
 class SearchAnswer(View):
     """Hits, best first."""
 
-    hits: list[Hit]
-    capped: bool = Field(description="Too many matched, so only some were ranked.")
+    items: list[Hit]
+    total: int = Field(description="Pages that match, at least so many if `capped`.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="A note about the query, to show to the user.")
+    note: str | None = Field(description="About the answer, such as what was relaxed.")
+    suggestion: str | None = Field(description="The query as it may have been meant.")
+    facets: dict[str, dict[str, int]] = Field(
+        description="Number of pages by `source`, `language` and `kind`."
+    )
 
 
 class Step(View):
@@ -173,10 +190,6 @@ class Explanation(View):
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
     history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
     task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
-
-    @classmethod
-    def of(cls, found: explain.Explanation) -> Explanation:
-        return cls.model_validate(found)
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:

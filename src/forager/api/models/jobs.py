@@ -10,7 +10,7 @@ from pydantic import Field
 
 from forager.api.models.values import Order, Reason, Time, View, example
 from forager.api.problems import Problem
-from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.settlement import Outcome
 from forager.jobs import job as rows
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
@@ -35,7 +35,7 @@ class Job(View):
     id: UUID
     kind: str
     status: ShownStatus
-    source_id: str | None
+    source: str | None = Field(validation_alias="source_id")
     user_id: UUID | None = Field(description="Its owner; null for jobs made at the server.")
     priority: int
     progress_percentage: int = Field(ge=0, le=100)
@@ -70,10 +70,6 @@ class JobEvent(View):
     actor: str
     reason: str | None
     lease: int
-
-    @classmethod
-    def of(cls, event: rows.JobEvent) -> JobEvent:
-        return cls.model_validate(event)
 
 
 class JobDetail(Job):
@@ -112,10 +108,6 @@ class PageOutcome(View):
     size: int | None
     settled_at: Time
 
-    @classmethod
-    def of(cls, settled: SettledUrl) -> PageOutcome:
-        return cls.model_validate(settled)
-
 
 class StateCount(View):
     """How many jobs are in one state, and the work they still have."""
@@ -124,10 +116,6 @@ class StateCount(View):
     jobs: int
     total_pending: int
     oldest: Time | None
-
-    @classmethod
-    def of(cls, count: rows.StateCount) -> StateCount:
-        return cls.model_validate(count)
 
 
 class PendingWork(View):

@@ -11,6 +11,7 @@ from pydantic import Field
 from forager.api.models.values import (
     Amount,
     Every,
+    Interval,
     Order,
     PlainText,
     Reason,
@@ -20,7 +21,6 @@ from forager.api.models.values import (
     interval_of,
 )
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.proxies import costs
 from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import (
@@ -41,17 +41,19 @@ Region = Annotated[PlainText, Field(pattern="^[a-z0-9-]{1,32}$", examples=["eu"]
 class Domain(View):
     """A host: what a person set (null: not set), and how it is doing now."""
 
-    domain_name: str
+    host: str = Field(validation_alias="domain_name")
     base_url: str
-    crawl_delay_seconds: float | None
-    max_concurrent_requests: int | None
+    delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
+    concurrency: int | None = Field(validation_alias="max_concurrent_requests")
     per_proxy_only: bool
-    is_active: bool
-    crawl_frequency: float | None = Field(description="Of its tasks; in seconds, as the others.")
+    active: bool = Field(validation_alias="is_active")
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
+    )
     adaptive: bool | None
-    min_frequency: float | None
-    max_frequency: float | None
-    use_proxies: bool | None
+    min_every: Interval | None = Field(validation_alias="min_frequency")
+    max_every: Interval | None = Field(validation_alias="max_frequency")
+    proxies: bool | None = Field(validation_alias="use_proxies")
     allow_private: bool
     currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
@@ -217,16 +219,12 @@ class CostReport(View):
 
     first: date
     last: date
-    lines: list[CostLine]
+    items: list[CostLine] = Field(validation_alias="lines")
     count: int = Field(description="Number of lines in all.")
-    is_cut: bool = Field(description="True if `lines` holds only the most expensive ones.")
+    is_cut: bool = Field(description="True if `items` holds only the most expensive ones.")
     requests: int
     bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")
-
-    @classmethod
-    def of(cls, report: costs.CostReport) -> CostReport:
-        return cls.model_validate(report)
 
 
 class ProxyOrder(Order):

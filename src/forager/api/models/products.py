@@ -6,12 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from forager.api.models.values import Amount, Seconds, Time, View
-from forager.products import audit as audits
+from forager.api.actions import API
+from forager.api.models.values import Amount, Interval, Time, View
 from forager.products import service as values
 from forager.products.audit import Concern
-from forager.products.price_history import PriceEntry
-from forager.products.record import ImageRecord, ListedProduct
+from forager.products.record import ImageRecord
 from forager.products.validation import Severity
 
 STORED = "stored"
@@ -39,10 +38,6 @@ class Product(View):
     updated_at: Time = Field(description="When its content last changed.")
     last_seen_at: Time
     price_changed_at: Time | None
-
-    @classmethod
-    def of(cls, product: ListedProduct) -> Product:
-        return cls.model_validate(product)
 
 
 class ProductList(View):
@@ -85,9 +80,9 @@ class ProductImage(View):
     file_size: int | None
 
     @classmethod
-    def of(cls, product_id: int, image: ImageRecord) -> ProductImage:
+    def build(cls, product_id: int, image: ImageRecord) -> ProductImage:
         given = {name: getattr(image, name) for name in image.__slots__ if name != "path"}
-        file = f"/api/products/{product_id}/images/{image.position}"
+        file = f"{API}/products/{product_id}/images/{image.position}"
         return cls.model_validate({**given, "file": file if image.status == STORED else None})
 
 
@@ -162,7 +157,9 @@ class ProductDetail(View):
     task_status: str | None
     task_hold: str | None
     task_error: str | None
-    crawl_frequency: Seconds | None = Field(description="In seconds.")
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Recrawl interval of its task."
+    )
     next_crawl_at: Time | None
     images: list[ProductImage]
     history: PriceSpan
@@ -176,7 +173,7 @@ class ProductDetail(View):
         return cls.model_validate(
             {
                 **given,
-                "images": [ProductImage.of(product.id, image) for image in details.images],
+                "images": [ProductImage.build(product.id, image) for image in details.images],
                 "history": PriceSpan.model_validate(details.history),
                 "attempts": [Visit.model_validate(each) for each in details.attempts],
                 "extractions": [Extraction.model_validate(each) for each in details.extractions],
@@ -193,10 +190,6 @@ class PriceChange(View):
     availability: str | None
     recorded_at: Time
     percent: float | None = Field(description="Up or down since it was last known.")
-
-    @classmethod
-    def of(cls, entry: PriceEntry) -> PriceChange:
-        return cls.model_validate(entry)
 
 
 # --- all of them -------------------------------------------------------------------------------
@@ -263,10 +256,6 @@ class Audit(View):
     seconds: float
     checks: int
     findings: list[AuditFinding]
-
-    @classmethod
-    def of(cls, audit: audits.Audit) -> Audit:
-        return cls.model_validate(audit)
 
 
 def _counts(pairs: list[tuple[str | None, int]]) -> list[ValueCount]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from forager.api.models.values import LARGEST_INT, Order, PlainText, Time, View, example
+from forager.api.models.values import LARGEST_INT, Interval, Order, PlainText, Time, View, example
 from forager.documents import generation as values
 from forager.documents.generation import State
 from forager.documents.schedule import Schedule, parse_cron, parse_every
@@ -26,13 +26,19 @@ class Source(View):
     published_at: Time | None
     generations: int = Field(description="How many it ever had.")
     text_config: str | None
-    keep_generations: int
+    keep: int = Field(
+        validation_alias="keep_generations", description="Number of generations to keep."
+    )
     max_shrink: float
     max_failed: float
     kind: str
     payload: dict[str, Any]
-    refresh_every: int | None = Field(description="In seconds.")
-    refresh_cron: str | None
+    every: Interval | None = Field(
+        validation_alias="refresh_every", description="Refresh interval."
+    )
+    cron: str | None = Field(
+        validation_alias="refresh_cron", description="Refresh schedule, in UTC."
+    )
     next_refresh_at: Time | None
     created_at: Time
     updated_at: Time
@@ -62,7 +68,7 @@ class Generation(View):
     """The pages that one job found, and how they differ from those before."""
 
     number: int
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     state: State
     job_id: UUID | None
     base_number: int | None
@@ -78,10 +84,6 @@ class Generation(View):
     published_at: Time | None
     retired_at: Time | None
     note: str | None
-
-    @classmethod
-    def of(cls, generation: values.Generation) -> Generation:
-        return cls.model_validate(generation)
 
 
 class SectionChange(View):
@@ -116,7 +118,7 @@ class CarriedPage(View):
 class Diff(View):
     """What changed. A renamed page is also among the removed and the added ones."""
 
-    source_id: str
+    source: str = Field(validation_alias="source_id")
     old: int
     new: int
     added: list[ChangedPage]
@@ -145,7 +147,7 @@ class RollbackOrder(Order):
 
 
 class ScheduleOrder(Order):
-    """One of the two; neither ends the schedule."""
+    """`every` or `cron`."""
 
     model_config = example(every="1d")
 
@@ -183,6 +185,6 @@ class SourceChanges(Order):
 
 
 class Deleted(View):
-    """What was deleted; the rest of it goes in the background."""
+    """What was deleted; its rows are removed in the background."""
 
-    source_id: str
+    source: str

@@ -6,16 +6,16 @@ import json
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
 from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
 from forager.api.models.values import (
     LARGEST_BIGINT,
     Every,
+    Interval,
     Order,
     PlainText,
-    Seconds,
     Time,
     View,
     example,
@@ -24,7 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
-from forager.tasks import holds, task
+from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
 from forager.tasks.lifecycle import TaskStatus
@@ -40,6 +40,7 @@ Popularity = Annotated[
     float,
     Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
 ]
+Retries = Annotated[int, Field(ge=0, le=1000, description="Retries of a visit.")]
 # Each is judged by itself: one that is wrong must not cost all the others.
 TrackedItem = Annotated[
     Any,
@@ -55,6 +56,8 @@ TrackedItem = Annotated[
                         "priority": {"type": "integer", "minimum": 1, "maximum": 10},
                         "every": {"type": "string", "examples": ["6h"]},
                         "popularity": {"type": "number"},
+                        "at": {"type": "string", "format": "date-time"},
+                        "max_retries": {"type": "integer", "minimum": 0, "maximum": 1000},
                     },
                 },
             ]
@@ -83,19 +86,20 @@ class Task(View):
     next_crawl_at: Time | None
     retry_count: int
     max_retries: int
+    failed_visits: int = Field(description="Visits in a row whose last retry failed.")
     error_kind: str | None
     error_message: str | None
-    crawl_frequency: Seconds | None
-    adapted_frequency: Seconds | None
+    every: Interval | None = Field(
+        validation_alias="crawl_frequency", description="Interval set for this task."
+    )
+    adapted_every: Interval | None = Field(
+        validation_alias="adapted_frequency", description="Interval adapted to price changes."
+    )
     worker_id: UUID | None
     parser_version: str | None
     found_by: str | None
     created_at: Time
     updated_at: Time
-
-    @classmethod
-    def of(cls, found: task.Task) -> Task:
-        return cls.model_validate(found)
 
 
 class TaskAttempt(View):
@@ -119,7 +123,7 @@ class TaskAttempt(View):
 class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
-    every: Seconds = Field(description="The effective interval.")
+    effective_every: Interval = Field(description="The interval in effect.")
     next_at: Time | None = Field(description="Null while it runs or waits for a decision.")
     why: HintText
     attempts: list[TaskAttempt]
@@ -128,7 +132,7 @@ class TaskDetail(Task):
     def of_report(cls, report: tasks.TaskReport) -> TaskDetail:
         given = {
             **Task.of(report.task).model_dump(),
-            "every": report.every,
+            "effective_every": report.every,
             "next_at": report.next_at,
             "why": report.why,
             "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
@@ -140,7 +144,7 @@ class TaskDetail(Task):
 
 
 class TrackOrder(Order):
-    """What to keep fresh. `priority`, `every` and `popularity` count where an item has none."""
+    """What to keep fresh. The terms count where an item has none of its own."""
 
     model_config = example(
         items=[
@@ -154,12 +158,15 @@ class TrackOrder(Order):
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
     popularity: Popularity | None = None
+    at: AwareDatetime | None = Field(default=None, description="When the next visit is due.")
+    max_retries: Retries | None = None
     allow_private: bool = Field(
         default=False, description="Also hosts at private addresses; for admins."
     )
 
     def terms(self) -> Terms:
-        return Terms(self.priority, interval_of(self.every), self.popularity)
+        every = interval_of(self.every)
+        return Terms(self.priority, every, self.popularity, self.at, self.max_retries)
 
     def wishes(self) -> list[Wish | BadLine]:
         return [_wish(number, item) for number, item in enumerate(self.items)]
@@ -183,7 +190,7 @@ class TrackedTask(View):
     url: str = Field(description="As it was given.")
 
     @classmethod
-    def of(cls, wish: Wish, task_id: int) -> TrackedTask:
+    def build(cls, wish: Wish, task_id: int) -> TrackedTask:
         return cls(item=wish.line, id=task_id, url=storable(wish.url))
 
 
@@ -235,6 +242,8 @@ class TaskTerms(Order):
 
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
+    popularity: Popularity | None = None
+    max_retries: Retries | None = None
 
     @property
     def default_every(self) -> bool:
@@ -242,8 +251,9 @@ class TaskTerms(Order):
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.priority is None and "every" not in self.model_fields_set:
-            raise ValueError("nothing to set was given: `priority` or `every`")
+        given = (self.priority, self.popularity, self.max_retries)
+        if all(value is None for value in given) and "every" not in self.model_fields_set:
+            raise ValueError("give `priority`, `every`, `popularity` or `max_retries`")
         return self
 
 
@@ -264,7 +274,7 @@ class RecrawlResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
+    def build(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
         return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
@@ -279,7 +289,7 @@ class HoldResult(View):
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
-    def of(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
+    def build(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
         return cls.model_validate(held).model_copy(update={"not_found": not_found})
 
 
@@ -314,23 +324,19 @@ class TaskStats(View):
     oldest_due: Time | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
-    @classmethod
-    def of(cls, stats: tasks.TaskStats) -> TaskStats:
-        return cls.model_validate(stats)
-
 
 class SchedulerState(View):
     """Whether tasks are handed to the workers, and what holds them back."""
 
     ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
-    interval: float = Field(description="Seconds between two looks.")
+    interval: float = Field(description="Interval between two looks.")
     all_hold: Hold | None
     held_domains: int
     held_tasks: int
     oldest_due: Time | None
 
     @classmethod
-    def of(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
+    def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
         return cls(
             interval=interval, **TaskStats.of(stats).model_dump(exclude={"counts", "backlog"})
         )

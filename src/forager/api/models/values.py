@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -18,8 +18,19 @@ def _amount(value: Any) -> Any:
     return amount_text(value) if isinstance(value, Decimal) else value
 
 
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else value
+def interval_text(seconds: float | None) -> str:
+    """An interval as it can be given: 21600 as 6h."""
+    if seconds is None:
+        return ""
+    for length, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def _interval_out(value: Any) -> Any:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    return interval_text(seconds) if isinstance(seconds, int | float) else seconds
 
 
 def _assume_utc(at: datetime) -> datetime:
@@ -39,7 +50,7 @@ def _interval(text: str) -> str:
 
 # money and ratings are text, so that no digit is lost
 Amount = Annotated[str, BeforeValidator(_amount), Field(examples=["49.90"])]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Interval = Annotated[str, BeforeValidator(_interval_out), Field(examples=["6h"])]
 # a time that comes in; without a zone it is in UTC
 Moment = Annotated[datetime, AfterValidator(_assume_utc)]
 Every = Annotated[PlainText, AfterValidator(_interval), Field(max_length=50, examples=["6h"])]
@@ -50,16 +61,7 @@ def interval_of(every: str | None) -> timedelta | None:
     return None if every is None else parse_every(every)
 
 
-__all__ = [
-    "LARGEST_BIGINT",
-    "LARGEST_INT",
-    "Order",
-    "PlainText",
-    "Reason",
-    "Time",
-    "View",
-    "example",
-]
+__all__ = ["LARGEST_BIGINT", "LARGEST_INT", "PlainText"]
 
 
 def _utc(at: datetime) -> datetime:
@@ -71,11 +73,18 @@ Time = Annotated[datetime, AfterValidator(_utc)]
 
 
 class View(BaseModel):
-    """What comes out: made from a value of a service, field by field."""
+    """An answer, made field by field from a value of a service."""
 
     model_config = ConfigDict(
-        from_attributes=True, json_schema_serialization_defaults_required=True
+        from_attributes=True,
+        json_schema_serialization_defaults_required=True,
+        validate_by_alias=True,
+        validate_by_name=True,
     )
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        return cls.model_validate(value)
 
 
 class Order(BaseModel):

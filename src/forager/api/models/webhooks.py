@@ -18,9 +18,7 @@ from forager.api.models.values import (
 )
 from forager.errors import InvalidInput
 from forager.webhooks import service as values
-from forager.webhooks import webhook as rows
 from forager.webhooks.events import EventKind
-from forager.webhooks.posting import Posted
 from forager.webhooks.service import (
     LONGEST_SECRET,
     MAX_URL,
@@ -28,7 +26,6 @@ from forager.webhooks.service import (
     NewWebhook,
     WebhookChanges,
 )
-from forager.webhooks.webhook import EventRow
 
 Secret = Annotated[
     PlainText, Field(min_length=SHORTEST_SECRET, max_length=LONGEST_SECRET, pattern=r"^[!-~]+$")
@@ -48,10 +45,6 @@ class CatalogEvent(View):
     payload: dict[str, Any]
     occurred_at: Time
 
-    @classmethod
-    def of(cls, row: EventRow) -> CatalogEvent:
-        return cls.model_validate(row)
-
 
 class Webhook(View):
     """An address that hears of events, without its secret."""
@@ -62,17 +55,13 @@ class Webhook(View):
     domain: str | None
     allow_private: bool
     ordered: bool = Field(description="Whether events of one product arrive in order.")
-    is_active: bool
+    active: bool = Field(validation_alias="is_active")
     disabled_reason: str | None
     failures: int
-    rests_until: Time | None
+    retries_at: Time | None = Field(validation_alias="rests_until")
     waiting: int = Field(description="Messages that are still to be taken.")
     created_at: Time
     updated_at: Time
-
-    @classmethod
-    def of(cls, webhook: rows.Webhook) -> Webhook:
-        return cls.model_validate(webhook)
 
 
 class IssuedWebhook(Webhook):
@@ -185,10 +174,6 @@ class Delivery(View):
     sent_at: Time | None
     given_up_at: Time | None
 
-    @classmethod
-    def of(cls, delivery: rows.Delivery) -> Delivery:
-        return cls.model_validate(delivery)
-
 
 class TestResult(View):
     """What the receiver said to a test message."""
@@ -197,10 +182,6 @@ class TestResult(View):
     status: int | None
     error: str | None
     seconds: float
-
-    @classmethod
-    def of(cls, posted: Posted) -> TestResult:
-        return cls.model_validate(posted)
 
 
 class RenewedMessages(View):

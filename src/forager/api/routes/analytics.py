@@ -9,18 +9,15 @@ from pydantic import Field
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
 from forager.api.models.values import PlainText, Time, View
-from forager.api.paging import Limit
+from forager.api.paging import Limit, Listed, listed
 from forager.api.services import Here, Operator
 from forager.api.slots import analyse
+from forager.db.cursor import Page
 
 
 class AnalyticsQuery(View):
     name: str
     about: str
-
-
-class AnalyticsQueries(View):
-    queries: list[AnalyticsQuery]
 
 
 class AnalyticsAnswer(View):
@@ -43,10 +40,9 @@ router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 
 @router.get("")
-async def queries(caller: Operator) -> AnalyticsQueries:
+async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
     """The questions that are ready to be asked."""
-    found = [AnalyticsQuery.model_validate(each) for each in list_queries()]
-    return AnalyticsQueries(queries=found)
+    return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
 
 
 @router.get("/answer")

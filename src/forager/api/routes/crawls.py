@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Path, Request
 from pydantic import ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.crawls import CrawlOrder, CrawlProgress, CrawlStarted
+from forager.api.models.crawls import CrawlOrder, CrawlProgress, CrawlStarted, KnowledgeItem
+from forager.api.models.jobs import Job
 from forager.api.models.values import LARGEST_BIGINT
+from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import Here, Operator, Reader, Services, only_own
 from forager.api.streams import ProgressHub, progress_events
 from forager.crawl.admission import start_crawl
+from forager.crawl.kind import CRAWL
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
+from forager.jobs.job import Move
 from forager.jobs.lifecycle import FINISHED
 
-router = APIRouter(tags=["crawls"])
+router = APIRouter(prefix="/crawls", tags=["crawls"])
+# the names of the design documents
+aliases = APIRouter(tags=["aliases"])
+
+CrawlId = Annotated[UUID, Path(description="The `job_id` of the crawl.")]
 
 LastEventId = Annotated[
     int,
@@ -28,20 +36,20 @@ LastEventId = Annotated[
         alias="Last-Event-ID",
         ge=0,
         le=LARGEST_BIGINT,
-        description="The id of the last `move` that is known; only later ones are sent.",
+        description="ID of the last `move` received; later ones are sent.",
     ),
 ]
 
 
-@router.post("/knowledge-items/crawl", status_code=202, response_model=CrawlStarted)
-async def crawl(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response:
-    """Ask for a crawl. A worker runs it; the answer has the id to follow it by.
+@router.post("", status_code=202, response_model=CrawlStarted)
+async def start(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response:
+    """Start a crawl. A worker runs it.
 
-    A source that is being crawled already answers with that job.
+    If the source is being crawled already, the answer names that job.
     """
     options = _options(order)
 
-    async def start(here: Services) -> CrawlStarted:
+    async def enqueue(here: Services) -> CrawlStarted:
         asked = await start_crawl(
             here.database,
             here.settings,
@@ -52,48 +60,77 @@ async def crawl(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response
         )
         return CrawlStarted.of(asked)
 
-    return await once.do(start, status=202)
+    return await once.do(enqueue, status=202)
 
 
-@router.get("/crawl-progress/{progress_id}")
-async def progress(progress_id: UUID, here: Here, caller: Reader) -> CrawlProgress:
-    """How far a crawl is: state, percentage, ledger, pace, time left, why it stopped."""
-    report = await crawl_report(here.database, here.queue, progress_id)
+@router.get("")
+async def list_crawls(
+    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[Job]:
+    """List crawls, newest first."""
+    page = await here.queue.list_jobs(
+        kind=CRAWL.name, user_id=caller.sees_only, cursor=cursor, limit=limit
+    )
+    return listed(page, Job.of)
+
+
+@router.get("/{crawl_id}")
+async def progress(crawl_id: CrawlId, here: Here, caller: Reader) -> CrawlProgress:
+    """Show the progress of a crawl: state, ledger, pace, time left."""
+    report = await crawl_report(here.database, here.queue, crawl_id)
     only_own(caller, report.job)
     return CrawlProgress.of(report)
 
 
-@router.get(
-    "/crawl-progress/{progress_id}/events",
-    response_class=StreamingResponse,
-    responses={
+@router.delete("/{crawl_id}")
+async def cancel(crawl_id: CrawlId, here: Here, caller: Operator) -> Job:
+    """Cancel a crawl; unpublished work is discarded."""
+    return Job.of(await here.move_job(caller, crawl_id, Move.CANCEL))
+
+
+EVENT_STREAM: dict[str, Any] = {
+    "response_class": StreamingResponse,
+    "responses": {
         200: {
-            "description": "Events `move`, `progress` and at last `end`, as long as the job lasts.",
+            "description": "Events `move`, `progress` and finally `end`, while the job lasts.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        204: {"description": "The job has ended, and everything about it is known already."},
+        204: {"description": "The job has ended, and the client has received everything."},
     },
-)
+}
+
+
+@router.get("/{crawl_id}/events", **EVENT_STREAM)
 async def events(
-    progress_id: UUID,
+    crawl_id: CrawlId,
     request: Request,
     here: Here,
     caller: Reader,
     last_event_id: LastEventId = 0,
 ) -> Response:
-    """Follow a crawl as it happens, by server-sent events."""
-    job = await here.job_of(caller, progress_id)
+    """Stream the progress of a crawl as server-sent events."""
+    job = await here.job_of(caller, crawl_id)
     ended = job.status in FINISHED and last_event_id > 0
-    if ended and not await here.queue.events(progress_id, after=last_event_id, limit=1):
+    if ended and not await here.queue.events(crawl_id, after=last_event_id, limit=1):
         # a browser connects again by itself, and stops only at this answer
         return Response(status_code=204)
     hub: ProgressHub = request.app.state.hub
     hub.check_room()
     return StreamingResponse(
-        progress_events(hub, progress_id, last_event_id),
+        progress_events(hub, crawl_id, last_event_id),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+@aliases.post("/knowledge-items/crawl", status_code=202, response_model=CrawlStarted)
+async def crawl_item(order: KnowledgeItem, caller: Operator, once: OnlyOnce) -> Response:
+    """Start a crawl, as `POST /api/v1/crawls` does."""
+    return await start(order.as_crawl(), caller, once)
+
+
+aliases.get("/crawl-progress/{crawl_id}")(progress)
+aliases.get("/crawl-progress/{crawl_id}/events", **EVENT_STREAM)(events)
 
 
 def _options(order: CrawlOrder) -> CrawlOptions:

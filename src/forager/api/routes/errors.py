@@ -17,7 +17,6 @@ from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
-from forager.tasks import errors as values
 from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import LetterFilter, letter_filter
 
@@ -37,10 +36,6 @@ class TaskErrorGroup(View):
     example_url: str | None
     example_message: str
 
-    @classmethod
-    def of(cls, group: values.ErrorGroup) -> TaskErrorGroup:
-        return cls.model_validate(group)
-
 
 class TaskError(View):
     """One error; all of its texts are as they came from elsewhere."""
@@ -57,10 +52,6 @@ class TaskError(View):
     stack_trace: str | None
     occurred_at: Time
 
-    @classmethod
-    def of(cls, row: values.ErrorRow) -> TaskError:
-        return cls.model_validate(row)
-
 
 class DeadLetter(View):
     """A permanently failed task."""
@@ -75,10 +66,6 @@ class DeadLetter(View):
     error_message: str
     attempts: int
     died_at: Time
-
-    @classmethod
-    def of(cls, letter: letters.DeadLetter) -> DeadLetter:
-        return cls.model_validate(letter)
 
 
 class DeadLetterGroup(View):
@@ -220,7 +207,7 @@ async def group_letters(
     """The same by cause and domain, the most frequent first."""
     wanted = letters.letter_filter(cause=cause, domain=domain)
     found = await letters.group_letters(here.database, wanted, limit=cursor + limit + 1)
-    return listed(cut(found, cursor, limit), DeadLetterGroup.model_validate)
+    return listed(cut(found, cursor, limit), DeadLetterGroup.of)
 
 
 @router.post("/dead-letters/retry", tags=["dead letters"])
@@ -250,9 +237,9 @@ async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> Retrie
     )
 
 
-@router.post("/dead-letters/{letter_id}/drop", tags=["dead letters"])
+@router.delete("/dead-letters/{letter_id}", tags=["dead letters"])
 async def drop_letter(letter_id: RowId, here: Here, caller: Operator) -> DroppedLetters:
-    """Let one dead letter go."""
+    """Dismiss one dead letter."""
     wanted = letters.letter_filter(ids=[letter_id])
     return DroppedLetters(
         dropped=_one(letter_id, await letters.drop_letters(here.database, wanted))

@@ -214,7 +214,7 @@ async def workers(
     cursor: Offset = 0,
 ) -> Listed[Worker]:
     """Workers that are, or lately were, there."""
-    return listed(cut(await list_workers(here.database), cursor, limit), Worker.model_validate)
+    return listed(cut(await list_workers(here.database), cursor, limit), Worker.of)
 
 
 @router.get("/services", tags=["workers"])
@@ -226,7 +226,7 @@ async def services(
 ) -> Listed[ServiceProcess]:
     """Background services of all processes, each with its state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
-    return listed(cut(found, cursor, limit), ServiceProcess.model_validate)
+    return listed(cut(found, cursor, limit), ServiceProcess.of)
 
 
 async def _moved_job(

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 from starlette.responses import Response
 
-from forager.access import key as key_rows
 from forager.access import keys, quotas
 from forager.access import quota as quota_rows
 from forager.access.caller import Scope
@@ -34,10 +33,6 @@ class Key(View):
     expires_at: Time | None
     revoked_at: Time | None
     last_used_at: Time | None = Field(description="Within five minutes.")
-
-    @classmethod
-    def of(cls, key: key_rows.ApiKey) -> Key:
-        return cls.model_validate(key)
 
 
 class NewKey(Key):
@@ -97,7 +92,7 @@ class Owner(View):
     )
 
     @classmethod
-    def of(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
+    def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
         return cls(
             user_id=user_id,
             quota=Limits.model_validate(quota),
@@ -169,7 +164,7 @@ async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
     return Key.of(await keys.get_key(here.database, key_id))
 
 
-@router.post("/keys/{key_id}/revoke")
+@router.delete("/keys/{key_id}")
 async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
     """Revoke a key immediately and permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
@@ -179,11 +174,11 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
     """An owner's quota, and what of it is in use."""
     quota = await quotas.get_quota(here.database, user_id)
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
     """Set what an owner may use; limits that are left out are lifted."""
     quota = await quotas.set_quota(here.database, user_id, order.value())
-    return Owner.of(user_id, quota, await quotas.get_usage(here.database, user_id))
+    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))

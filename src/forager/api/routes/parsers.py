@@ -12,7 +12,6 @@ from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Reader
 from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview
-from forager.parsers import rollouts as values
 from forager.parsers.overview import overview
 from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
@@ -104,10 +103,6 @@ class Rollout(View):
     canary_version: str | None
     canary_share: float | None
     updated_at: Time | None
-
-    @classmethod
-    def of(cls, rollout: values.Rollout) -> Rollout:
-        return cls.model_validate(rollout)
 
 
 # --- backtests ---------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
 from forager.documents.export import PageFormat, export_parts, open_export
+from forager.documents.schedule import Schedule
 
 router = APIRouter(prefix="/sources", tags=["sources"])
 
@@ -74,7 +75,7 @@ async def delete(source_id: SourceId, here: Here, caller: Operator) -> Deleted:
     """Delete a source with all its generations; readers see nothing of it from now on."""
     await here.source_of(caller, source_id)
     await sources.delete_source(here.database, source_id)
-    return Deleted(source_id=source_id)
+    return Deleted(source=source_id)
 
 
 @router.post("/{source_id}/refresh", status_code=202, response_model=CrawlStarted)
@@ -95,6 +96,13 @@ async def schedule(
     """Set when a source is refreshed; an empty order ends the schedule."""
     await here.source_of(caller, source_id)
     return Source.of(await sources.set_schedule(here.database, source_id, order.schedule()))
+
+
+@router.delete("/{source_id}/schedule")
+async def unschedule(source_id: SourceId, here: Here, caller: Operator) -> Source:
+    """End the schedule of a source."""
+    await here.source_of(caller, source_id)
+    return Source.of(await sources.set_schedule(here.database, source_id, Schedule()))
 
 
 @router.get("/{source_id}/generations")

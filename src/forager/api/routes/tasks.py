@@ -33,6 +33,7 @@ from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
+from forager.tasks.archived_page import visited_page
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.tracking_request import BadLine, Wish
@@ -85,7 +86,7 @@ async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[Tracke
     kept = [wish for wish in wishes if isinstance(wish, Wish)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
-        TrackedTask.of(wish, task_id)
+        TrackedTask.build(wish, task_id)
         for wish, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
@@ -133,7 +134,7 @@ async def stats(here: Here, caller: Reader) -> TaskStats:
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
     """Whether due tasks are handed to the workers."""
-    return SchedulerState.of(await here.task_stats(), here.settings.scheduler_interval)
+    return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")
@@ -150,6 +151,22 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
     return await _detail(here, task_id)
 
 
+@router.get("/tasks/{task_id}/page", response_class=Response)
+async def read_page(
+    task_id: TaskId, here: Here, caller: Operator, visit: Annotated[int, Query(ge=1)] = 1
+) -> Response:
+    """Download the stored response of a visit; 1 is the newest."""
+    await _detail(here, task_id)
+    saved = await visited_page(here.database, here.settings, task_id, visit=visit)
+    # never shown by a browser: it is the page of another site
+    disposition = f'attachment; filename="task-{task_id}-visit-{visit}.html"'
+    return Response(
+        saved.body,
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"},
+    )
+
+
 # --- steering many -----------------------------------------------------------------------------
 
 
@@ -158,7 +175,7 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RecrawlResult.of(await here.tasks.recrawl(chosen), unknown)
+    return RecrawlResult.build(await here.tasks.recrawl(chosen), unknown)
 
 
 @router.post("/tasks/pause")
@@ -166,7 +183,7 @@ async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRe
     """Pause all tasks, those of a domain, or these. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.pause(chosen), unknown)
+    return HoldResult.build(await here.holds.pause(chosen), unknown)
 
 
 @router.post("/tasks/stop")
@@ -174,7 +191,7 @@ async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRes
     """Pause, and cancel in-progress work."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.stop(chosen), unknown)
+    return HoldResult.build(await here.holds.stop(chosen), unknown)
 
 
 @router.post("/tasks/resume")
@@ -182,7 +199,7 @@ async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldR
     """End a hold on all tasks, on a domain's, or on these; other holds stay."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.of(await here.holds.resume(chosen), unknown)
+    return HoldResult.build(await here.holds.resume(chosen), unknown)
 
 
 @router.patch("/tasks")
@@ -255,6 +272,8 @@ async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
         priority=terms.priority,
         every=interval_of(terms.every),
         default_every=terms.default_every,
+        popularity=terms.popularity,
+        max_retries=terms.max_retries,
     )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from forager.crawl.activity import rounded_time
+from forager.archive.storage import Storage
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
+from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
@@ -107,6 +109,9 @@ def _past(fate: Fate) -> PastFate:
     )
 
 
+if TYPE_CHECKING:
+    from forager.documents.check import PageContent
+
 LONGEST_WAY = 200
 NEVER_SEEN = "never seen"
 
@@ -144,6 +149,8 @@ class Explanation:
     # how the newest crawls have settled it, the newest first
     history: list[PastFate]
     task: TrackedAs | None
+    # what was left out of the page, where that was asked for
+    content: PageContent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +171,12 @@ async def explain(
     *,
     job_id: UUID | None = None,
     user_id: UUID | None = None,
+    archive: Storage | None = None,
 ) -> Explanation:
-    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it."""
+    """Look a URL up in one crawl, or in the latest one (of an owner) that knows it.
+
+    With an archive, the page is read again to say what extraction leaves out of it.
+    """
     given = with_scheme(url)
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
@@ -192,7 +203,18 @@ async def explain(
         outlook=await _outlook(database, queue, normalised, job),
         history=known.history,
         task=await tracked_as(database, queue.settings, normalised),
+        content=await _content(database, archive, normalised),
     )
+
+
+async def _content(
+    database: Database, archive: Storage | None, url: NormalisedUrl
+) -> PageContent | None:
+    if archive is None:
+        return None
+    from forager.documents.check import explain_content  # most explanations read no page
+
+    return await explain_content(database, archive, url_key(url))
 
 
 async def _look_up(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
@@ -17,6 +17,9 @@ from forager.fetch.response import Response
 from forager.metrics.recorded import EXTRACTION_SECONDS
 from forager.processes.pool import SandboxPool
 from forager.processes.sandbox import SandboxLimits
+
+if TYPE_CHECKING:
+    from forager.extract.content.repeated import Block
 
 MODULE = "forager.crawl.extraction.process"
 
@@ -63,6 +66,7 @@ class ExtractionPool:
         documents: bool = True,
         products: bool = False,
         parser_modules: Sequence[str] = (),
+        repeated: dict[str, Any] | None = None,
     ) -> None:
         self._setup = {
             "scope": scope,
@@ -73,6 +77,7 @@ class ExtractionPool:
             "memory_mb": limits.memory_mb,
         }
         self._seeds = seeds
+        self._repeated: dict[str, Any] | None = repeated
         self._sandboxes = SandboxPool(MODULE, self._argument(), limits)
 
     async def __aenter__(self) -> Self:
@@ -86,6 +91,22 @@ class ExtractionPool:
         self._seeds = (*self._seeds, seed)
         self._sandboxes.tell({"seed": seed}, self._argument())
 
+    def use_repeated(self, repeated: dict[str, Any]) -> None:
+        """Remove what the pages of the source have in common, of all pages from now on."""
+        self._repeated = repeated
+        self._sandboxes.tell({"repeated": repeated}, self._argument())
+
+    async def blocks_of(self, response: Response) -> list[Block]:
+        """The blocks of a page of a sample."""
+        from forager.extract.content.repeated import Block
+
+        header = _page_header(response)
+        answer, blobs = await self._sandboxes.ask({**header, "sample": True}, response.body)
+        if "error" in answer:
+            raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
+        blocks = [Block(*fields) for fields in orjson.loads(blobs[0])]
+        return [replace(block, links=tuple(block.links)) for block in blocks]
+
     async def extract(
         self, response: Response, *, archive: bool = True, links: Sequence[str] = ()
     ) -> Extracted:
@@ -94,10 +115,7 @@ class ExtractionPool:
         `links` are those that the page has besides the ones in its body.
         """
         header = {
-            "url": response.url,
-            "content_type": scalar_values(response.headers.get("Content-Type", "")) or None,
-            # bytes that are no UTF-8 arrive as surrogates, which no JSON can carry
-            "headers": [(scalar_values(n), scalar_values(v)) for n, v in response.headers.items()],
+            **_page_header(response),
             "status": response.status,
             "reason": scalar_values(response.reason),
             "peer": response.peer,
@@ -115,7 +133,16 @@ class ExtractionPool:
         return _extracted(answer, blobs)
 
     def _argument(self) -> bytes:
-        return orjson.dumps({**self._setup, "seeds": self._seeds})
+        return orjson.dumps({**self._setup, "seeds": self._seeds, "repeated": self._repeated})
+
+
+def _page_header(response: Response) -> dict[str, Any]:
+    return {
+        "url": response.url,
+        "content_type": scalar_values(response.headers.get("Content-Type", "")) or None,
+        # bytes that are no UTF-8 arrive as surrogates, which no JSON can carry
+        "headers": [(scalar_values(n), scalar_values(v)) for n, v in response.headers.items()],
+    }
 
 
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:

@@ -8,21 +8,23 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
 import zstandard
+from selectolax.lexbor import LexborHTMLParser
 
 from forager.archive.record import ResponseRecord, pack
 from forager.crawl.extraction.reading import document_of, pack_document
 from forager.crawl.frontier.links import links_as_text
 from forager.crawl.frontier.scope import Scope, ScopeMode
+from forager.extract.content.repeated import RepeatedBlocks, blocks_of
 from forager.extract.document import Reading, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.kinds import ContentKind
-from forager.extract.page import PageFacts, extract_page
+from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
 from forager.extract.urls import MAX_URL_LENGTH, NormalisedUrl, Refusal, normalise
 from forager.processes.serving import Answer, limit_memory, serve
@@ -41,12 +43,14 @@ class Extractor:
         *,
         documents: bool = True,
         products: bool = False,
+        repeated: dict[str, Any] | None = None,
     ) -> None:
         # only the outer limits are asked here: which host a link leads to
         self._scope = Scope([NormalisedUrl(seed) for seed in seeds], ScopeMode(mode))
         self._agent = agent
         self._documents = documents
         self._products = products
+        self.use_repeated(repeated)
         self._compressor = zstandard.ZstdCompressor(level=3)
         self._known: dict[str, _Link] = {}
 
@@ -55,11 +59,27 @@ class Extractor:
         self._scope.add_seed(NormalisedUrl(seed))
         self._known.clear()
 
+    def use_repeated(self, repeated: dict[str, Any] | None) -> None:
+        """What the pages of the source have in common is removed from now on."""
+        self._repeated = None if repeated is None else RepeatedBlocks.from_json(repeated)
+        self._digest = "" if self._repeated is None else self._repeated.digest
+
+    def sample(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+        """The blocks of a page, from which it is learned what repeats."""
+        from forager.extract.composition import tokens_of
+
+        _, content = read_page(body, request["url"], request["content_type"], (), self._agent)
+        tokens = tokens_of(content)[0] if isinstance(content, LexborHTMLParser) else None
+        blocks = blocks_of(tokens) if tokens is not None else []
+        return {}, [orjson.dumps([astuple(block) for block in blocks])]
+
     def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
         headers = [(name, value) for name, value in request["headers"]]
         given = (body, request["url"], request["content_type"], headers, self._agent)
         reading = (
-            extract_reading(*given) if self._documents else Reading(extract_page(*given), None)
+            extract_reading(*given, self._repeated)
+            if self._documents
+            else Reading(extract_page(*given), None)
         )
         facts = reading.facts
         links = self._split_links(facts, request.get("links", ()))
@@ -73,7 +93,7 @@ class Extractor:
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
             self._compressor.compress(_kept(links)) if urls else b"",
-            pack_document(document_of(reading)) if self._has_document(facts) else b"",
+            pack_document(document_of(reading, self._digest)) if self._has_document(facts) else b"",
         ]
 
     def _has_document(self, facts: PageFacts) -> bool:
@@ -214,12 +234,18 @@ def main() -> None:
         setup["agent"],
         documents=setup["documents"],
         products=setup["products"],
+        repeated=setup["repeated"],
     )
 
     def answer(request: dict[str, Any], body: bytes) -> Answer | None:
         if "seed" in request:
             extractor.add_seed(request["seed"])
             return None
+        if "repeated" in request:
+            extractor.use_repeated(request["repeated"])
+            return None
+        if "sample" in request:
+            return extractor.sample(request, body)
         return extractor.answer(request, body)
 
     serve(answer)

@@ -10,7 +10,7 @@ import orjson
 
 from forager.documents.names import section_names
 from forager.documents.page import SectionNames
-from forager.extract.document import EXTRACTOR_VERSION, Document, Reading
+from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
 
 
@@ -22,11 +22,11 @@ class ReadDocument:
     language: str | None
     sections: tuple[Section, ...]
     content_hash: bytes
-    extractor_version: int
+    extractor_version: str
     names: tuple[SectionNames, ...]
 
 
-def document_of(reading: Reading) -> Document:
+def document_of(reading: Reading, digest: str = "") -> Document:
     """What a page says. One that says nothing is a page all the same, with its title."""
     if reading.document is not None:
         return reading.document
@@ -38,7 +38,7 @@ def document_of(reading: Reading) -> Document:
         markdown="",
         sections=(),
         content_hash=sha256(title.encode()).digest(),
-        extractor_version=EXTRACTOR_VERSION,
+        extractor_version=extractor_version(digest),
         chosen_by="the page has no content",
     )
 
@@ -53,7 +53,7 @@ def pack_document(document: Document) -> bytes:
             "content_hash": document.content_hash.hex(),
             "extractor_version": document.extractor_version,
             "sections": [_section(section) for section in document.sections],
-            "names": [(each.heading, each.section) for each in names],
+            "names": [(each.heading, each.section, each.kind) for each in names],
         }
     )
 

@@ -56,12 +56,12 @@ class Rereading:
     async def _document(self, ref: ArchiveRef) -> ReadDocument | None:
         try:
             archived = await read_response(self.storage, ref)
-            return (await self.pool.extract(_response(archived), archive=False)).document
+            return (await self.pool.extract(as_response(archived), archive=False)).document
         except (ArchiveError, NotFound, WorkFailed):
             return None  # it stays in the ledger; only what it says is lost
 
 
-def _response(archived: ArchivedResponse) -> Response:
+def as_response(archived: ArchivedResponse) -> Response:
     return Response(
         url=archived.url,
         status=archived.status,

@@ -74,6 +74,21 @@ async def delete_visited(connection: Connection, job_id: UUID, keys: Sequence[by
     )
 
 
+async def replace_contents(
+    connection: Connection, job_id: UUID, before: Sequence[bytes], after: Sequence[bytes]
+) -> None:
+    """Pages that were read again say something else, and so do their copies."""
+    await connection.execute(
+        """
+        UPDATE crawl_visited v
+           SET content_hash = c.after
+          FROM unnest(%(before)b::bytea[], %(after)b::bytea[]) AS c (before, after)
+         WHERE v.job_id = %(job)s AND v.content_hash = c.before
+        """,
+        {"job": job_id, "before": list(before), "after": list(after)},
+    )
+
+
 async def select_url_of_content(
     connection: Connection, job_id: UUID, content_hash: bytes
 ) -> str | None:

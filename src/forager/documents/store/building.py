@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.ids import new_id
-from forager.documents.names import head_of, section_names
-from forager.documents.page import ExtractedDocument, NewPage, PreviousPage
+from forager.documents.names import contexts, head_of, section_names
+from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, ManifestPage
-from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
+from forager.documents.store.vectors import (
+    SEARCH_ROWS,
+    kind_lexeme,
+    language_lexeme,
+    source_lexeme,
+)
 from forager.extract.sections import identify
 from forager.index.store import enqueue_changes
 
 # --- the beginning ---------------------------------------------------------------------------
+
+
+class SourceRow(NamedTuple):
+    """What the writer of a generation needs to know of its source."""
+
+    number: int
+    published: int | None
+    config: str | None
+    repeated: dict[str, Any] | None
 
 
 async def upsert_source(
@@ -29,8 +44,8 @@ async def upsert_source(
     user_id: UUID | None,
     kind: str,
     payload: dict[str, Any],
-) -> tuple[int, int | None, str | None]:
-    """A source's number, published generation and text search configuration; locks its row.
+) -> SourceRow:
+    """Create a source or read it; locks its row.
 
     One that is being deleted is wanted again, and begins anew.
     """
@@ -46,7 +61,7 @@ async def upsert_source(
                kind = CASE WHEN s.deleted_at IS NULL THEN s.kind ELSE excluded.kind END,
                payload = CASE WHEN s.deleted_at IS NULL THEN s.payload
                               ELSE excluded.payload END
-        RETURNING number, published_generation, text_config
+        RETURNING number, published_generation, text_config, repeated_blocks
         """,
         {
             "id": source_id,
@@ -58,7 +73,7 @@ async def upsert_source(
     )
     row = await cursor.fetchone()
     assert row is not None
-    return row[0], row[1], row[2]
+    return SourceRow(*row)
 
 
 async def select_building(connection: Connection, job_id: UUID) -> tuple[int, int | None] | None:
@@ -135,9 +150,8 @@ async def insert_documents(
         {
             "source": source_id,
             "config": config,
-            "mark": [source_lexeme(source_number)],
             **_document_columns(pages),
-            **_section_columns(pages),
+            **_section_columns(pages, source_lexeme(source_number)),
         },
     )
 
@@ -163,9 +177,10 @@ _INSERT_DOCUMENTS: LiteralString = f"""
           FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
                       %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
                       %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
-                      %(head_names)b::text[], %(names)b::text[])
+                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
+                      %(marks)b::text[])
                AS s (place, id, parent_id, heading, level, anchor, content, position, head,
-                     head_names, names)
+                     context, head_names, names, marks)
           JOIN page USING (place)
           JOIN written USING (url_hash)
     ), kept AS (
@@ -190,11 +205,15 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     }
 
 
-def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+def _section_columns(pages: Sequence[NewPage], source_mark: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
     for place, page in enumerate(pages, 1):
         document = _document(page)
         names = section_names(document) if page.names is None else page.names
+        context = contexts(document, page.url)
+        page_marks = [source_mark]
+        if document.language:
+            page_marks.append(language_lexeme(document.language))
         for number, (section_id, parent_id, section) in enumerate(
             identify(document.sections, new_id)
         ):
@@ -207,14 +226,19 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
             columns["contents"].append(section.content)
             columns["positions"].append(section.position)
             columns["heads"].append(head_of(document, section))
+            columns["contexts"].append(context[number])
             columns["head_names"].append("\n".join(names[number].heading))
             columns["names"].append("\n".join(names[number].section))
+            kind = names[number].kind
+            columns["marks"].append(
+                "\n".join([*page_marks, *([kind_lexeme(kind)] if kind else [])])
+            )
     return columns
 
 
 _SECTION_COLUMNS = (
     "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
-    "head_names", "names",
+    "contexts", "head_names", "names", "marks",
 )  # fmt: skip
 
 
@@ -393,4 +417,71 @@ async def set_config(connection: Connection, source_id: str, config: str) -> Non
     await connection.execute(
         "UPDATE sources SET text_config = %s WHERE id = %s AND text_config IS NULL",
         (config, source_id),
+    )
+
+
+# --- pages that are read again ---------------------------------------------------------------
+
+
+async def select_counts(connection: Connection, generation_id: int) -> tuple[int, int]:
+    """How many pages a generation has, and how many of them differ from its base."""
+    cursor = await connection.execute(
+        "SELECT pages, changed FROM generations WHERE id = %s", (generation_id,)
+    )
+    row = await cursor.fetchone()
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+async def select_sample(
+    connection: Connection, generation_id: int, limit: int
+) -> list[SampledPage]:
+    """Pages of a generation that is being built, as they were archived."""
+    cursor = await connection.execute(
+        """
+        SELECT d.id, d.url, d.url_hash, d.content_hash,
+               m.segment, m.segment_offset, m.segment_length
+          FROM generation_documents m
+          JOIN documents d ON d.id = m.document_id
+         WHERE m.generation_id = %s AND m.carried_since IS NULL AND m.segment IS NOT NULL
+         ORDER BY m.url_hash
+         LIMIT %s
+        """,
+        (generation_id, limit),
+    )
+    return [
+        SampledPage(number, url, key, content, ArchiveRef(*place))
+        for number, url, key, content, *place in await cursor.fetchall()
+    ]
+
+
+async def set_repeated(connection: Connection, source_id: str, repeated: dict[str, Any]) -> None:
+    await connection.execute(
+        "UPDATE sources SET repeated_blocks = %s WHERE id = %s", (Jsonb(repeated), source_id)
+    )
+
+
+async def relist_pages(
+    connection: Connection, source_id: str, generation_id: int, pages: Sequence[NewPage]
+) -> None:
+    """Let a manifest refer to the documents that were just written for these pages."""
+    documents = [_document(page) for page in pages]
+    await connection.execute(
+        """
+        UPDATE generation_documents m
+           SET document_id = d.id
+          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[])
+               AS p (url_hash, content_hash, version)
+          JOIN documents d ON d.source_id = %(source)s
+                          AND d.url_hash = p.url_hash
+                          AND d.content_hash = p.content_hash
+                          AND d.extractor_version = p.version
+         WHERE m.generation_id = %(generation)s AND m.url_hash = p.url_hash
+        """,
+        {
+            "source": source_id,
+            "generation": generation_id,
+            "url_hash": [page.key for page in pages],
+            "content_hash": [document.content_hash for document in documents],
+            "version": [str(document.extractor_version) for document in documents],
+        },
     )

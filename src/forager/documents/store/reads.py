@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -257,6 +257,38 @@ async def select_archived_documents(
         ArchivedDocument(number, url, ArchiveRef(*place) if place[0] else None)
         for number, url, *place in await cursor.fetchall()
     ]
+
+
+async def select_archived_page(
+    connection: Connection, key: bytes
+) -> tuple[str, ArchivedDocument] | None:
+    """The page that readers find under a URL, and its source; the newest of several."""
+    cursor = await connection.execute(
+        """
+        SELECT s.id, d.id, d.url, m.segment, m.segment_offset, m.segment_length
+          FROM sources s
+          JOIN generation_documents m ON m.generation_id = s.published_generation
+          JOIN documents d ON d.id = m.document_id
+         WHERE m.url_hash = %s AND s.deleted_at IS NULL
+         ORDER BY m.fetched_at DESC
+         LIMIT 1
+        """,
+        (key,),
+    )
+    row = await cursor.fetchone()
+    if row is None:
+        return None
+    source_id, number, url, *place = row
+    return source_id, ArchivedDocument(number, url, ArchiveRef(*place) if place[0] else None)
+
+
+async def select_repeated(connection: Connection, source_id: str) -> dict[str, Any] | None:
+    """What the pages of a source have in common, if that was learned."""
+    cursor = await connection.execute(
+        "SELECT repeated_blocks FROM sources WHERE id = %s", (source_id,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
 
 
 async def select_carried_over(

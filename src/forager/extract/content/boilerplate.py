@@ -16,6 +16,7 @@ class Verdict(Enum):
     CONTENTS = auto()  # a table of contents: dropped where it leads to places of this page
     HIDDEN = auto()  # dropped unless it is a panel that a click would show
     FORM = auto()  # dropped unless it wraps real content
+    REPEATED = auto()  # on most pages of its source at the same place
 
 
 _NEVER = name_set(
@@ -74,6 +75,7 @@ _WHOLE_WORDS = name_set(
     # for other media, or for nobody
     " visually-hidden visuallyhidden sr-only screen-reader-text screen-reader-only a11y-hidden"
     " noprint no-print printonly print-only hidden d-none tooltip tooltiptext tooltip-content"
+    " notable-traits"
     " dropdown-panel dropdown-trigger page-menu user-menu wiki-menu pre-footer prefooter"
     " mcwebhelpframesetlink modal popover dropdown dropdown-menu dropdown-content popup"
     " overlay lightbox"

@@ -28,6 +28,9 @@ def is_dropped(tokens: Tokens, index: int) -> bool:
         return False
     if verdict is Verdict.HIDDEN:
         return not is_panel(tag.attributes.get("class", ""), role)
+    if verdict is Verdict.REPEATED:
+        heads = _heads_what_follows(tokens, index, end)
+        return not heads and not _is_below_heading(tokens, index, end)
     if tokens.lenient and not is_semantic(tag.name, role):
         return False
     tokens.patience -= end - index
@@ -72,6 +75,20 @@ def _heads_what_follows(tokens: Tokens, start: int, end: int) -> bool:
         return False
     after = sum(len(text.strip()) for text in tokens.texts[heading_end + 1 : end + 1])
     return after < _FEW_CHARACTERS and _is_followed(tokens, end)
+
+
+def _is_below_heading(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether prose comes right after a heading that is not the title."""
+    at = bisect_left(tokens.headings, start) - 1
+    if at < 0 or tokens.tags[tokens.headings[at]].name == "h1" or is_link_list(tokens, start, end):
+        return False
+    heading_end = tokens.closing[tokens.headings[at]]
+    if any(tag.name in _ENDS_OF_PARTS for tag in tokens.tags[heading_end:start]):
+        return False
+    return not "".join(tokens.texts[heading_end + 1 : start + 1]).strip()
+
+
+_ENDS_OF_PARTS = frozenset({"/nav", "/aside", "/header", "/footer", "/main"})
 
 
 def _is_followed(tokens: Tokens, end: int) -> bool:

@@ -41,6 +41,7 @@ class Converter(Phrasing):
         super().__init__(tokens, links)
         self.blocks = Blocks()
         self.truncated: dict[str, None] = {}
+        self.removed: list[int] = []  # elements that are not content
         self.dropped = 0  # characters of blocks that were left out for what they say
         self._cell = cell
         self._phrases = phrases
@@ -73,6 +74,7 @@ class Converter(Phrasing):
                 ends.pop(index)()
                 index += 1
             elif tag.verdict is not _KEEP and self._drops(index):
+                self.removed.append(index)
                 index = tokens.closing[index] + 1
             elif action := _ACTIONS.get(tag.name):
                 index = action(self, index, tag)

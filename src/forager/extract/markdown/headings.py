@@ -14,6 +14,7 @@ _NEAR = 6  # tags before a heading among which the element around it begins
 # zero-width characters and soft hyphens, with which themes fill the links of headings
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
+_ENOUGH_WORDS = 12  # characters
 _BREAKS = name_set("br p div li /p /div /li")
 
 
@@ -76,12 +77,13 @@ def _look_at(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bo
 
 
 def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
-    """Permalinks and buttons are a small part of a heading; what is most of it are its words."""
-    if verdict is Verdict.NEVER:
+    """Permalinks and buttons are not the words of a heading, unless hardly any others are left."""
+    if verdict in (Verdict.NEVER, Verdict.REPEATED):
         return True
     if verdict in (Verdict.KEEP, Verdict.CONTENTS):
         return False
-    return 2 * len(text) < len(whole) or is_sign(text)
+    rest = len(whole) - len(text)
+    return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
 
 
 def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:

@@ -6,7 +6,13 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from forager.extract.content.boilerplate import HEADINGS, Verdict, judge, judge_id
+from forager.extract.content.boilerplate import (
+    HEADINGS,
+    SECTION_CLASS,
+    Verdict,
+    judge,
+    judge_id,
+)
 from forager.extract.content.themes import rank_of
 from forager.extract.markdown.traits import Traits
 from forager.extract.text import name_set
@@ -43,6 +49,7 @@ class Tag:
     end: str  # the name of the tag that ends this one
     heading: bool = False
     traits: Traits | None = None  # once it was asked for
+    place: str = ""  # a block by its names: the same on all pages of a site
 
 
 MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
@@ -97,7 +104,29 @@ def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
         shape = Shape.VOID
     elif rank or verdict is not Verdict.KEEP or name == "table" or heading:
         shape = Shape.SPECIAL
-    return Tag(name, attributes, verdict, rank, shape, f"/{name}", heading)
+    tag = Tag(name, attributes, verdict, rank, shape, f"/{name}", heading)
+    if name in _PLACES:
+        tag.place = _place(name, attributes)
+    return tag
+
+
+_PLACES = name_set(
+    "address article aside blockquote center details dir div dl fieldset figure footer form header"
+    " img li main nav ol p section table td ul"
+)
+_NO_PLACE = name_set("article img li p section")  # their ids are those of what they hold
+_PAGE_STATES = name_set(
+    "active collapsed current expanded open selected on this toctree-current is-active"
+)
+
+
+def _place(name: str, attributes: Attributes) -> str:
+    classes = attributes.get("class", "")
+    identifier = attributes.get("id", "")
+    if name in _NO_PLACE or SECTION_CLASS.search(classes):
+        identifier = ""
+    words = sorted(set(classes.split()) - _PAGE_STATES)
+    return f"{name}#{identifier}.{'.'.join(words)}"
 
 
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")
