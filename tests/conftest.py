@@ -49,6 +49,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FORAGER_DATABASE_LINGER_SECONDS", "0")
     # tests of rendering name their browser; no other test starts one
     monkeypatch.setenv("FORAGER_BROWSER", "none")
 
@@ -84,7 +85,7 @@ def template(postgres: str, run_folder: Path) -> str:
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
         if known.fetchone() is None:
             connection.execute(f'CREATE DATABASE "{name}"')
-            schema.upgrade(with_database(postgres, name))
+            schema.ensure_current(with_database(postgres, name))
     return name
 
 

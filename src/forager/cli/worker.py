@@ -109,7 +109,9 @@ async def run_worker(
     from forager.logs import get_logger
 
     log = get_logger(name)
-    async with open_database(settings, name=f"forager {name}", max_size=12) as database:
+    async with open_database(
+        settings, name=f"forager {name}", max_size=12, linger=False
+    ) as database:
         parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
 
         def stop() -> None:
@@ -239,7 +241,7 @@ def _run_services(
     settings = flags_of(context).load(quiet=False)
 
     async def work() -> None:
-        async with open_database(settings, name=f"forager {command}") as database:
+        async with open_database(settings, name=f"forager {command}", linger=False) as database:
             await _run_until_signal(database, settings, command, make(database, settings))
 
     run(work())

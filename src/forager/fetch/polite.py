@@ -23,7 +23,6 @@ from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.headers import agent_header
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
@@ -132,7 +131,7 @@ class Fetching:
         return self._proxy_guard.allow_private
 
     async def _make(self, way: _Way) -> _Parts:
-        plain = ClientOptions(
+        options = ClientOptions(
             user_agent=self._agent,
             guard=GuardPolicy(allow_private=way.allow_private),
             pool=PoolSize(total=max(100, 2 * self._settings.task_concurrency)),
@@ -145,12 +144,10 @@ class Fetching:
                     self._database, Vault(self._settings), guard, region=self._settings.region
                 )
             )
-            client: Client = PooledClient(replace(plain, proxy_guard=guard), proxies)
-        else:
-            client = Client(plain)
-        await self._stack.enter_async_context(client)
-        robots = RobotsGate(self._database, self._budgets, client, user_agent=self._agent)
-        return _Parts(Sender(client, self._budgets, proxies), robots)
+            options = replace(options, proxy_guard=guard)
+        client = await self._stack.enter_async_context(Client(options))
+        sender = Sender(client, self._budgets, proxies)
+        return _Parts(sender, RobotsGate(self._database, sender, user_agent=self._agent))
 
 
 @dataclass(slots=True)

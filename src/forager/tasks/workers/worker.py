@@ -15,7 +15,7 @@ from forager.db.patience import Patience
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.logs import get_logger
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reading import ReadingPool

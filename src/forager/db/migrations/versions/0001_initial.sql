@@ -299,6 +299,22 @@ CREATE UNIQUE INDEX proxy_usage_key ON proxy_usage (day, domain_name, proxy_id);
 CREATE INDEX proxy_usage_proxy_idx ON proxy_usage (proxy_id);
 
 
+-- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
+CREATE FUNCTION region_of_host(host text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT d.region
+      FROM domains d
+     WHERE d.domain_name = host
+        OR d.domain_name = ANY (ARRAY(
+               SELECT array_to_string(labels[first:], '.')
+                 FROM (SELECT string_to_array(host, '.') AS labels) AS split,
+                      generate_series(2, array_length(labels, 1) - 1) AS first
+           ))
+     ORDER BY length(d.domain_name) DESC
+     LIMIT 1
+$$;
+
+
 -- archive -----------------------------------------------------------------------------------------
 
 -- A WARC segment. Its row is inserted before its bytes are written, and deleted after its file.
@@ -594,6 +610,26 @@ CREATE INDEX section_search_head_idx ON section_search USING gin (head_tsv)
     WITH (gin_pending_list_limit = 16384);
 CREATE INDEX section_search_idx ON section_search USING gin (tsv)
     WITH (gin_pending_list_limit = 32768);
+
+-- The words of a generation. Those that are not spelled are lexemes, with the number of sections
+-- that have them among those that were counted; the empty one stands for all of these. Those that
+-- are spelled are words and names of headings, to correct a query with.
+CREATE TABLE search_words (
+    generation_id bigint NOT NULL,
+    is_spelled    boolean NOT NULL,
+    -- in this collation, words with the same first letter are a range of the index
+    word          text COLLATE "C" NOT NULL,
+    sections      integer NOT NULL,
+    PRIMARY KEY (generation_id, is_spelled, word)
+);
+
+-- How many pages of a generation link to each of its documents.
+CREATE TABLE inbound_links (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    pages         integer NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
 
 -- The documents of the published generations.
 CREATE VIEW documents_active AS
