@@ -38,8 +38,8 @@ HISTORY = (
     "Before ranking was rewritten, the development sites had 60 % first and 72 % in the first three"
     " for keywords, 46 % and 58 % for questions. The first measurement of the held-out sites, by"
     " words, was 84 % and 97 % for keywords, 62 % and 72 % for questions. Two things were added"
-    " after their misses had been read: pages that are indexes as a whole (keywords 86 % and 99 %), and"
-    " inbound links (90 % and 99 %)."
+    " after their misses had been read: pages that are indexes as a whole (keywords 86 % and 99 %),"
+    " and inbound links (90 % and 99 %)."
 )
 KINDS = ("keywords", "questions")
 HEAD = ("queries", "number", "first", "first three", "MRR", "median ms", "p90 ms")
