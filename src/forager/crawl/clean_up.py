@@ -20,7 +20,7 @@ log = get_logger("crawl")
 
 # data that is not deleted by then is left to the next crawl
 SECONDS = 10.0
-EMBEDDING_SECONDS = 60.0
+EMBEDDING_SECONDS = 30.0
 CHUNK = 10_000
 
 

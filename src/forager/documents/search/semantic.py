@@ -92,6 +92,7 @@ class Embedding:
                 await store.insert_vectors(connection, keys, vectors)
             elif await store.select_model(connection) is not None:
                 await store.delete_orphaned_vectors(connection, CHUNK)
+                await store.create_index_if_large(connection)
 
 
 def _text(section: SectionText) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
@@ -21,6 +22,8 @@ MAX_SECTIONS = 5
 _HINT = 4
 # what a fragment may hold as it is (RFC 3986); a page may already have escaped the rest
 _ANCHOR = "!$&'()*+,;=:@/?%-._~"
+
+_PARTS = re.compile(r"\.|::|->|#")
 
 Key = tuple[int, int]
 
@@ -89,7 +92,9 @@ def _hints(query: TsQuery) -> list[str]:
 
 
 def _names(query: TsQuery) -> list[str]:
-    return [term.text for term in query.terms if term.is_name]
+    """Names as typed, and their last parts: texts say `gather` after `asyncio.gather`."""
+    names = [term.text for term in query.terms if term.is_name]
+    return [*names, *(part for name in names if len(part := _PARTS.split(name)[-1]) > 1)]
 
 
 def _hit(

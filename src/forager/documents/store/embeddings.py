@@ -11,6 +11,9 @@ from psycopg.rows import class_row
 
 from forager.db.database import Connection
 
+# vectors that are worth an index: reading as many takes some 20 ms
+MANY = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class SectionText:
@@ -53,10 +56,6 @@ async def create_vectors(connection: Connection, model: str, dimensions: int) ->
             )
             """
         ).format(sql.Literal(dimensions))
-    )
-    await connection.execute(
-        "CREATE INDEX section_vectors_idx ON section_vectors"
-        " USING hnsw (embedding halfvec_cosine_ops)"
     )
     await connection.execute(
         sql.SQL("COMMENT ON TABLE section_vectors IS {}").format(sql.Literal(model))
@@ -123,6 +122,50 @@ async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:
     )
 
 
+async def create_index_if_large(connection: Connection) -> None:
+    """Index the vectors once reading all of them takes too long; at once, which is faster."""
+    cursor = await connection.execute(
+        """
+        SELECT count(*) >= %s AND to_regclass('section_vectors_idx') IS NULL
+          FROM (SELECT FROM section_vectors LIMIT %s) v
+        """,
+        (MANY, MANY),
+    )
+    row = await cursor.fetchone()
+    if row is not None and row[0]:
+        await connection.execute(
+            "CREATE INDEX section_vectors_idx ON section_vectors"
+            " USING hnsw (embedding halfvec_cosine_ops)"
+        )
+
+
+# few enough to compare with all of them
+_EXACT: LiteralString = """
+    SELECT v.document_id, v.position
+      FROM (SELECT DISTINCT m.document_id
+              FROM generation_documents m
+              JOIN documents d ON d.id = m.document_id
+             WHERE m.generation_id = ANY(%(generations)s) AND starts_with(d.path, %(path)s)) m
+      JOIN section_vectors v USING (document_id)
+     ORDER BY v.embedding <=> %(vector)s::halfvec
+     LIMIT %(limit)s
+"""
+# the index offers the nearest, and each is looked up in the manifest
+_INDEXED: LiteralString = """
+    SELECT v.document_id, v.position
+      FROM section_vectors v
+     WHERE (SELECT true
+              FROM generation_documents m
+              JOIN documents d ON d.id = m.document_id
+             WHERE m.document_id = v.document_id
+               AND m.generation_id + 0 = ANY(%(generations)s)
+               AND starts_with(d.path, %(path)s)
+             LIMIT 1)
+     ORDER BY v.embedding <=> %(vector)s::halfvec
+     LIMIT %(limit)s
+"""
+
+
 async def select_nearest(
     connection: Connection,
     vector: Sequence[float],
@@ -131,24 +174,17 @@ async def select_nearest(
     limit: int,
 ) -> list[tuple[int, int]]:
     """The sections of these generations whose vectors are nearest to one, nearest first."""
-    await connection.execute(
-        "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-        " set_config('hnsw.ef_search', '100', true)"
-    )
     cursor = await connection.execute(
         """
-        SELECT v.document_id, v.position
-          FROM section_vectors v
-         WHERE (SELECT true
-                  FROM generation_documents m
-                  JOIN documents d ON d.id = m.document_id
-                 WHERE m.document_id = v.document_id
-                   AND m.generation_id + 0 = ANY(%(generations)s)
-                   AND starts_with(d.path, %(path)s)
-                 LIMIT 1)
-         ORDER BY v.embedding <=> %(vector)s::halfvec
-         LIMIT %(limit)s
-        """,
+        SELECT to_regclass('section_vectors_idx') IS NOT NULL,
+               set_config('hnsw.iterative_scan', 'relaxed_order', true),
+               set_config('hnsw.ef_search', '100', true)
+        """
+    )
+    row = await cursor.fetchone()
+    is_indexed = row is not None and row[0]
+    cursor = await connection.execute(
+        _INDEXED if is_indexed else _EXACT,
         {
             "generations": list(generations),
             "path": path or "/",
