@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from forager.doctor.browser import check_browser
-
 from forager.doctor.check import Level
+from forager.doctor.external import check_browser
 from forager.render.finding import INSTALL
 from forager.settings import Settings
 
