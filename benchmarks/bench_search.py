@@ -37,6 +37,8 @@ from forager.db.embedded import join_server
 from forager.documents import store
 from forager.documents.page import NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.store import select_published
+from forager.documents.store.words import count_words
 from forager.logs import configure_logs
 from forager.mcp.call import Host
 from forager.mcp.server import create_server
@@ -105,6 +107,16 @@ async def warm_up(database: Database, kind: Kind) -> None:
         await search(database, request)
 
 
+async def count_all_words(url: str) -> None:
+    """What a crawl does at its end."""
+    async with (
+        Database(url, name="bench", max_size=1) as database,
+        database.transaction() as connection,
+    ):
+        for generation in await select_published(connection, None, None):
+            await count_words(connection, generation.id)
+
+
 async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
     rows = []
     async with Database(url, name="bench", max_size=1) as database:
@@ -121,7 +133,7 @@ async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
 def _row(timed: Sequence[Timed]) -> list[str]:
     pages = [search.page for search in timed]
     times = [*_spread([page.took for page in pages]), *_spread([search.cpu for search in timed])]
-    return [*times, str(len(pages)), str(sum(not page.hits for page in pages)),
+    return [*times, str(len(pages)), str(sum(not page.items for page in pages)),
             str(sum(page.capped for page in pages))]  # fmt: skip
 
 
@@ -229,6 +241,7 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for step in load(connection, text, options.rows):
             print(f"loading: {step}", file=sys.stderr)
+    uvloop.run(count_all_words(url))
     rows = uvloop.run(search_rows(url, text, options.queries))
     report.heading("Searches, in milliseconds")
     report.text(

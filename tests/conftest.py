@@ -52,6 +52,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_DATABASE_LINGER_SECONDS", "0")
     # tests of rendering name their browser; no other test starts one
     monkeypatch.setenv("FORAGER_BROWSER", "none")
+    # a model is loaded only where a test is about it
+    monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
 
 
 @pytest.fixture(scope="session")

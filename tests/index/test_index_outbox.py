@@ -198,7 +198,7 @@ async def test_postgresql_answers_until_the_index_is_complete(
 ) -> None:
     await Corpus(database).publish("a.example", PAGES)
     page = await search(database, SearchRequest(query="needle"), engine)
-    assert (len(page.hits), page.note) == (3, choice.NOT_COMPLETE)
+    assert (len(page.items), page.note) == (3, choice.NOT_COMPLETE)
     await (await Shop(database, settings).open()).visit("a", lamp())
     found = await search_products(database, "lamp", engine=engine)
     assert (len(found.items), found.note) == (1, choice.NOT_COMPLETE)
@@ -213,17 +213,17 @@ async def test_postgresql_answers_while_the_engine_does_not(
     shop = await Shop(database, settings).open()
     await shop.visit("a", lamp())
     first = await search(database, SearchRequest(query="needle", limit=2), engine)
-    assert (len(first.hits), first.note) == (2, AWAY)
+    assert (len(first.items), first.note) == (2, AWAY)
     again = SearchRequest(query="needle", limit=2, cursor=first.next_cursor)
     rest = await search(database, again, engine)
-    assert (len(rest.hits), rest.note) == (1, AWAY)
+    assert (len(rest.items), rest.note) == (1, AWAY)
     found = await search_products(database, "lamp", engine=engine)
     assert (len(found.items), found.note) == (1, AWAY)
     odd = await search(database, SearchRequest(query="needle_in"), engine)
     assert odd.note == f"{BY_WORDS} {AWAY}"
     nothing = await search(database, SearchRequest(query="-needle"), engine)
     assert nothing.note is not None
-    assert nothing.note.startswith("There are only words to leave out")
+    assert nothing.note.startswith("The query has only words to exclude")
     assert nothing.note.endswith(AWAY)
 
 

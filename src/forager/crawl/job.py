@@ -98,6 +98,7 @@ async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
         await _seed(parts, last=True)
         outcome = await _fetch(parts)
     if isinstance(outcome, Completed):
+        await parts.pages.prepare_search()
         return replace(outcome, finish=parts.pages.publish)
     return outcome
 

@@ -98,6 +98,10 @@ class Pages:
         if self._writer is not None:
             await self._writer.write(connection, plan)
 
+    async def prepare_search(self) -> None:
+        if self._writer is not None:
+            await self._writer.prepare_search()
+
     async def publish(self, connection: Connection) -> str | None:
         """Part of the transaction that completes the job."""
         return None if self._writer is None else await self._writer.finish(connection)

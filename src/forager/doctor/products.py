@@ -1,4 +1,4 @@
-"""The products: what waits for a person, and what those who work for them cannot do."""
+"""Products: dead letters, proxies, webhooks and parsers."""
 
 from __future__ import annotations
 

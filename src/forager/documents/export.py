@@ -25,6 +25,7 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
+from forager.permissions import PRIVATE_FOLDER
 
 AT_ONCE = 100
 # in every exported folder: only such a folder is ever replaced
@@ -197,7 +198,7 @@ def _whole_folder(target: Path, *, replace: bool) -> Iterator[Path]:
     part = target.with_name(f".{target.name[:100]}.{uuid4().hex[:8]}.part")
     old = part.with_suffix(".old")
     try:
-        part.mkdir()
+        part.mkdir(mode=PRIVATE_FOLDER)
         yield part
         _refuse(target, replace)
         if target.exists():

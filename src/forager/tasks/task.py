@@ -42,6 +42,8 @@ class Task:
     next_crawl_at: datetime | None
     retry_count: int
     max_retries: int
+    # visits in a row whose last retry failed
+    failed_visits: int
     error_kind: str | None
     error_message: str | None
     crawl_frequency: timedelta | None

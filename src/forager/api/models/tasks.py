@@ -86,6 +86,7 @@ class Task(View):
     next_crawl_at: Time | None
     retry_count: int
     max_retries: int
+    failed_visits: int = Field(description="Visits in a row whose last retry failed.")
     error_kind: str | None
     error_message: str | None
     every: Interval | None = Field(

@@ -611,6 +611,26 @@ CREATE INDEX section_search_head_idx ON section_search USING gin (head_tsv)
 CREATE INDEX section_search_idx ON section_search USING gin (tsv)
     WITH (gin_pending_list_limit = 32768);
 
+-- The words of a generation. Those that are not spelled are lexemes, with the number of sections
+-- that have them among those that were counted; the empty one stands for all of these. Those that
+-- are spelled are words and names of headings, to correct a query with.
+CREATE TABLE search_words (
+    generation_id bigint NOT NULL,
+    is_spelled    boolean NOT NULL,
+    -- in this collation, words with the same first letter are a range of the index
+    word          text COLLATE "C" NOT NULL,
+    sections      integer NOT NULL,
+    PRIMARY KEY (generation_id, is_spelled, word)
+);
+
+-- How many pages of a generation link to each of its documents.
+CREATE TABLE inbound_links (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    pages         integer NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
+
 -- The documents of the published generations.
 CREATE VIEW documents_active AS
 SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.title, d.language,

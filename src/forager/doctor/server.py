@@ -1,4 +1,4 @@
-"""The database: where it is, whether it answers, its schema, its clock, its notifications."""
+"""The database server: place, connection, schema, clock, notifications, load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOCK_TOLERANCE = 5.0
 
 
 def check_server(settings: Settings) -> Check:
-    """Where the database is, before anybody has tried to reach it."""
+    """Where the database is, before it is reached."""
     if settings.database_url is not None:
         return ok("server", "PostgreSQL of FORAGER_DATABASE_URL")
     try:
