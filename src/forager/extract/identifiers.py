@@ -1,4 +1,8 @@
-"""Identifiers of code as typed, so that `asyncio.gather` is found as one word."""
+"""Identifiers of code as typed, and the qualified names of what a section defines.
+
+`asyncio.gather` is found as one word. It is an anchor in Sphinx; a method in rustdoc or javadoc has
+only its own name for an anchor, and the page's title says what it is a method of.
+"""
 
 from __future__ import annotations
 

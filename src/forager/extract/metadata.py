@@ -1,4 +1,8 @@
-"""What the head of a page says: title, language, canonical URL, refresh, robots."""
+"""What a page says about itself: title, language, canonical URL, refresh, robots; and its links.
+
+The elements that say it are collected in one walk of the tree. The language of a text that does
+not name it is found by its script, else by its commonest words.
+"""
 
 from __future__ import annotations
 

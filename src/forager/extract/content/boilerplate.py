@@ -1,4 +1,7 @@
-"""What inside the main element is not content: judged by names that themes share, never by host."""
+"""What inside the main element is not content: by names that themes share, never by host.
+
+Short blocks such as buttons, labels and notices are judged by what they say.
+"""
 
 from __future__ import annotations
 

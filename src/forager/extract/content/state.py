@@ -1,4 +1,6 @@
-"""Text that a page carries only in the state of its scripts: Next.js (both routers) and Nuxt.
+"""Pages that need a script: empty until it has run, sent in pieces, or with text in its state.
+
+The state is that of Next.js (both routers) and of Nuxt.
 
 Read where the page itself shows nothing: an application that renders in the browser still sends
 what it will show. The state is turned back into HTML, which is then read like any other page.

@@ -16,6 +16,7 @@ from forager.extract.markdown.escape import code_span, code_text, escape_text, f
 from forager.extract.markdown.headings import (
     HeadingText,
     is_definition,
+    may_be_definition,
     read_heading,
     signature,
     visible,
@@ -213,7 +214,12 @@ class Converter(Phrasing):
         self._flush()
         end = self._tokens.closing[index]
         terms = self._terms[-1] if self._terms else None
-        if terms and not self._cell and not self.blocks.in_quote:
+        may_define = terms is not None and (
+            terms.defined
+            or bool(tag.attributes.get("id"))
+            or may_be_definition(self._tokens, index)
+        )
+        if terms and may_define and not self._cell and not self.blocks.in_quote:
             heading = read_heading(self._tokens, index, end)
             if is_definition(tag, heading, terms.classes, after_another=terms.defined):
                 return self._define(index, tag, heading, terms)

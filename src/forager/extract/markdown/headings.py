@@ -1,4 +1,4 @@
-"""Headings: their words without permalinks and buttons, and the anchor that leads to them."""
+"""Headings and definitions: their words without permalinks and buttons, and their anchors."""
 
 from __future__ import annotations
 
@@ -123,6 +123,17 @@ _OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
 _NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
 _LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
 _CODE = frozenset({"code", "tt", "kbd", "samp", "var"})
+
+
+def may_be_definition(tokens: Tokens, start: int) -> bool:
+    """Whether a term without an id is worth reading: it holds an anchor, or begins as an option."""
+    end = tokens.closing[start]
+    for tag in tokens.tags[start + 1 : end]:
+        names = tag.attributes
+        if names and ("id" in names or "name" in names or names.get("href", "")[:1] == "#"):
+            return True
+    text = "".join(tokens.texts[start + 1 : end + 1]).lstrip()
+    return text[:1] == "-" or not text[:1].isascii()
 
 
 def is_definition(

@@ -1,4 +1,4 @@
-"""One start or end tag, taken apart once however often it comes."""
+"""One start or end tag, taken apart once however often it comes, and what its block is."""
 
 from __future__ import annotations
 
