@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth quality conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -88,6 +88,12 @@ bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and th
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
 
+bench-startup: $(READY) ## Measure how soon a command answers, and a crawl sends its first request
+	@$(BIN)/python -m benchmarks.bench_startup $(ARGS)
+
+bench-compare: $(READY) ## Run quick benchmarks of two checkouts in turn (OTHER=folder PARTS=queue,commit ROUNDS=5)
+	@$(BIN)/python -m benchmarks.compare $(OTHER) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the middle of 10,000 tasks (TASKS=500)
 	@FORAGER_TEST_CHAOS_TASKS=$(or $(TASKS),10000) $(BIN)/pytest tests/services/test_dispatch_chaos.py $(ARGS)
 
@@ -96,6 +102,9 @@ chaos: $(READY) ## Break everything for a while and check every promise (MINUTES
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)
+
+quality-search: $(READY) ## Score search on real documentation (CORPORA=folder; crawls Debian packages once)
+	@$(BIN)/python -m benchmarks.quality_search $(CORPORA)/search-queries.json
 
 conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA=folder)
 	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)

@@ -27,11 +27,11 @@ from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Entry, Found, Via
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.window import START
+from forager.crawl.ledger import CrawlState
 from forager.crawl.options import crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.service import request_crawl
 from forager.crawl.settlement import Outcome, Postponed, Settlement
-from forager.crawl.state import CrawlState
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server

@@ -38,13 +38,14 @@ SOURCE = "rendered"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="crawls of the static site")
+    parser.add_argument("--sites", type=int, default=2, help="only the first ones")
     options = parser.parse_args()
     install_peers()
     report = Report("Rendering: Forager and Crawlee's PlaywrightCrawler")
     with TemporaryDirectory(prefix="forager-bench-") as name:
         folder = Path(name)
         report.table(["machine", ""], describe_machine(folder))
-        for build in (docsify_site, vue_site):
+        for build in (vue_site, docsify_site)[: options.sites]:
             _compare(build(folder / build.__name__), folder, report)
         _static(folder, report, options.rounds)
     report.text(

@@ -9,7 +9,9 @@ it to `benchmarks/results/search.md`. The text comes from the HTML files of a fo
 from __future__ import annotations
 
 import argparse
+import asyncio
 import random
+import re
 import statistics
 import sys
 import tempfile
@@ -22,19 +24,29 @@ from pathlib import Path
 
 import psycopg
 import uvloop
+from mcp.client.client import Client
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from benchmarks.search_load import CONFIG, RealText, load, read_folder
+from forager.access.caller import LOCAL
+from forager.api.services import Services
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.documents import store
 from forager.documents.page import NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search.store import select_published
+from forager.documents.store.words import count_words
 from forager.logs import configure_logs
+from forager.mcp.call import Host
+from forager.mcp.server import create_server
+from forager.settings import load_settings
 
 FOLDER = Path("/usr/share/doc/postgresql-doc-15/html")
+# a section in an answer of search_docs
+_HIT_URL = re.compile(r"https?://[^\s\\#]+#[^\s\\]+")
 BATCH = 500
 BATCHES = 6
 
@@ -95,6 +107,16 @@ async def warm_up(database: Database, kind: Kind) -> None:
         await search(database, request)
 
 
+async def count_all_words(url: str) -> None:
+    """What a crawl does at its end."""
+    async with (
+        Database(url, name="bench", max_size=1) as database,
+        database.transaction() as connection,
+    ):
+        for generation in await select_published(connection, None, None):
+            await count_words(connection, generation.id)
+
+
 async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
     rows = []
     async with Database(url, name="bench", max_size=1) as database:
@@ -111,13 +133,42 @@ async def search_rows(url: str, text: RealText, count: int) -> list[list[str]]:
 def _row(timed: Sequence[Timed]) -> list[str]:
     pages = [search.page for search in timed]
     times = [*_spread([page.took for page in pages]), *_spread([search.cpu for search in timed])]
-    return [*times, str(len(pages)), str(sum(not page.hits for page in pages)),
+    return [*times, str(len(pages)), str(sum(not page.items for page in pages)),
             str(sum(page.capped for page in pages))]  # fmt: skip
 
 
 def _spread(seconds: Sequence[float]) -> list[str]:
     p90 = statistics.quantiles(seconds, n=10, method="inclusive")[-1]
     return [f"{value * 1000:.1f}" for value in (statistics.median(seconds), p90)]
+
+
+async def tool_rows(url: str, text: RealText, count: int) -> list[list[str]]:
+    """The tools of the MCP server through its client, in this process."""
+    queries = [{"query": pair} for pair in text.two_words(count, random.Random(2))]
+    async with Database(url, name="bench") as database:
+        host = Host(Services(database, load_settings()), lambda _: LOCAL)
+        async with Client(create_server(host)) as client:
+            found = await timed_calls(client, "search_docs", queries)
+            urls = [match[0] for answer, _ in found if (match := _HIT_URL.search(answer))]
+            read = await timed_calls(client, "read_section", [{"url": each} for each in urls])
+    return [
+        [name, *_spread([seconds for _, seconds in calls]), str(len(calls))]
+        for name, calls in (("search_docs", found), ("read_section", read))
+        if calls
+    ]
+
+
+async def timed_calls(
+    client: Client, tool: str, arguments: Sequence[dict[str, str]]
+) -> list[tuple[str, float]]:
+    calls = []
+    for each in arguments:
+        began = time.perf_counter()
+        result = await client.call_tool(tool, each)
+        seconds = time.perf_counter() - began
+        assert not result.is_error, result.content
+        calls.append((str(result.content[0]), seconds))
+    return calls
 
 
 # --- what indexing costs -----------------------------------------------------------------------
@@ -190,6 +241,7 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for step in load(connection, text, options.rows):
             print(f"loading: {step}", file=sys.stderr)
+    uvloop.run(count_all_words(url))
     rows = uvloop.run(search_rows(url, text, options.queries))
     report.heading("Searches, in milliseconds")
     report.text(
@@ -203,6 +255,10 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     )
     head = ("what", "median", "p90", "CPU", "CPU p90", "searches", "without a hit", "capped")
     report.table(head, rows)
+    report.heading("Tools of the MCP server, in milliseconds")
+    report.text("Two words each, and the best hit of each; the client runs in the same process.")
+    tools = asyncio.run(tool_rows(url, text, options.queries))
+    report.table(("tool", "median", "p90", "calls"), tools)
     per_section, per_text = uvloop.run(indexing_ms(url, text))
     report.heading("What it costs to make sections searchable")
     report.text(

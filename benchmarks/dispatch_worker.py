@@ -17,7 +17,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.dispatch.application import Inbox, make_app
 from forager.dispatch.receiving import CeleryThread
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings, load_settings
 from forager.tasks.schedule import Completion, complete_tasks

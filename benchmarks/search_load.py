@@ -103,20 +103,22 @@ _DOCUMENTS: LiteralString = """
                 WHEN random() < 1.0 / 3 THEN 2
                 ELSE 3
            END AS last,
-           '/' || (array['guide', 'api', 'reference', 'blog'])[1 + n / 7 %% 4] || '/' || n AS path
+           path, 'https://source' || 1 + n %% %(sources)s || '.example' || path AS url
       FROM generate_series(0, %(pages)s - 1) n,
            LATERAL (SELECT CASE WHEN n < %(pages)s * 3 / 5 THEN 1
                                 WHEN n < %(pages)s * 4 / 5 THEN 2
-                                ELSE 3 END AS born) b;
+                                ELSE 3 END AS born) b,
+           LATERAL (SELECT '/' || (array['guide', 'api', 'reference', 'blog'])[1 + n / 7 %% 4]
+                           || '/' || n AS path) p;
     INSERT INTO documents (id, source_id, url_hash, content_hash, extractor_version, url, path,
                            title)
     OVERRIDING SYSTEM VALUE
-    SELECT n, 'source' || source, sha256(n::text::bytea), sha256(n::text::bytea), '1',
-           'https://source' || source || '.example' || path, path, 'Page ' || n
+    SELECT n, 'source' || source, substring(sha256(url::bytea) FOR 16), sha256(n::text::bytea),
+           '1', url, path, 'Page ' || n
       FROM page;
     SELECT setval(pg_get_serial_sequence('documents', 'id'), %(pages)s);
     INSERT INTO generation_documents (generation_id, url_hash, document_id, fetched_at)
-    SELECT g.id, sha256(n::text::bytea), n, now()
+    SELECT g.id, substring(sha256(url::bytea) FOR 16), n, now()
       FROM page
       JOIN generations g ON g.source_id = 'source' || source AND g.number BETWEEN born AND last
 """

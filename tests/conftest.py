@@ -49,8 +49,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FORAGER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FORAGER_DATABASE_LINGER_SECONDS", "0")
     # tests of rendering name their browser; no other test starts one
     monkeypatch.setenv("FORAGER_BROWSER", "none")
+    # a model is loaded only where a test is about it
+    monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +87,7 @@ def template(postgres: str, run_folder: Path) -> str:
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
         if known.fetchone() is None:
             connection.execute(f'CREATE DATABASE "{name}"')
-            schema.upgrade(with_database(postgres, name))
+            schema.ensure_current(with_database(postgres, name))
     return name
 
 
@@ -110,6 +113,10 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
         poll_interval=0.1,
         heartbeat_interval=0.2,
         retry_delay=0.05,
+        dead_letter_visits=1,
+        dead_letter_after=0,
+        gone_visits=1,
+        gone_after=0,
         log_level="critical",
     )
 

@@ -13,6 +13,7 @@ from forager.db.ids import new_id
 from forager.documents import publication, store
 from forager.documents.page import NewPage
 from forager.documents.plan import ManifestPage
+from forager.documents.store.words import count_words
 from forager.extract.keys import url_key
 
 # heading and text
@@ -26,6 +27,7 @@ class Page:
     sections: Sections
     title: str | None = None
     anchor: str = "part"
+    language: str | None = None
 
     def document(self) -> WrittenDocument:
         title = self.title or self.sections[0][0]
@@ -34,7 +36,7 @@ class Page:
             for position, (heading, content) in enumerate(self.sections)
         ]
         digest = sha256(repr((title, self.sections)).encode()).digest()
-        return WrittenDocument(title, None, sections, digest, "1")
+        return WrittenDocument(title, self.language, sections, digest, "1")
 
 
 Pages = Mapping[str, Page] | Mapping[str, Sections]
@@ -55,6 +57,7 @@ class Corpus:
             await connection.execute(
                 "UPDATE generations SET state = 'retired' WHERE id = %s", (generation_id,)
             )
+            await count_words(connection, generation_id)
         await publication.publish(self._database, source_id)
         return generation_id
 

@@ -89,7 +89,7 @@ def test_mistakes_are_explained() -> None:
             store.crawl("https://docs.example.org/", max_pages=0)
         with pytest.raises(NotFound):
             store.read("https://docs.example.org/")
-        assert store.search("anything").hits == []
+        assert store.search("anything").items == []
     with pytest.raises(RuntimeError, match="closed"):
         store.sources()
     store.close()
@@ -129,3 +129,11 @@ def test_closing_gives_a_crawl_back_to_the_queue(site: str) -> None:
     assert len(errors) == 1
     with forager.open() as later:
         assert later.report(started.job.id).job.status is Status.PENDING
+
+
+def test_products_are_tracked_and_read(database_url: str) -> None:
+    with forager.open(database_url=database_url) as store:
+        tracked = store.track("https://shop.example/lamp", priority=2, max_retries=1)
+        assert (tracked.added, store.products().items, store.events()) == (1, [], [])
+        with pytest.raises(NotFound):
+            store.history("https://shop.example/lamp")

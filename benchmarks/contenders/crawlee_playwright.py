@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 import time
 
@@ -12,6 +13,8 @@ from crawlee import ConcurrencySettings
 from crawlee.crawlers import PlaywrightCrawler, PlaywrightCrawlingContext
 
 URL, BROWSER = sys.argv[1], sys.argv[3]
+# docsify writes anchors as queries
+ANCHORS = re.compile(r"\?id=")
 
 
 async def main() -> None:
@@ -33,7 +36,7 @@ async def main() -> None:
         await context.page.wait_for_load_state("networkidle")
         pages += 1
         await context.push_data({"url": context.request.url, "body": await context.page.content()})
-        await context.enqueue_links(strategy="same-hostname")
+        await context.enqueue_links(strategy="same-hostname", exclude=[ANCHORS])
 
     started = time.perf_counter()
     await crawler.run([URL])

@@ -63,7 +63,7 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER note_attempt AFTER INSERT ON task_attempts
-    FOR EACH ROW WHEN (NEW.outcome IN ('ok', 'unchanged', 'retry', 'failed', 'rested'))
+    FOR EACH ROW WHEN (NEW.outcome NOT IN ('lost', 'withdrawn'))
     EXECUTE FUNCTION chaos.note_attempt();
 """
 

@@ -2,7 +2,7 @@
 
 with forager.open() as store:
     store.crawl("https://docs.example.org/")
-    for hit in store.search("row locks").hits:
+    for hit in store.search("row locks").items:
         print(hit.url, hit.snippet)
 """
 

@@ -15,6 +15,7 @@ from forager.dispatch.services import dispatch_services
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.documents.search.semantic import Embedding
 from forager.fetch.client import ClientOptions
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.probe import ProxyProber
@@ -71,6 +72,7 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         *dispatch_services(database, settings, process_id),
         index_service(database, settings, (INDEXED_SECTIONS, INDEXED_PRODUCTS), process_id),
         *DocumentCleanup(database).services(),
+        Embedding(*both).service(),
         *ProductArchiver(database, settings).services(),
         Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),
         Service(name="archive cleanup", every=HOUR, step=partial(clean_up_archive, *both)),

@@ -16,6 +16,8 @@ class ErrorKind(StrEnum):
     TLS = "tls"
     HTTP_CLIENT = "http_client"
     HTTP_SERVER = "http_server"
+    # a captcha or another challenge in place of the page
+    BLOCKED = "blocked"
     TOO_LARGE = "too_large"
     NOT_ALLOWED = "not_allowed"
     ROBOTS = "robots"

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 from uuid import UUID
@@ -18,17 +19,27 @@ from forager.crawl.foreground import Foreground
 from forager.crawl.options import crawl_options
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.crawl.service import request_crawl
+from forager.db.cursor import Page
 from forager.db.database import Database, open_database
 from forager.documents import publication, sources
 from forager.documents.diff import Diff, diff_generations
 from forager.documents.generation import Generation, Source
 from forager.documents.reader import as_markdown, read_page, section_of
-from forager.documents.search import SearchPage, SearchRequest, search
+from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
+from forager.documents.search.embedding import embedder_of
 from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
+from forager.products.filters import Filters
+from forager.products.price_history import PriceEntry, price_history
+from forager.products.record import ListedProduct
+from forager.products.service import list_products
 from forager.settings import Origin, Settings, load_settings, origins
+from forager.tasks.service import Tasks
+from forager.tasks.tracking import Tracked
+from forager.webhooks.events import list_events
+from forager.webhooks.webhook import EventRow
 
 __all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
 
@@ -67,6 +78,17 @@ class CrawlSettings(TypedDict, total=False):
     carry_over_days: float
     allow_private: bool
     ignore_robots: bool
+
+
+class TrackSettings(TypedDict, total=False):
+    """How to track; each is an option of `forager products track`."""
+
+    every: timedelta
+    priority: int
+    popularity: float
+    at: datetime
+    max_retries: int
+    allow_private: bool
 
 
 class AsyncForager:
@@ -138,12 +160,22 @@ class AsyncForager:
         *,
         source: str | None = None,
         path: str | None = None,
+        language: str | None = None,
+        kind: SectionKind | None = None,
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
-        request = SearchRequest(query=query, source=source, path=path, limit=limit, cursor=cursor)
-        return await search(self._database, request, self._engine)
+        """Published pages by their best sections; `next_cursor` continues after a page of them."""
+        request = SearchRequest(
+            query=query,
+            source=source,
+            path=path,
+            language=language,
+            kind=kind,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await search(self._database, request, self._engine, embedder_of(self._settings))
 
     async def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
         """The markdown of a published page, or of one section by its anchor, heading or name."""
@@ -176,6 +208,28 @@ class AsyncForager:
     async def roll_back(self, source: str, number: int | None = None) -> Generation:
         """Publish an older generation again (default: the one before)."""
         return await publication.roll_back(self._database, source, number)
+
+    # --- products ----------------------------------------------------------------------------
+
+    async def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
+        """Keep product pages fresh; a running `forager up` or worker visits them."""
+        return await Tasks(self._database, self._settings).track(urls, **terms)
+
+    async def products(
+        self, filters: Filters | None = None, *, cursor: str | None = None, limit: int = 20
+    ) -> Page[ListedProduct]:
+        """Products, newest first, a page at a time."""
+        return await list_products(self._database, filters, cursor=cursor, limit=limit)
+
+    async def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+        """Changes of price and availability of a product, by its ID or URL; newest first."""
+        return (await price_history(self._database, product, limit=limit)).items
+
+    async def events(
+        self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
+    ) -> list[EventRow]:
+        """What happened to products and domains, newest first."""
+        return (await list_events(self._database, kind=kind, since=since, limit=limit)).items
 
 
 class Forager:
@@ -291,12 +345,22 @@ class Forager:
         *,
         source: str | None = None,
         path: str | None = None,
+        language: str | None = None,
+        kind: SectionKind | None = None,
         limit: int = 10,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Sections of published pages, best first; a page's `next_cursor` goes on after it."""
+        """Published pages by their best sections; `next_cursor` continues after a page of them."""
         return self._call(
-            lambda store: store.search(query, source=source, path=path, limit=limit, cursor=cursor)
+            lambda store: store.search(
+                query,
+                source=source,
+                path=path,
+                language=language,
+                kind=kind,
+                limit=limit,
+                cursor=cursor,
+            )
         )
 
     def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
@@ -322,6 +386,28 @@ class Forager:
     def roll_back(self, source: str, number: int | None = None) -> Generation:
         """Publish an older generation again (default: the one before)."""
         return self._call(lambda store: store.roll_back(source, number))
+
+    # --- products ----------------------------------------------------------------------------
+
+    def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
+        """Keep product pages fresh; a running `forager up` or worker visits them."""
+        return self._call(lambda store: store.track(*urls, **terms))
+
+    def products(
+        self, filters: Filters | None = None, *, cursor: str | None = None, limit: int = 20
+    ) -> Page[ListedProduct]:
+        """Products, newest first, a page at a time."""
+        return self._call(lambda store: store.products(filters, cursor=cursor, limit=limit))
+
+    def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+        """Changes of price and availability of a product, by its ID or URL; newest first."""
+        return self._call(lambda store: store.history(product, limit=limit))
+
+    def events(
+        self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
+    ) -> list[EventRow]:
+        """What happened to products and domains, newest first."""
+        return self._call(lambda store: store.events(kind=kind, since=since, limit=limit))
 
 
 def open(

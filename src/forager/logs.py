@@ -10,10 +10,18 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, TextIO
 
-import structlog
+# structlog imports Rich to draw tracebacks, which takes longer than all other imports together
+_rich = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment]
+try:
+    import structlog
+finally:
+    del sys.modules["rich"]
+    if _rich is not None:
+        sys.modules["rich"] = _rich
 
-from forager.settings import LogFormat
-from forager.terminal import clean
+from forager.settings import LogFormat  # noqa: E402 - behind the block above
+from forager.terminal import clean  # noqa: E402
 
 _announces = False
 

@@ -129,7 +129,7 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     assert fetched["/slow"] == 1
     assert not any(fetched[f"/{n}"] for n in range(5)), "what was settled is not fetched again"
     found = await asyncio.to_thread(typed, new, FORAGER, "search", "zebra", "--json")
-    assert {hit["url"] for hit in orjson.loads(found)["hits"]} == {
+    assert {hit["url"] for hit in orjson.loads(found)["items"]} == {
         f"{site.url}/{n}" for n in range(5)
     }
     await asyncio.to_thread(typed, new, FORAGER, "archive", "verify")

@@ -41,7 +41,7 @@ def test_answers_for_people_and_programs() -> None:
     assert lines[2] == "A row is locked when it is updated."
     assert "2 hits" in answered.err
     page = forager("row locks", "--json").json
-    hit = page["hits"][0]
+    hit = page["items"][0]
     assert {"url", "title", "heading", "snippet", "score", "source_id"} <= hit.keys()
     assert [hit["snippet"][a:b] for a, b in hit["highlights"]] == ["row", "locked"]
     assert page["next_cursor"] is None
@@ -52,11 +52,11 @@ def test_answers_for_people_and_programs() -> None:
 def test_filters_pages_and_identifiers() -> None:
     assert "other.example" in forager("locks", "--source", "other.example").out
     assert "docs.example" not in forager("locks", "--source", "other.example").out
-    assert forager("locks", "--path", "/git/", "--json").json["hits"] == []
+    assert forager("locks", "--path", "/git/", "--json").json["items"] == []
     first = forager("locks", "--limit", "1", "--json").json
     assert "--cursor" in forager("locks", "--limit", "1").err
     second = forager("locks", "--limit", "1", "--cursor", first["next_cursor"], "--json").json
-    assert first["hits"][0]["url"] != second["hits"][0]["url"]
+    assert first["items"][0]["url"] != second["items"][0]["url"]
     found = forager("--", "--no-verify")
     assert "https://docs.example/git/hooks#part-0" in found.out
     assert "\x1b" not in found.out

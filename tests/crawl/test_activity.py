@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl.activity import CrawlWait, wait_from
-from forager.crawl.report import CrawlReport, crawl_report
+from forager.crawl.report import CrawlReport, CrawlWait, crawl_report, wait_from
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html

@@ -526,7 +526,7 @@ class Reader:
                 query="something", source=SOURCE, path="/p", limit=3, cursor=cursor
             )
             page = await search(self._database, request)
-            titles += [hit.title for hit in page.hits]
+            titles += [hit.title for hit in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 return titles

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import psutil
 import pytest
 
@@ -10,11 +12,12 @@ from crawl.test_kills import working
 from forager.archive.options import archive_options
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
+from forager.crawl.explain.explanation import explain
 from forager.jobs.lifecycle import FINISHED
 from forager.settings import Settings
 from render.conftest import require_browser
 from render.pages import SHOW, SITE, WORDS, shell, shown
-from servers.site import Page, Site, html, text
+from servers.site import Page, Site, html, tagged, text
 from support.waiting import eventually
 
 APP = {
@@ -64,6 +67,10 @@ async def test_auto_renders_what_needs_it(crawls: Crawls, site: Site, settings: 
     assert words["/doc"] is None
     assert (words["/app/2"] or "").startswith("rendered (no_content): 1 requests, ")
     assert (words["/empty/1"] or "").endswith("shows no more than the static response")
+    found = await explain(crawls.database, crawls.queue, f"{site.url}/doc")
+    assert found.rendering == "not rendered: its static response has the content"
+    found = await explain(crawls.database, crawls.queue, f"{site.url}/app/2")
+    assert found.rendering == words["/app/2"]
     lessons = await crawls.sql("SELECT shape, streak FROM render_lessons WHERE source_id = 'app'")
     host = site.url.removeprefix("http://")
     assert dict(lessons)[f"{host}/app/*"] == 4
@@ -73,21 +80,23 @@ async def test_auto_renders_what_needs_it(crawls: Crawls, site: Site, settings: 
 
 
 async def test_a_refresh_goes_by_the_rendered_content(crawls: Crawls, site: Site) -> None:
-    site.pages["/app/2"] = Page(site.pages["/app/2"].body, headers={"ETag": '"1"'})  # type: ignore[union-attr]
+    """The static response stays the same, and says so by its ETag."""
+    page = f"{site.url}/app/2"
+    site.pages["/"] = html("Home", ["/app/2"])
+    site.pages["/app/2"] = tagged(cast(Page, site.pages["/app/2"]))
+    site.pages["/data/2"] = text(f"<h1>Two</h1><p>{WORDS} Second.</p>")
     await crawls.run(site.url, source="app")
-    again = await crawls.run(site.url, source="app")
-    assert again.visited[f"{site.url}/app/2"].outcome == "unchanged"
     site.pages["/data/2"] = text(f"<h1>Two</h1><p>{WORDS} Changed.</p>")
     changed = await crawls.run(site.url, source="app")
-    assert changed.visited[f"{site.url}/app/2"].outcome == "fetched"
+    assert changed.visited[page].outcome == "fetched"
     assert changed.report["generation"]["changed"] == 1
-    # without a browser, the rendered versions stay
+    assert "Changed." in await _content(crawls, page)
+    # without a browser, the rendered version stays
     crawls.settings = crawls.settings.model_copy(update={"browser": "none"})
     without = await crawls.run(site.url, source="app", retries=0)
-    row = without.visited[f"{site.url}/app/2"]
-    assert (row.outcome, row.reason) == ("failed", "render")
-    assert without.ledger["carried_over_by_reason"]["render"] >= 4
-    assert "Changed." in await _content(crawls, site.url + "/app/2")
+    assert without.outcomes(site.url)["/app/2"] == "failed:render"
+    assert without.ledger["carried_over_by_reason"] == {"render": 1}
+    assert "Changed." in await _content(crawls, page)
 
 
 async def test_hash_routes_are_pages_where_asked(crawls: Crawls, site: Site) -> None:

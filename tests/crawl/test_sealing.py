@@ -9,7 +9,7 @@ import pytest
 
 from crawl.crawling import Crawls
 from forager.crawl.options import crawl_options
-from forager.crawl.sealing import open_options, seal_options
+from forager.crawl.service import open_options, seal_options
 from forager.errors import GiveUp
 from forager.jobs.lifecycle import Status
 from forager.secrets import KEY_FILE, Vault

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -118,9 +119,9 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
-    """Look without pause until it happened; the test's own time limit ends a vain wait."""
+    """Look until it happened; the time limit of the test ends a vain wait."""
     while not happened():
-        os.sched_yield()
+        time.sleep(0.005)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import pytest
 from embedded_homes import User, changed, empty_home, end_server, made_home, mounting, moved
 
 from forager.db.embedded import binaries, join_server, server_status
-from forager.db.embedded.configuration import configuration_text
+from forager.db.embedded.cluster import configuration_text
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.locks import hold_door
 from forager.db.embedded.sockets import SOCKET_NAME

@@ -22,11 +22,34 @@ from embedded_homes import (
     wait_until,
 )
 
-from forager.db.embedded import join_server, server_status
+from forager.db.embedded import join_server, server_status, stop_lingering
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.server import server_lives
-from forager.errors import EmbeddedServerError
+from forager.errors import EmbeddedServerError, NotAllowed
 from support.waiting import lives
+
+
+def test_a_server_lingers_for_the_next_user(home: Path) -> None:
+    with join_server(home, linger=60) as use:
+        pid = use.pid
+    assert server_status(home).pid == pid
+    with join_server(home, linger=60) as use:
+        assert (use.pid, use.started) == (pid, False)
+        with pytest.raises(NotAllowed, match=f"in use by process {os.getpid()}"):
+            stop_lingering(home)
+    assert stop_lingering(home)
+    assert not stop_lingering(home)
+    assert server_status(home).pid is None
+
+
+def test_a_lingering_server_stops_by_itself(home: Path) -> None:
+    join_server(home, linger=0.1).leave()
+    wait_until(lambda: server_status(home).pid is None)
+    # the process that waits reads a later deadline, and leaves a server alone that is used again
+    with join_server(home, linger=0.1) as use:
+        join_server(home, linger=0.1).leave()
+        insert(use.url, 1)
+        assert numbers(use.url) == [1]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from forager.db.ids import new_id
 from forager.doctor import Check, Level, products, work
 from forager.doctor.archive import check_storage
 from forager.fetch.proxies.service import Proxies, parse_address
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler

@@ -29,7 +29,7 @@ def look(database: Database) -> Look:
 
 
 def headings(page: SearchPage) -> list[str]:
-    return [hit.heading for hit in page.hits]
+    return [hit.heading for hit in page.items]
 
 
 def marked(hit: Hit) -> list[str]:
@@ -54,16 +54,17 @@ MANUAL = {
 async def test_headings_come_before_texts(corpus: Corpus, look: Look) -> None:
     await corpus.publish("manual.example", MANUAL)
     page = await look("row locks")
-    assert headings(page)[0] == "Row locks"
-    assert set(headings(page)) == {"Row locks", "Explicit locking", "Routine vacuuming"}
-    assert page.hits[0].score > 1 > page.hits[1].score
+    assert headings(page) == ["Row locks", "Routine vacuuming"]
+    assert [section.heading for section in page.items[0].sections] == ["Explicit locking"]
+    assert page.items[0].score > 2 > page.items[1].score
+    assert (page.total, page.note) == (2, None)
     assert not page.capped
     assert page.next_cursor is None
 
 
 async def test_a_hit_says_where_it_is_and_why(corpus: Corpus, look: Look) -> None:
     await corpus.publish("manual.example", MANUAL)
-    [hit] = (await look("updated row")).hits[:1]
+    [hit] = (await look("updated row")).items[:1]
     assert hit.url in (
         "https://manual.example/locks#part-1",
         "https://manual.example/vacuum#part-1",
@@ -155,7 +156,7 @@ async def test_names_that_are_words_are_found_as_words(corpus: Corpus, look: Loo
 async def test_identifiers_are_marked_in_the_snippet(corpus: Corpus, look: Look) -> None:
     text = "Something else. " * 60 + "Run `git commit --no-verify` and it skips them."
     await corpus.publish("docs.example", {"/e": [("Hooks", text)]})
-    [hit] = (await look("--no-verify")).hits
+    [hit] = (await look("--no-verify")).items
     assert marked(hit) == ["--no-verify"]
 
 
@@ -180,12 +181,12 @@ async def test_filters_by_source_path_and_owner(corpus: Corpus, look: Look) -> N
         owner=ours,
     )
     await corpus.publish("b.example", {"/guide/y": [("Other", "needle")]}, owner=theirs)
-    assert len((await look("needle")).hits) == 3
+    assert len((await look("needle")).items) == 3
     assert set(headings(await look("needle", source="a.example"))) == {"Guide", "Api"}
     assert headings(await look("needle", source="a.example", path="/api/")) == ["Api"]
     assert set(headings(await look("needle", path="guide"))) == {"Guide", "Other"}
     assert headings(await look("needle", user_id=theirs)) == ["Other"]
-    assert (await look("needle", path="/%")).hits == []
+    assert (await look("needle", path="/%")).items == []
     with pytest.raises(NotFound, match=r"c\.example"):
         await look("needle", source="c.example")
     with pytest.raises(NotFound):
@@ -204,7 +205,7 @@ async def test_limits_that_make_no_sense(look: Look) -> None:
 async def test_only_what_is_published_is_found(corpus: Corpus, look: Look) -> None:
     await corpus.build("docs.example", {"/a": [("Draft", "needle")]})
     page = await look("needle")
-    assert (page.hits, page.note) == ([], "Nothing has been published yet.")
+    assert (page.items, page.note) == ([], "Nothing has been published yet.")
     await corpus.publish("docs.example", {"/a": [("First", "needle")], "/b": [("Same", "needle")]})
     assert set(headings(await look("needle"))) == {"First", "Same"}
     await corpus.publish("docs.example", {"/a": [("Second", "needle")], "/b": [("Same", "needle")]})
@@ -246,20 +247,20 @@ async def test_pages_have_no_duplicates_and_no_gaps_while_others_are_published(
     await corpus.publish("a.example", numbered(0, 40))
     await corpus.publish("b.example", numbered(100, 120), config="german")
     everything = await look("needle", limit=100)
-    assert len(everything.hits) == 60
+    assert len(everything.items) == 60
     seen: list[Hit] = []
     cursor = None
     for round_ in range(100):
         page = await look("needle", limit=7, cursor=cursor)
-        seen += page.hits
+        seen += page.items
         cursor = page.next_cursor
         if cursor is None:
             break
         await corpus.publish("a.example", numbered(1000 * round_ + 200, 1000 * round_ + 204))
-    assert [hit.url for hit in seen] == [hit.url for hit in everything.hits]
+    assert [hit.url for hit in seen] == [hit.url for hit in everything.items]
     scores = [hit.score for hit in seen]
     assert scores == sorted(scores, reverse=True)
-    assert len((await look("needle", limit=100)).hits) == 24
+    assert len((await look("needle", limit=100)).items) == 24
 
 
 async def test_readers_see_one_generation_and_never_a_mix(
@@ -276,8 +277,8 @@ async def test_readers_see_one_generation_and_never_a_mix(
     looks = 0
     while not publishing.done():
         page = await look("needle", limit=100)
-        assert len(page.hits) == 10
-        assert len({hit.heading.split()[0] for hit in page.hits}) == 1
+        assert len(page.items) == 10
+        assert len({hit.heading.split()[0] for hit in page.items}) == 1
         looks += 1
     await publishing
     assert looks
@@ -299,11 +300,11 @@ async def test_cursors_that_are_not_ours(corpus: Corpus, look: Look, database: D
 async def test_a_cursor_cannot_name_what_was_never_published(
     corpus: Corpus, look: Look, database: Database
 ) -> None:
-    from forager.documents.search.cursor import START, SearchCursor, encode
+    from forager.documents.search.cursor import SearchCursor, encode
 
     await corpus.publish("a.example", numbered(0, 9))
     hidden = await corpus.build("a.example", numbered(50, 60))
-    forged = encode(SearchCursor((hidden,), START), "needle", None, None)
+    forged = encode(SearchCursor((hidden,)), "needle", None, None, None, None)
     with pytest.raises(InvalidInput, match="gone"):
         await look("needle", cursor=forged)
 
@@ -312,15 +313,15 @@ async def test_a_cursor_cannot_name_what_was_never_published(
 
 
 NOTHING_TO_LOOK_FOR = {
-    "": "no word",
-    "   ": "no word",
-    '""': "no word",
-    "or OR or": "no word",
+    "": "No searchable words",
+    "   ": "No searchable words",
+    '""': "No searchable words",
+    "or OR or": "No searchable words",
     "the of and": "too common",
     "& | ! ( ) : *": "too common",
-    "-needle": "only words to leave out",
-    "-needle or -other": "only words to leave out",
-    "\0": "no word",
+    "-needle": "only words to exclude",
+    "-needle or -other": "only words to exclude",
+    "\0": "No searchable words",
 }
 
 
@@ -328,7 +329,7 @@ async def test_queries_without_anything_to_look_for(corpus: Corpus, look: Look) 
     await corpus.publish("a.example", numbered(0, 3))
     for query, words in NOTHING_TO_LOOK_FOR.items():
         page = await look(query)
-        assert page.hits == [], query
+        assert page.items == [], query
         assert page.note is not None
         assert words in page.note, query
 
@@ -355,14 +356,14 @@ async def test_no_query_is_an_error(corpus: Corpus, look: Look) -> None:
     for query in ODD:
         await look(query)
     page = await look("needle " * 2_000)
-    assert len(page.hits) == 3
+    assert len(page.items) == 3
     assert page.note == "Only the beginning of the query was used."
 
 
 async def test_nobody_reaches_another_source_through_its_mark(corpus: Corpus, look: Look) -> None:
     await corpus.publish("a.example", numbered(0, 3))
     await corpus.publish("b.example", numbered(0, 3))
-    hits = (await look("§1", source="b.example")).hits
+    hits = (await look("§1", source="b.example")).items
     assert {hit.source_id for hit in hits} == {"b.example"}
     assert all("1" in hit.heading for hit in hits)
 
@@ -376,7 +377,7 @@ HOSTILE = (
 async def test_hostile_text_stays_text(corpus: Corpus, look: Look) -> None:
     page = Page([("<h1>needle</h1>\x1b[2J\u202e", HOSTILE)], anchor='"><script>')
     await corpus.publish("a.example", {"/a": page})
-    [hit] = (await look("needle")).hits
+    [hit] = (await look("needle")).items
     assert set(marked(hit)) == {"needle"}
     assert len(hit.highlights) == 3
     assert "<script>alert" in hit.snippet
@@ -388,7 +389,7 @@ async def test_hostile_text_stays_text(corpus: Corpus, look: Look) -> None:
 async def test_a_text_as_long_as_a_section_can_be(corpus: Corpus, look: Look) -> None:
     words = " ".join(f"word{number}" for number in range(30_000))[: 256 * 1024 - 20]
     await corpus.publish("a.example", {"/a": [("Long", words + " needle in the end")]})
-    [hit] = (await look("needle")).hits
+    [hit] = (await look("needle")).items
     assert marked(hit) == ["needle"]
     assert len(hit.snippet) < 300
 
@@ -398,12 +399,12 @@ async def test_common_words_are_capped_and_it_is_said(
 ) -> None:
     from forager.documents.search import ranking
 
-    monkeypatch.setattr(ranking, "TEXTS_CAP", 5)
     await corpus.publish("a.example", numbered(0, 30))
     assert (await look("needle", limit=5)).capped is False
+    monkeypatch.setattr(ranking, "TEXTS_CAP", 5)
     page = await look("needle", limit=50)
     assert page.capped
-    assert len(page.hits) == 15
+    assert len(page.items) == 15
 
 
 # --- versions and generations --------------------------------------------------------
@@ -416,9 +417,9 @@ async def test_a_name_finds_all_its_versions_and_a_label_only_one(
         await corpus.publish(label, {"/gather": [("gather", f"Runs tasks in {label}.")]})
     await corpus.publish("pythonic", {"/gather": [("gather", "Another site.")]})
     both = await look("gather", source="python")
-    assert {hit.source_id for hit in both.hits} == {"python@3.12", "python@3.13"}
+    assert {hit.source_id for hit in both.items} == {"python@3.12", "python@3.13"}
     one = await look("gather", source="python@3.13")
-    assert [hit.source_id for hit in one.hits] == ["python@3.13"]
+    assert [hit.source_id for hit in one.items] == ["python@3.13"]
     with pytest.raises(NotFound):
         await look("gather", source="pyth")
 
@@ -426,9 +427,9 @@ async def test_a_name_finds_all_its_versions_and_a_label_only_one(
 async def test_an_older_generation_is_searched_by_its_number(corpus: Corpus, look: Look) -> None:
     await corpus.publish("manual.example", {"/a": [("Sockets", "They close themselves.")]})
     await corpus.publish("manual.example", {"/a": [("Sockets", "Close them by hand.")]})
-    now = (await look("sockets", source="manual.example")).hits[0]
+    now = (await look("sockets", source="manual.example")).items[0]
     assert (now.generation, now.snippet) == (2, "Close them by hand.")
-    then = (await look("sockets", source="manual.example", generation=1)).hits[0]
+    then = (await look("sockets", source="manual.example", generation=1)).items[0]
     assert (then.generation, then.snippet) == (1, "They close themselves.")
     with pytest.raises(NotFound):
         await look("sockets", source="manual.example", generation=3)

@@ -539,6 +539,17 @@ async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
     assert backed_off[-1] >= 16
 
 
+async def test_a_failing_host_without_a_delay_is_not_flooded(open_budgets: Open) -> None:
+    budgets = await open_budgets(delay=0.0)
+    sent = 0
+    while (state := budgets.state(HOST)) is None or not state.slow_delay:
+        with await budgets.acquire(HOST) as slot:
+            slot.failed()
+        sent += 1
+    # 14 errors in a row are more than half of the answers that are remembered
+    assert sent <= 25
+
+
 async def test_the_extra_delay_halves_with_time(database: Database, open_budgets: Open) -> None:
     await add_row(database, slow_delay=16, error_share=1)
     budgets = await open_budgets()

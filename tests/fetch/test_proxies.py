@@ -8,6 +8,7 @@ import traceback
 from base64 import b64encode
 from dataclasses import asdict
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pydantic import SecretStr
@@ -21,12 +22,12 @@ from forager.errors import (
     Retry,
     RotateProxy,
 )
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.probe import ProbeResult, ProxyProber, probe
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import ProxyRecord, ProxyState, Tally
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import (
     FAILURES_ALLOWED,
     Proxies,
@@ -35,6 +36,7 @@ from forager.fetch.proxies.service import (
     proxy_guard,
 )
 from forager.fetch.response import Request
+from forager.fetch.sender import Sender
 from forager.logs import configure_logs
 from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings
@@ -48,6 +50,12 @@ LOCAL = GuardPolicy(allow_private=True)
 OPTIONS = ClientOptions(user_agent="ForagerTest/1.0", guard=LOCAL)
 PASSWORD = "tr0ub4dor&3"
 HOST = "shop.example"
+
+
+@pytest.fixture(autouse=True)
+def no_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures count at once; one test is about the time."""
+    monkeypatch.setattr("forager.fetch.proxies.service.QUIET_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -388,22 +396,24 @@ class SilentProxy(HttpProxy):
 
 
 async def test_whoever_hangs_up_is_found_out_by_another_proxy(
-    proxies: Proxies, pool: ProxyPool
+    proxies: Proxies, pool: ProxyPool, database: Database
 ) -> None:
     async with (
         HostileServer() as site,
         SilentProxy() as silent,
         HttpProxy() as sound,
-        PooledClient(OPTIONS, pool) as client,
+        Client(OPTIONS) as client,
+        Budgets(database, holder=uuid4(), delay=0.0, concurrency=5) as budgets,
     ):
+        sender = Sender(client, budgets, pool)
         bad, good = await add(
             proxies, f"http://127.0.0.1:{silent.port}", f"http://127.0.0.1:{sound.port}"
         )
         for _ in range(2):
-            assert (await client.fetch(Request(f"{site.url}/ok"))).status == 200
+            assert (await sender.send(Request(f"{site.url}/ok"), None)).status == 200
         # a server that hangs up does so whoever asks: that is nobody else's fault
         with pytest.raises(Retry):
-            await client.fetch(Request(f"{site.url}/reset"))
+            await sender.send(Request(f"{site.url}/reset"), None)
     await pool.run_once()
     kept = {one.id: one for one in (await proxies.page(limit=10)).items}
     assert kept[bad].failure_count >= 1
@@ -513,6 +523,28 @@ async def _fail(pool: ProxyPool, proxy_id: int) -> None:
     for _ in range(FAILURES_ALLOWED + 1):
         pool.failed(proxy_id, "refused")
     assert [off.id for off in await pool.run_once()] == [proxy_id]
+
+
+async def test_many_failures_at_one_moment_do_not_turn_a_proxy_off(
+    proxies: Proxies, pool: ProxyPool, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forager.fetch.proxies.service.QUIET_SECONDS", 30.0)
+    (a,) = await add(proxies, "http://a.example")
+    pool.succeeded(a, 1)
+    for _ in range(FAILURES_ALLOWED + 1):
+        pool.failed(a, "refused")
+    assert await pool.run_once() == []
+    async with database.connection() as connection:
+        await connection.execute("UPDATE proxies SET last_success_at = now() - interval '1 min'")
+    await _fail(pool, a)
+
+
+async def test_a_slow_proxy_gets_fewer_requests(proxies: Proxies, pool: ProxyPool) -> None:
+    slow, fast = await add(proxies, "http://slow.example", "http://fast.example")
+    pool.succeeded(slow, 60_000)
+    pool.succeeded(fast, 1)
+    await pool.run_once()
+    assert [await picked_id(pool) for _ in range(4)] == [slow, fast, fast, fast]
 
 
 async def test_two_probers_do_not_probe_the_same_proxy(

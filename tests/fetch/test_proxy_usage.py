@@ -13,14 +13,13 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound, Retry
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.client import ClientOptions
+from forager.fetch.client import Client, ClientOptions
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import CostLine, report_costs
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import parse_cost
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
 from forager.fetch.proxies.usage import UsageLog
 from forager.fetch.proxies.usage_store import delete_old_usage
@@ -86,11 +85,11 @@ async def test_each_request_through_a_proxy_is_counted(
         proxy = await add(proxies, f"http://127.0.0.1:{server.port}")
         async with (
             ProxyPool(database, vault, LOCAL) as pool,
-            PooledClient(OPTIONS, pool) as client,
+            Client(OPTIONS) as client,
             Budgets(database, holder=new_id(), delay=0.0, concurrency=5) as budgets,
         ):
-            first = await client.fetch(Request(f"{site.url}/ok"))
             sender = Sender(client, budgets, pool)
+            first = await sender.send(Request(f"{site.url}/ok"), None)
             again = await sender.send(Request(f"{site.url}/ok"), None)
             # answered, so it went through, though nobody wants the answer
             assert (await sender.send(Request(f"{site.url}/status/404"), None)).status == 404
@@ -105,9 +104,13 @@ async def test_what_a_proxy_refuses_is_not_counted(
     async with HttpProxy() as server:
         address = f"http://127.0.0.1:{server.port}"
     await add(proxies, address)
-    async with ProxyPool(database, vault, LOCAL) as pool, PooledClient(OPTIONS, pool) as client:
+    async with (
+        ProxyPool(database, vault, LOCAL) as pool,
+        Client(OPTIONS) as client,
+        Budgets(database, holder=new_id(), delay=0.0, concurrency=5) as budgets,
+    ):
         with pytest.raises(Retry):
-            await client.fetch(Request(f"{site.url}/ok"))
+            await Sender(client, budgets, pool).send(Request(f"{site.url}/ok"), None)
     assert await usage(database) == []
 
 

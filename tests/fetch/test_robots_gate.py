@@ -9,11 +9,13 @@ import pytest
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp
+from forager.extract.hosts import host_of
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import DomainInactive
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.robots import gate as robots_gate
-from forager.fetch.robots.gate import RobotsGate, host_of, origin_of
+from forager.fetch.robots.gate import RobotsGate, origin_of
+from forager.fetch.sender import Sender
 from servers.base import LoopbackServer
 
 AGENT = "ForagerTest/1.0 (+https://forager.example)"
@@ -72,7 +74,7 @@ def open_gate(database: Database, budgets: Budgets, client: Client) -> Gate:
     """A gate as another process would have: nothing in memory yet."""
 
     def open_one(*, ignore: bool = False) -> RobotsGate:
-        return RobotsGate(database, budgets, client, user_agent=AGENT, ignore=ignore)
+        return RobotsGate(database, Sender(client, budgets), user_agent=AGENT, ignore=ignore)
 
     return open_one
 
@@ -237,7 +239,7 @@ async def test_what_the_guard_refuses_is_refused_here(
     database: Database, budgets: Budgets, host: RobotsServer
 ) -> None:
     async with Client(ClientOptions(user_agent=AGENT)) as guarded:
-        gate = RobotsGate(database, budgets, guarded, user_agent=AGENT)
+        gate = RobotsGate(database, Sender(guarded, budgets), user_agent=AGENT)
         with pytest.raises(GiveUp) as refused:
             await gate.verdict(f"{host.url}/")
     assert refused.value.kind is ErrorKind.NOT_ALLOWED

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from forager.documents.search.cursor import SearchCursor, decode, encode
 from forager.documents.search.query import MAX_TERMS, Kind, Query, Term, parse_query
-from forager.documents.search.tsquery import build
+from forager.documents.search.tsquery import Reading, build
 from forager.errors import InvalidInput
 from forager.extract.identifiers import identifier_lexemes
 from fuzz.target import Target, assert_storable, text_of
 
-_CURSOR = SearchCursor((1, 2), (0.5, 3, 4))
+_CURSOR = SearchCursor((1, 2), 7)
 
 
 def check(data: bytes) -> None:
@@ -37,8 +37,8 @@ def _check_term(term: Term) -> None:
 
 
 def _check_built(query: Query) -> None:
-    for as_typed in (True, False):
-        built = build(query, ["'a'"] * len(query.terms), as_typed=as_typed)
+    for reading in Reading:
+        built = build(query, ["'a'"] * len(query.terms), reading)
         assert_storable(built.match)
         wanted = [t for t in query.terms if t.kind is Kind.IDENTIFIER and not t.negated]
         kept = built.lexemes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -31,8 +30,7 @@ from forager.outbox.message import Failure, Lane
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
 from forager.settings import Search, Settings
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
-from forager.tasks.stages.settle import withdraw_gone
+from forager.tasks.alarms import withdraw
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
 
@@ -64,12 +62,6 @@ async def listen(database: Database, *kinds: str) -> None:
             )
             assert await store.know_made(connection, kind, f"x-{kind}", "u")
             assert await store.complete(connection, kind, f"x-{kind}")
-
-
-def held(task_id: int) -> HeldTask:
-    """A task that has never been crawled."""
-    unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(HeldTask))
-    return HeldTask(**unknown | {"id": task_id})
 
 
 # --- who tells ---------------------------------------------------------------------------------
@@ -113,9 +105,8 @@ async def test_products_are_told_when_something_changes(
     assert len(await untold(database)) == 2
     await shop.visit("a", lamp("11"))
     assert (await untold(database))[-1] == ("products", first.product_id, None)
-    gone = Attempt(task=held(await shop.task("b")), outcome=Outcome.FAILED, http_status=410)
     async with database.transaction() as connection:
-        await withdraw_gone(connection, [gone])
+        await withdraw(connection, [await shop.task("b")])
     assert (await untold(database))[3:] == [("products", second.product_id, None)]
     other = await Shop(database, settings, host="other.example").open()
     page = await shop.page("a", lamp("11"), domain_id=other.domain_id)
@@ -207,7 +198,7 @@ async def test_postgresql_answers_until_the_index_is_complete(
 ) -> None:
     await Corpus(database).publish("a.example", PAGES)
     page = await search(database, SearchRequest(query="needle"), engine)
-    assert (len(page.hits), page.note) == (3, choice.NOT_COMPLETE)
+    assert (len(page.items), page.note) == (3, choice.NOT_COMPLETE)
     await (await Shop(database, settings).open()).visit("a", lamp())
     found = await search_products(database, "lamp", engine=engine)
     assert (len(found.items), found.note) == (1, choice.NOT_COMPLETE)
@@ -222,17 +213,17 @@ async def test_postgresql_answers_while_the_engine_does_not(
     shop = await Shop(database, settings).open()
     await shop.visit("a", lamp())
     first = await search(database, SearchRequest(query="needle", limit=2), engine)
-    assert (len(first.hits), first.note) == (2, AWAY)
+    assert (len(first.items), first.note) == (2, AWAY)
     again = SearchRequest(query="needle", limit=2, cursor=first.next_cursor)
     rest = await search(database, again, engine)
-    assert (len(rest.hits), rest.note) == (1, AWAY)
+    assert (len(rest.items), rest.note) == (1, AWAY)
     found = await search_products(database, "lamp", engine=engine)
     assert (len(found.items), found.note) == (1, AWAY)
     odd = await search(database, SearchRequest(query="needle_in"), engine)
     assert odd.note == f"{BY_WORDS} {AWAY}"
     nothing = await search(database, SearchRequest(query="-needle"), engine)
     assert nothing.note is not None
-    assert nothing.note.startswith("There are only words to leave out")
+    assert nothing.note.startswith("The query has only words to exclude")
     assert nothing.note.endswith(AWAY)
 
 

@@ -61,6 +61,7 @@ async def test_long_words_are_cut_for_both_sides(database: Database) -> None:
     vector = await ask(database, "to_tsvector('simple', %s)", "x" * 1500)
     assert words_of(vector) == "x" * LONGEST
     assert engine_query(f"'{'x' * 1500}'", "words") == {"term": {"words": "x" * LONGEST}}
+    assert engine_query("'pg_st':*", "words") == {"prefix": {"words": "pg_st"}}
 
 
 async def test_a_text_of_many_words_is_told_without_end_of_places(database: Database) -> None:

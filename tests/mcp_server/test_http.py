@@ -92,6 +92,7 @@ async def test_errors_say_what_to_do(connect: Connect, manual: Corpus) -> None:
         missing = await client.call_tool("read_page", {"url": "https://nowhere.example/"})
         assert missing.is_error
         assert "there is no page" in text_of(missing)
+        assert "`search_docs` finds pages" in text_of(missing)
         wrong = await client.call_tool("search_docs", {"query": "x", "limit": 1000})
         assert wrong.is_error
         assert "limit" in text_of(wrong)

@@ -8,7 +8,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.metrics import gauges as module
 from forager.metrics.gauges import Gauges
 from forager.settings import Settings

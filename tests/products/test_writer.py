@@ -486,4 +486,6 @@ def _line(value: str | None) -> str | None:
 def test_every_field_of_a_product_is_content_or_left_out_on_purpose() -> None:
     kept = {field.name for field in fields(ProductContent)} | {"name"}
     left_out = {field.name for field in fields(Product)} - kept
-    assert left_out == {"images", "evidence", "confidence"}
+    # identifiers of the shop are kept in the metadata
+    identifiers = {"mpn", "product_id", "variant_id"}
+    assert left_out == {"images", "evidence", "confidence", *identifiers}

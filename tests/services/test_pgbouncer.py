@@ -20,7 +20,7 @@ from forager.crawl.options import crawl_options
 from forager.crawl.service import request_crawl
 from forager.db.database import RUNNER_LIMITS, Database, SessionLimits, open_database
 from forager.doctor.check import Level
-from forager.doctor.ground import check_pool
+from forager.doctor.server import check_pool
 from forager.errors import DatabaseUnavailable, InvalidInput
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status

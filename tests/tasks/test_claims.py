@@ -7,7 +7,7 @@ from collections import Counter
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.images.store.images import select_pages_are_due
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.tasks.store.claims import claim_queued
 from tasks.tasks_at_hand import execute, make_domain, make_task
 

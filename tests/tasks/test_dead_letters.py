@@ -46,7 +46,13 @@ def failures(
     postgres: str, template: str, shop: Shop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, list[int]]]:
     """A database in which three tasks have failed, two gone and one broken; tests get copies."""
-    quick = Settings(home=tmp_path_factory.mktemp("home"), images=False, log_level="critical")
+    quick = Settings(
+        home=tmp_path_factory.mktemp("home"),
+        images=False,
+        log_level="critical",
+        dead_letter_visits=1,
+        dead_letter_after=0,
+    )
     with administration(postgres) as server:
         name = create_database(server, template)
         yield name, asyncio.run(_fail(with_database(postgres, name), quick, shop))

@@ -17,7 +17,7 @@ from forager.images import fetcher as due_images
 from forager.images.fetcher import DueImages
 from forager.images.store import images
 from forager.images.store.images import claim_images
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, Pace, allowance

@@ -52,12 +52,19 @@ def test_adaptive_arithmetic() -> None:
 
 def test_a_domain_decides_whether_it_adapts() -> None:
     off, on = DomainSchedule(adaptive=False), DomainSchedule(adaptive=True)
-    assert interval(domain=off, settings=ADAPTIVE, price_changed=True) == DAY
+    assert interval(domain=off, settings=ADAPTIVE, price_changed=True) == DAY / 4
     assert interval(domain=on, price_changed=True) == DAY / 2
     forgotten = next_interval(
         asked=None, domain=off, settings=ADAPTIVE, adapted=HOUR, price_changed=True
     )
-    assert forgotten == (DAY, None)
+    assert forgotten == (DAY / 4, None)
+
+
+def test_a_changed_price_brings_the_next_visit_forward() -> None:
+    assert interval(price_changed=True) == DAY / 4
+    assert interval(asked=2 * HOUR, price_changed=True) == HOUR
+    assert interval(asked=HOUR / 2, price_changed=True) == HOUR / 2
+    assert interval(settings=Settings(revisit_changed=False), price_changed=True) == DAY
 
 
 @given(

@@ -394,3 +394,21 @@ async def test_pages_that_a_crawl_found(database: Database, tasks: Tasks) -> Non
 async def test_terms_that_cannot_be(tasks: Tasks, terms: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
         await tasks.track(["https://shop.example/"], **terms)  # type: ignore[arg-type]
+
+
+async def test_a_visit_is_scheduled_for_a_time_with_its_own_retries(
+    tasks: Tasks, database: Database
+) -> None:
+    [(url, terms)] = good(
+        b"url,priority,every,popularity,at,max_retries\n"
+        b"https://a.example/1,,,,2030-01-02T03:04:00+00:00,7\n"
+    )
+    await tasks.track([url], at=terms.at, max_retries=terms.max_retries)
+    row = "scheduled_at = '2030-01-02 03:04+00' AND max_retries = 7"
+    assert await value(database, f"SELECT {row} FROM crawl_tasks")
+    # tracked again: only what is given changes
+    assert terms.at is not None
+    await tasks.track([url], at=terms.at + HOUR)
+    row = "scheduled_at = '2030-01-02 04:04+00' AND max_retries = 7"
+    assert await value(database, f"SELECT {row} FROM crawl_tasks")
+    assert bad(b'{"url": "https://a.example/1", "at": "soon"}') == [(1, "'soon' is not a time")]

@@ -84,6 +84,7 @@ ACTIONS: dict[str, Forms] = {
     "products audit": _on("Audit", "POST /products/audit", "GET /products/audit", button="Run now"),
     "tasks list": _on("Tasks", "GET /tasks"),
     "tasks show": _on("Tasks", "GET /tasks/{task_id}", "GET /tasks/by-url"),
+    "tasks page": _on("Tasks", "GET /tasks/{task_id}/page"),
     "tasks stats": _on("Tasks", "GET /tasks/stats", "GET /scheduler"),
     "tasks recrawl": _on(
         "Tasks", "POST /tasks/recrawl", "POST /tasks/{task_id}/recrawl", button="Recrawl now"
@@ -113,6 +114,8 @@ ACTIONS: dict[str, Forms] = {
     "domains enable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains disable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains unblock": _on("Domains", "POST /domains/{host}/unblock"),
+    "domains alarms": _on("Domains", "GET /domain-alarms"),
+    "domains resolve": _on("Domains", "POST /domains/{host}/alarm", button="Accept results"),
     "proxies add": _on("Proxies", "POST /proxies", button="Add"),
     "proxies list": _on("Proxies", "GET /proxies"),
     "proxies set": _on("Proxies", "PATCH /proxies/{proxy_id}"),

@@ -17,6 +17,7 @@ from forager.db.database import Connection, Database
 from forager.db.patience import Within
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
+from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
 from forager.errors import NotAllowed, NotFound
 from forager.fetch.domains.service import Domains
@@ -48,6 +49,10 @@ class Services:
     settings: Settings
     remembered: Remembered = field(default_factory=Remembered)
     engine: Engine | None = None
+
+    @property
+    def embedder(self) -> Embedder | None:
+        return embedder_of(self.settings)
 
     @property
     def queue(self) -> Queue:

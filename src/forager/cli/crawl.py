@@ -6,8 +6,11 @@ import asyncio
 import re
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.db.database import Database
     from forager.jobs.job import Job
+    from forager.processes.supervised import StartedProcess
     from forager.settings import Settings
 
 # how long somebody who said "at once" waits to hear how things stand
@@ -119,8 +123,11 @@ async def crawl_in_foreground(
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    load_kinds(settings.job_modules)
-    async with open_database(settings, name="forager crawl") as database:
+    async with (
+        _spare_runner(detach=detach) as spare,
+        open_database(settings, name="forager crawl") as database,
+    ):
+        load_kinds(settings.job_modules)
         queue = Queue(database, settings)
         asked = await request_crawl(
             queue, options, source=source, priority=priority, max_retries=settings.max_retries
@@ -137,7 +144,22 @@ async def crawl_in_foreground(
         if not asked.created:
             _must_not_wait(job)
             note("this is its progress; its own options hold, not those given now")
-        return await _watch(database, settings, job.id, as_json=as_json)
+        return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
+
+
+@asynccontextmanager
+async def _spare_runner(*, detach: bool = False) -> AsyncIterator[StartedProcess | None]:
+    """Start the process of the crawl now: its imports take as long as everything until then."""
+    from forager.processes.supervised import StartedProcess
+
+    if detach:
+        yield None
+        return
+    spare = StartedProcess("forager.jobs", mark=f"spare {uuid4()}", preload=["forager.crawl.job"])
+    try:
+        yield spare
+    finally:
+        await spare.discard()
 
 
 def _already_there(job: Job) -> str:
@@ -165,8 +187,11 @@ async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    load_kinds(settings.job_modules)
-    async with open_database(settings, name="forager resume") as database:
+    async with (
+        _spare_runner() as spare,
+        open_database(settings, name="forager resume") as database,
+    ):
+        load_kinds(settings.job_modules)
         queue = Queue(database, settings)
         job_id = await queue.resolve(text)
         job = await queue.get(job_id)
@@ -174,10 +199,17 @@ async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
             await queue.retry(job_id)
         elif job.status not in (Status.PENDING, Status.PROCESSING):
             await queue.resume(job_id)
-        return await _watch(database, settings, job_id, as_json=as_json)
+        return await _watch(database, settings, job_id, as_json=as_json, spare=spare)
 
 
-async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_json: bool) -> int:
+async def _watch(
+    database: Database,
+    settings: Settings,
+    job_id: UUID,
+    *,
+    as_json: bool,
+    spare: StartedProcess | None,
+) -> int:
     from forager.cli.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
@@ -185,7 +217,7 @@ async def _watch(database: Database, settings: Settings, job_id: UUID, *, as_jso
     settings = _with_readable_logs(settings)
     at_once = False
     with CrawlProgress() as progress:
-        foreground = Foreground(database, settings, job_id, progress.show)
+        foreground = Foreground(database, settings, job_id, progress.show, spare)
         running = asyncio.ensure_future(foreground.run())
         _pause_on_interrupt(foreground, progress, running)
         try:

@@ -15,6 +15,7 @@ from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Yes
 from forager.cli.output import counted
 from forager.cli.running import confirm
+from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -51,6 +52,18 @@ def current(context: typer.Context, as_json: AsJson = False) -> None:
     output.say(f"database {found or 'empty'}, this Forager {schema.SCHEMA_VERSION}")
     if found != schema.SCHEMA_VERSION:
         output.note("`forager db upgrade` brings the database to this Forager's version.")
+
+
+@app.command()
+def stop(context: typer.Context) -> None:
+    """Stop the embedded server, which otherwise lingers for a while after the last command."""
+    from forager.db.embedded import stop_lingering
+
+    settings = flags_of(context).load()
+    if settings.database_url is not None:
+        raise InvalidInput("the database is not embedded: FORAGER_DATABASE_URL is set")
+    stopped = stop_lingering(settings.home)
+    output.say("the embedded server is stopped" if stopped else "the embedded server does not run")
 
 
 @app.command()

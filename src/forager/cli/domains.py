@@ -1,4 +1,4 @@
-"""`forager domains`: list, show, set, add, enable, disable, unblock."""
+"""`forager domains`: list, show, set, add, enable, disable, unblock, alarms, resolve."""
 
 from __future__ import annotations
 
@@ -158,6 +158,39 @@ def disable(context: typer.Context, host: Host, as_json: AsJson = False) -> None
 def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
     """Reset the slow-down of a host."""
     _show(with_domains(context, lambda domains: domains.forget_slow_down(host)), as_json)
+
+
+@app.command()
+def alarms(context: typer.Context, as_json: AsJson = False) -> None:
+    """List domains whose results are held because they look wrong."""
+    from forager.tasks.alarms import list_alarms
+
+    found = with_database(context, lambda database, _: list_alarms(database))
+    if as_json:
+        show_json(
+            [{"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found]
+        )
+    else:
+        rows = [(a.domain, a.reason, short_time(a.raised_at)) for a in found]
+        show_table("DOMAIN, REASON, RAISED", rows)
+        if not rows:
+            say("No domain has an alarm.")
+
+
+@app.command()
+def resolve(
+    context: typer.Context,
+    host: Host,
+    accept: Annotated[
+        bool, typer.Option("--accept/--discard", help="Believe the held results, or drop them.")
+    ],
+) -> None:
+    """End the alarm of a domain: accept or discard its held results."""
+    from forager.tasks.alarms import Decision, decide_alarm
+
+    decision = Decision.ACCEPT if accept else Decision.DISCARD
+    tasks = with_database(context, lambda database, _: decide_alarm(database, host, decision))
+    say(f"Held results {decision.value}ed: {tasks} tasks.")
 
 
 def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answer]]) -> Answer:

@@ -21,40 +21,41 @@ from forager.cli.running import leave_on_sigterm
 
 # one line breaks into a paragraph of its own only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-# where each command is: a function, or an app with commands of its own
+# where each command is (a function, or an app with commands of its own), and its line in the help:
+# listing the commands must not import them
 COMMANDS = {
-    "crawl": "crawl:crawl",
-    "resume": "crawl:resume",
-    "demo": "demo:demo",
-    "explain": "explain:explain",
-    "fetch": "explain:fetch",
-    "parse": "parse:parse",
-    "export": "export:export",
-    "up": "up:up",
-    "api": "up:api",
-    "mcp": "mcp:mcp",
-    "worker": "worker:worker",
-    "scheduler": "worker:scheduler",
-    "watchdog": "worker:watchdog",
-    "doctor": "doctor:doctor",
-    "read": "search:read",
-    "search": "search:app",
-    "jobs": "job_commands:app",
-    "sources": "sources:app",
-    "products": "products:app",
-    "tasks": "tasks:app",
-    "errors": "errors:app",
-    "dead-letters": "dead_letters:app",
-    "domains": "domains:app",
-    "proxies": "proxies:app",
-    "events": "events:app",
-    "webhooks": "webhooks:app",
-    "parsers": "parsers:app",
-    "keys": "keys:app",
-    "analytics": "analytics:app",
-    "archive": "archive:app",
-    "db": "db:app",
-    "config": "config:app",
+    "crawl": ("crawl:crawl", "Crawl a site and account for every URL."),
+    "resume": ("crawl:resume", "Continue a paused crawl from its last commit."),
+    "demo": ("demo:demo", "Crawl the bundled documentation site."),
+    "explain": ("explain:explain", "Show the outcome of a URL and why."),
+    "fetch": ("explain:fetch", "Fetch one URL and show the response."),
+    "parse": ("parse:parse", "Show what a crawl makes of one page."),
+    "export": ("export:export", "Export the pages or URLs of a job."),
+    "up": ("up:up", "Run everything on this machine."),
+    "api": ("up:api", "Serve the HTTP API and the dashboard."),
+    "mcp": ("mcp:mcp", "Serve the Model Context Protocol."),
+    "worker": ("worker:worker", "Run jobs and tasks."),
+    "scheduler": ("worker:scheduler", "Dispatch due tasks to the workers."),
+    "watchdog": ("worker:watchdog", "Recover the work of workers that died."),
+    "doctor": ("doctor:doctor", "Check everything Forager depends on."),
+    "read": ("search:read", "Print the published markdown of a page."),
+    "search": ("search:app", "Search published documents."),
+    "jobs": ("job_commands:app", "List, pause, resume, cancel and retry jobs."),
+    "sources": ("sources:app", "Crawled sources: generations, differences, schedules."),
+    "products": ("products:app", "Products: prices, stock, history, search, export."),
+    "tasks": ("tasks:app", "Tracked pages: due times, outcomes, holds."),
+    "errors": ("errors:app", "Errors of tasks, grouped by domain and cause."),
+    "dead-letters": ("dead_letters:app", "Tasks that failed permanently."),
+    "domains": ("domains:app", "Hosts, their crawl settings and throttling."),
+    "proxies": ("proxies:app", "Proxies for crawls, and their health."),
+    "events": ("events:app", "Events of products and domains."),
+    "webhooks": ("webhooks:app", "Webhook URLs and their deliveries."),
+    "parsers": ("parsers:app", "Site parsers: test, compare, roll out, roll back."),
+    "keys": ("keys:app", "API keys, their scopes and quotas."),
+    "analytics": ("analytics:app", "Export to Parquet files; query them."),
+    "archive": ("archive:app", "Raw responses: show, verify, move, delete."),
+    "db": ("db:app", "Schema, backups and the embedded server."),
+    "config": ("config:app", "Show the settings."),
 }
 
 
@@ -64,8 +65,10 @@ class LazyCommands(MutableMapping[str, Any]):
     A place is `module:name` of a function or of a Typer app, below `forager.cli`.
     """
 
-    def __init__(self, places: Mapping[str, str], make_app: Callable[[], typer.Typer]) -> None:
-        self._places = dict(places)
+    def __init__(
+        self, places: Mapping[str, tuple[str, str]], make_app: Callable[[], typer.Typer]
+    ) -> None:
+        self._places = {name: place for name, (place, _) in places.items()}
         self._make_app = make_app
         self._made: dict[str, Any] = {}
 
@@ -102,13 +105,19 @@ class LazyCommands(MutableMapping[str, Any]):
         return get_group(app).commands[name]
 
 
-def lazy_group(places: Mapping[str, str], make_app: Callable[[], typer.Typer]) -> type[TyperGroup]:
+def lazy_group(
+    places: Mapping[str, tuple[str, str]], make_app: Callable[[], typer.Typer]
+) -> type[TyperGroup]:
     """A kind of group, for `typer.Typer(cls=…)`, whose commands are found at these places."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands = LazyCommands(places, make_app)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - an override
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, summary) for name, (_, summary) in places.items()])
 
     return LazyGroup
 

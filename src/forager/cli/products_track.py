@@ -40,13 +40,21 @@ def track(
         float | None,
         typer.Option(help="Breaks ties between tasks: higher runs first.", show_default="0"),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="First visit at this time: 2026-11-16T08:30."),
+    ] = None,
+    retries: Annotated[
+        int | None, typer.Option(min=0, max=1000, help="Retries of a visit.", show_default="3")
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A CSV file (url, priority, every, popularity), JSON lines or a JSON array with"
-            " these keys, or a list of URLs; # begins a comment, - reads standard input.",
+            help="A CSV file (url, priority, every, popularity, at, max_retries), JSON lines or a"
+            " JSON array with these keys, or a list of URLs; # begins a comment, - reads standard"
+            " input.",
         ),
     ] = None,
     errors: Annotated[
@@ -60,14 +68,20 @@ def track(
 ) -> None:
     """Track product pages. Options also apply to pages that are tracked already."""
     from forager.tasks.service import Tasks
-    from forager.tasks.task import parse_every
+    from forager.tasks.task import parse_at, parse_every
     from forager.tasks.tracking_request import Terms
 
     if bool(urls) == (file is not None):
         raise InvalidInput(
             "give URLs, or a file with --from" if not urls else "give URLs or --from, not both"
         )
-    terms = Terms(priority, None if every is None else parse_every(every), popularity)
+    terms = Terms(
+        priority,
+        None if every is None else parse_every(every),
+        popularity,
+        None if at is None else parse_at(at),
+        retries,
+    )
     tracked = with_database(
         context,
         lambda db, settings: _track(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 MAX_HITS = 100
 REINDEX = "reindex"
 WORDS = "words"
+
+
+class Kind(StrEnum):
+    DEFINITION = "definition"
+    LISTING = "listing"
 
 
 class What(StrEnum):
@@ -118,6 +124,10 @@ def search(
         int | None, typer.Option(min=1, max=2**31 - 1, help="Search this generation of the source.")
     ] = None,
     path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Only pages in this language, such as en.")
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only sections of this kind.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -126,13 +136,17 @@ def search(
 
     The word reindex alone goes behind one too: `forager search reindex` is a command.
     """
-    from forager.documents.search import SearchRequest
+    from forager.documents.search import SearchRequest, SectionKind
+    from forager.documents.search.hit import preferred_language
 
     request = SearchRequest(
         query=" ".join(words),
         source=source,
         generation=generation,
         path=path,
+        language=language,
+        kind=None if kind is None else SectionKind(kind.value),
+        prefers=preferred_language(os.environ.get("LANG")),
         limit=limit,
         cursor=cursor,
     )
@@ -143,13 +157,14 @@ def search(
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
     from forager.db.database import open_database
     from forager.documents.search import search
+    from forager.documents.search.embedding import embedder_of
     from forager.index.engine import open_engine
 
     async with (
         open_database(settings, name="forager search") as database,
         open_engine(settings) as engine,
     ):
-        return await search(database, request, engine)
+        return await search(database, request, engine, embedder_of(settings))
 
 
 # --- how it looks ------------------------------------------------------------------------------
@@ -157,16 +172,16 @@ async def find(settings: Settings, request: SearchRequest) -> SearchPage:
 
 def show_hits(page: SearchPage) -> None:
     """Hits for people: highlighted, with what was left out said below."""
-    for hit in page.hits:
+    for hit in page.items:
         _show_hit(hit)
-    milliseconds = page.took * 1000
-    note(f"{counted(len(page.hits), 'hit')} in {milliseconds:.0f} ms")
+    total = f"{'at least ' if page.capped else ''}{counted(page.total, 'page')}"
+    note(f"{counted(len(page.items), 'hit')} of {total} in {page.took * 1000:.0f} ms")
     if page.note:
         note(page.note)
     if page.capped:
         note("Too many sections match, so only some were ranked. Add words to narrow the search.")
     if page.next_cursor:
-        note(f"There are more: --cursor {page.next_cursor}")
+        note(f"More results: --cursor {page.next_cursor}")
 
 
 def _show_hit(hit: Hit) -> None:
@@ -182,7 +197,22 @@ def _show_hit(hit: Hit) -> None:
     for start, end in hit.highlights:
         snippet.stylize("bold", start, end)
     console().print(snippet, soft_wrap=True)
+    if further := _further(hit):
+        console().print(Text(clean(further), "dim"), soft_wrap=True)
     say("")
+
+
+def _further(hit: Hit) -> str:
+    """What else there is: other sections of the page, and pages that say the same."""
+    parts = []
+    if hit.more_sections:
+        listed = ", ".join(section.heading for section in hit.sections if section.heading)
+        parts.append(f"{counted(hit.more_sections, 'more section')} of this page: {listed}")
+    if hit.repeats:
+        parts.append(f"{hit.repeats} more with the same text")
+    if hit.missing:
+        parts.append(f"without: {', '.join(hit.missing)}")
+    return " · ".join(parts)
 
 
 def _place(hit: Hit) -> str:

@@ -93,6 +93,7 @@ def show_report(report: TaskReport) -> None:
         "last visit": long_time(task.completed_at) or None,
         "error": on_one_line(task.error_message) if task.error_message else None,
         "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
+        "failed visits": str(task.failed_visits) if task.failed_visits else None,
         "tracked": f"{long_time(task.created_at)}, by {task.found_by or 'unknown'}",
     }
     shown = [(name, value) for name, value in facts.items() if value is not None]

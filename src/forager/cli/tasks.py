@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -16,6 +18,9 @@ from forager.errors import InvalidInput
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
+    from forager.db.database import Database
+    from forager.parsers.scaffold import SavedPage
+    from forager.settings import Settings
     from forager.tasks.holds import Held
     from forager.tasks.selection import Selection
     from forager.tasks.service import Recrawled, Tasks
@@ -108,6 +113,31 @@ def show(
 
 
 @app.command()
+def page(
+    context: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task's number, or its URL.")],
+    visit: Annotated[int, typer.Option(min=1, help="1 is the newest stored response.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+    ] = None,
+) -> None:
+    """Print or save the stored response of a visit."""
+    from forager.tasks.archived_page import visited_page
+    from forager.tasks.service import Tasks
+
+    async def read(database: Database, settings: Settings) -> SavedPage:
+        found = await Tasks(database, settings).report(task)
+        return await visited_page(database, settings, found.task.id, visit=visit)
+
+    saved = with_database(context, read)
+    if output is None:
+        sys.stdout.buffer.write(saved.body)
+    else:
+        output.write_bytes(saved.body)
+        say(f"{len(saved.body)} bytes of {saved.url} written to {output}.")
+
+
+@app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Count tasks by state, and show which domains have work waiting."""
     found = with_tasks(context, lambda tasks: tasks.stats())
@@ -178,19 +208,31 @@ def set_(
             help="Crawl this often: 30m, 6h, 1d, 1w; `default`: as often as the domain says.",
         ),
     ] = None,
+    popularity: Annotated[
+        float | None, typer.Option(help="Breaks ties between tasks: higher runs first.")
+    ] = None,
+    retries: Annotated[
+        int | None, typer.Option(min=0, max=1000, help="Retries of a visit.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the priority or the interval of tasks."""
+    """Change the priority, interval, popularity or retries of tasks."""
     from forager.tasks.task import parse_every
 
     chosen = choice.selection()
-    if priority is None and every is None:
-        raise InvalidInput("nothing to set was given", hint="Give --priority or --every.")
+    if all(given is None for given in (priority, every, popularity, retries)):
+        raise InvalidInput(
+            "nothing to set was given",
+            hint="Give --priority, --every, --popularity or --retries.",
+        )
     default = every == "default"
     interval = None if every is None or default else parse_every(every)
 
     def set_terms(tasks: Tasks) -> Awaitable[int]:
-        return tasks.set_terms(chosen, priority=priority, every=interval, default_every=default)
+        return tasks.set_terms(
+            chosen, priority=priority, every=interval, default_every=default,
+            popularity=popularity, max_retries=retries,
+        )  # fmt: skip
 
     changed, unknown = with_tasks(context, _beside_unknown(chosen, set_terms))
     _show_count("changed", changed, unknown, as_json)

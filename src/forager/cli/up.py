@@ -113,7 +113,7 @@ async def _serve(
     from forager.web.app import dashboard
 
     async with open_database(
-        settings, name="forager api", max_size=settings.api_connections
+        settings, name="forager api", max_size=settings.api_connections, linger=False
     ) as database:
         serving = serve(
             settings, database, stopping, started=welcome, extend=dashboard, beside=mcp_endpoint

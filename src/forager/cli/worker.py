@@ -56,6 +56,16 @@ ByCelery = Annotated[
 ]
 
 
+Stages = Annotated[
+    str | None,
+    typer.Option(
+        metavar="both|download|parse",
+        help="Stages of tasks that this worker runs.",
+        show_default="both",
+    ),
+]
+
+
 class Part(Protocol):
     """Something that works until it is told to stop."""
 
@@ -70,12 +80,17 @@ def worker(
     tasks: Tasks = True,
     region: Region = None,
     celery: ByCelery = None,
+    stages: Stages = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
         raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
     settings = flags_of(context).load(
-        quiet=False, worker_capacity=capacity, region=region, dispatch=_dispatch(celery)
+        quiet=False,
+        worker_capacity=capacity,
+        region=region,
+        dispatch=_dispatch(celery),
+        task_stages=stages,
     )
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
@@ -94,7 +109,9 @@ async def run_worker(
     from forager.logs import get_logger
 
     log = get_logger(name)
-    async with open_database(settings, name=f"forager {name}", max_size=12) as database:
+    async with open_database(
+        settings, name=f"forager {name}", max_size=12, linger=False
+    ) as database:
         parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
 
         def stop() -> None:
@@ -224,7 +241,7 @@ def _run_services(
     settings = flags_of(context).load(quiet=False)
 
     async def work() -> None:
-        async with open_database(settings, name=f"forager {command}") as database:
+        async with open_database(settings, name=f"forager {command}", linger=False) as database:
             await _run_until_signal(database, settings, command, make(database, settings))
 
     run(work())

@@ -7,12 +7,10 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
-from forager.crawl.state import CrawlState
+from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.errors import DatabaseUnavailable
 from forager.fetch.budgets.accounts import HostWait
@@ -20,7 +18,6 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Outcome, Waiting
-from forager.jobs.lifecycle import Status
 
 INTERVAL = 2.0
 PACE_WINDOW = 30.0
@@ -101,36 +98,3 @@ class Activity:
         if loading:
             return HostWait(f"waiting for {loading[0]}/robots.txt")
         return self.idle_wait()
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlWait:
-    """What a crawl waits for, as it was when it was read."""
-
-    reason: str
-    seconds: float | None = None
-
-    @property
-    def words(self) -> str:
-        if self.seconds is None or self.seconds < 1:
-            return self.reason
-        return f"{self.reason}, next request in {rounded_time(self.seconds)}"
-
-
-def wait_from(status: Status, row: dict[str, Any]) -> CrawlWait | None:
-    """What a job waits for, by the row of its state."""
-    reason: str | None = row["waits_for"]
-    if status is Status.PENDING:
-        if row["starts_in"] <= 0:
-            return CrawlWait("waiting for a worker")
-        return CrawlWait(reason or "waiting to be run again", row["starts_in"])
-    if status is not Status.PROCESSING or reason is None or not row["is_reported"]:
-        return None
-    return CrawlWait(reason, row["waits_in"])
-
-
-def rounded_time(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"

@@ -13,11 +13,10 @@ from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
-from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED
+from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
-from forager.crawl.state import CrawlState
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
@@ -102,7 +101,7 @@ class Committer:
         batch.settled.append(settled)
         if settled.new_seed is not None:
             self._adopt(settled.new_seed)
-        if self._options.follows_links_at(settled.entry.depth):
+        if settled.links is not None and self._options.follows_links_at(settled.entry.depth):
             self._discovery.follow(settled.entry, settled.links, batch.discovered)
         if settled.found:
             self._discovery.meet(settled.found, batch.discovered)

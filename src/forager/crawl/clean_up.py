@@ -9,6 +9,7 @@ from forager.crawl import store
 from forager.db.database import Database
 from forager.db.patience import TROUBLE
 from forager.documents.cleanup import DocumentCleanup
+from forager.documents.search.semantic import Embedding
 from forager.errors import ForagerError
 from forager.jobs.watchdog import delete_old_jobs
 from forager.logs import get_logger
@@ -19,6 +20,7 @@ log = get_logger("crawl")
 
 # data that is not deleted by then is left to the next crawl
 SECONDS = 10.0
+EMBEDDING_SECONDS = 30.0
 CHUNK = 10_000
 
 
@@ -27,6 +29,14 @@ async def clean_up(database: Database, settings: Settings, *, seconds: float = S
 
     The crawl has ended well by now: an error is logged, and does not change that.
     """
+    try:
+        # first: it is what the next search needs
+        async with asyncio.timeout(EMBEDDING_SECONDS):
+            await Embedding(database, settings).run()
+    except TimeoutError:
+        log.info("sections are embedded after the next crawl", seconds=EMBEDDING_SECONDS)
+    except (*TROUBLE, ForagerError, OSError) as error:
+        log.warning("sections were not embedded", error=str(error))
     try:
         async with asyncio.timeout(seconds):
             await delete_old_jobs(database, settings)

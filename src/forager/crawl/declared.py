@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from forager.access.caller import LOCAL
 from forager.crawl.admission import start_refresh
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
-from forager.crawl.sealing import seal_options
-from forager.crawl.service import KIND
+from forager.crawl.service import KIND, seal_options
 from forager.db.database import Database
 from forager.db.patience import Within
 from forager.documents import sources

@@ -9,10 +9,9 @@ from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.extraction.rereading import Rereading
 from forager.crawl.frontier.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
-from forager.crawl.ledger import REMARKS, SITEMAPS
+from forager.crawl.ledger import REMARKS, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome
-from forager.crawl.state import CrawlState
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 

@@ -14,9 +14,9 @@ from forager.crawl.extraction.learning import BoilerplateLearner
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
+from forager.crawl.ledger import CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
-from forager.crawl.state import CrawlState
 from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext
@@ -271,7 +271,7 @@ class Engine:
         """A page may have 50,000 links or 20 MB: not many of those in one commit."""
         links = size_of_pages = 0
         for size, visit in enumerate(self._settled[:BATCH_SIZE], start=1):
-            links += len(visit.links) if isinstance(visit, Settlement) else 0
+            links += len(visit.links or ()) if isinstance(visit, Settlement) else 0
             size_of_pages += _size(visit)
             if links >= BATCH_LINKS or size_of_pages >= BATCH_BYTES:
                 return size

@@ -15,6 +15,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.runner import patiently
 from forager.jobs.supervisor import Supervisor
 from forager.metrics.recorder import recording
+from forager.processes.supervised import StartedProcess
 from forager.settings import Settings
 
 LOOK_INTERVAL = 0.25
@@ -29,13 +30,14 @@ class Foreground:
         settings: Settings,
         job_id: UUID,
         show: Callable[[CrawlReport], None] = lambda _: None,
+        spare: StartedProcess | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._queue = Queue(database, settings)
         self._job_id = job_id
         self._show = show
-        self._supervisor = Supervisor(database, settings, only=job_id)
+        self._supervisor = Supervisor(database, settings, only=job_id, spare=spare)
         self._pausing: asyncio.Task[None] | None = None
         self._cleaning: asyncio.Task[None] | None = None
 

@@ -17,7 +17,6 @@ from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
 from forager.crawl.activity import Activity
 from forager.crawl.batch import Committer
-from forager.crawl.carry_over import CarryOver, CarryOverLimits
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
 from forager.crawl.extraction.learning import BoilerplateLearner
@@ -28,12 +27,11 @@ from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls
 from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
+from forager.crawl.ledger import CrawlState, state_from
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
-from forager.crawl.pages import Pages
+from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
 from forager.crawl.rendering import open_rendering
-from forager.crawl.sealing import open_options, seal_options
-from forager.crawl.service import default_source
-from forager.crawl.state import CrawlState, state_from
+from forager.crawl.service import default_source, open_options, seal_options
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -47,7 +45,6 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
@@ -101,6 +98,7 @@ async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
         await _seed(parts, last=True)
         outcome = await _fetch(parts)
     if isinstance(outcome, Completed):
+        await parts.pages.prepare_search()
         return replace(outcome, finish=parts.pages.publish)
     return outcome
 
@@ -155,9 +153,8 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             concurrency=options.concurrency,
         )
     )
-    robots = RobotsGate(
-        context.database, budgets, client, user_agent=agent, ignore=options.ignore_robots
-    )
+    sender = Sender(client, budgets, proxies)
+    robots = RobotsGate(context.database, sender, user_agent=agent, ignore=options.ignore_robots)
     writer = (
         await GenerationWriter.open(context, base_url=seeds[0], extractor_version=EXTRACTOR_VERSION)
         if options.documents
@@ -182,7 +179,6 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
-    sender = Sender(client, budgets, proxies)
     rendering = await open_rendering(
         context, stack, options, sender=sender, robots=robots, user_agent=agent
     )
@@ -221,7 +217,7 @@ async def _client(
     settings = context.settings
     proxies = ProxyPool(context.database, Vault(settings), guard, region=settings.region)
     await stack.enter_async_context(proxies)
-    client = PooledClient(replace(plain, proxy_guard=guard), proxies)
+    client = Client(replace(plain, proxy_guard=guard))
     return await stack.enter_async_context(client), proxies
 
 

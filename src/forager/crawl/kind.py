@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from forager.crawl.options import check_payload
-from forager.extract.hosts import host_of, parent_domains
+from forager.extract.hosts import host_of
 from forager.jobs.kinds import JobKind, register
 
 if TYPE_CHECKING:
@@ -19,12 +19,9 @@ async def _crawl(context: JobContext) -> Outcome:
     return await crawl(context)
 
 
-def _domains(payload: dict[str, Any]) -> tuple[str, ...]:
-    """A crawl is where its first URL is, though it may meet other hosts."""
-    host = host_of(payload["urls"][0])
-    return (host, *parent_domains(host))
+def _host(payload: dict[str, Any]) -> str:
+    """A crawl belongs to the host of its first URL, though it may meet other hosts."""
+    return host_of(payload["urls"][0])
 
 
-CRAWL = register(
-    JobKind("crawl", _crawl, check_payload, module="forager.crawl.job", domains=_domains)
-)
+CRAWL = register(JobKind("crawl", _crawl, check_payload, module="forager.crawl.job", host=_host))

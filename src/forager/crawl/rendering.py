@@ -16,8 +16,8 @@ from forager.crawl.options import CrawlOptions, RenderMode
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.extract.kinds import ContentKind
 from forager.fetch.response import Response
-from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Paced, Sender
+from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.render.finding import INSTALL, find_browser
 from forager.render.lessons import Lessons

@@ -9,11 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from forager.crawl import store
-from forager.crawl.activity import CrawlWait, wait_from
 from forager.crawl.export.store import select_settled
-from forager.crawl.ledger import Ledger
+from forager.crawl.ledger import Ledger, ledger_from
 from forager.crawl.settlement import Outcome, SettledUrl
-from forager.crawl.state import ledger_from
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.documents import store as document_store
@@ -28,6 +26,39 @@ from forager.jobs.queue import Queue
 CHANGES = (
     "number", "state", "pages", "added", "changed", "removed", "unchanged", "carried_over", "note",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlWait:
+    """What a crawl waits for, as it was when it was read."""
+
+    reason: str
+    seconds: float | None = None
+
+    @property
+    def words(self) -> str:
+        if self.seconds is None or self.seconds < 1:
+            return self.reason
+        return f"{self.reason}, next request in {rounded_time(self.seconds)}"
+
+
+def wait_from(status: Status, row: dict[str, Any]) -> CrawlWait | None:
+    """What a job waits for, by the row of its state."""
+    reason: str | None = row["waits_for"]
+    if status is Status.PENDING:
+        if row["starts_in"] <= 0:
+            return CrawlWait("waiting for a worker")
+        return CrawlWait(reason or "waiting to be run again", row["starts_in"])
+    if status is not Status.PROCESSING or reason is None or not row["is_reported"]:
+        return None
+    return CrawlWait(reason, row["waits_in"])
+
+
+def rounded_time(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"
 
 
 @dataclass(frozen=True, slots=True)

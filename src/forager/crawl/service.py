@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from typing import Any
 from uuid import UUID
 
-from forager.crawl.options import CrawlOptions
-from forager.crawl.sealing import seal_options
+import orjson
+
+from forager.crawl.options import POOL, CrawlOptions
+from forager.errors import GiveUp
 from forager.extract.hosts import host_of
+from forager.fetch.headers import is_public_header
+from forager.fetch.proxies.proxy import ProxySpec
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
-from forager.secrets import Vault
+from forager.secrets import SecretsUnavailable, Vault
 
 KIND = "crawl"
 
@@ -40,3 +46,50 @@ async def request_crawl(
 def default_source(options: CrawlOptions) -> str:
     """The host; what a user wants crawled as one unit is usually a whole site."""
     return host_of(options.seeds[0])
+
+
+STARS = "***"
+
+
+def seal_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+    """The options as they may be stored and shown; those without secrets as they are."""
+    shown = {"headers": _shown_headers(options), "proxy": _shown_proxy(options)}
+    secret = {name: value for name, value in _secrets(options).items() if value != shown[name]}
+    if not secret:
+        return options
+    sealed = vault.seal(orjson.dumps(secret).decode(), _context(options))
+    return options.model_copy(update={**shown, "sealed": b64encode(sealed).decode()})
+
+
+def open_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
+    """The options as they were given. Without the right key no retry helps."""
+    if options.sealed is None:
+        return options
+    try:
+        secret = orjson.loads(vault.open(b64decode(options.sealed), _context(options)))
+    except SecretsUnavailable as error:
+        raise GiveUp(f"headers or proxy of the crawl: {error.message}", hint=error.hint) from None
+    return options.model_copy(update={**secret, "sealed": None})
+
+
+def _secrets(options: CrawlOptions) -> dict[str, Any]:
+    return {"headers": options.headers, "proxy": options.proxy}
+
+
+def _shown_headers(options: CrawlOptions) -> dict[str, str]:
+    return {
+        name: value if is_public_header(name) else STARS for name, value in options.headers.items()
+    }
+
+
+def _shown_proxy(options: CrawlOptions) -> str | None:
+    if options.proxy is None or options.proxy == POOL:
+        return options.proxy
+    spec = ProxySpec.parse(options.proxy)
+    return options.proxy if spec.username is None else spec.address
+
+
+def _context(options: CrawlOptions) -> str:
+    """Sealed for the sites it was given for: copied into a crawl of another one, it stays shut."""
+    origins = {"/".join(seed.split("/", 3)[:3]) for seed in options.seeds}
+    return "crawl " + " ".join(sorted(origins))

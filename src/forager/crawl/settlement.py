@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from forager.archive.segment import ArchiveRef
-from forager.crawl.extraction.reading import ReadDocument
-from forager.crawl.frontier.entry import Entry, Found
-from forager.crawl.frontier.links import NO_LINKS, PageLinks
-from forager.documents.page import PreviousPage
-from forager.extract.urls import NormalisedUrl
-from forager.render.store import Lesson
+# commands that list outcomes import this module, and should start quickly
+if TYPE_CHECKING:
+    from forager.archive.segment import ArchiveRef
+    from forager.crawl.extraction.reading import ReadDocument
+    from forager.crawl.frontier.entry import Entry, Found
+    from forager.crawl.frontier.links import PageLinks
+    from forager.documents.page import PreviousPage
+    from forager.extract.urls import NormalisedUrl
+    from forager.render.store import Lesson
 
 
 class Outcome(StrEnum):
@@ -62,7 +65,7 @@ class Settlement:
     # what the page says, and what it was when it was crawled before
     document: ReadDocument | None = None
     previous: PreviousPage | None = None
-    links: PageLinks = NO_LINKS
+    links: PageLinks | None = None
     # where it redirects to, or what it calls its canonical URL
     found: Sequence[Found] = ()
     # where a start of the crawl moved to, outside the scope: the scope follows it
@@ -121,4 +124,6 @@ class SettledUrl:
     def ref(self) -> ArchiveRef | None:
         if self.segment is None or self.segment_offset is None or self.segment_length is None:
             return None
+        from forager.archive.segment import ArchiveRef
+
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)

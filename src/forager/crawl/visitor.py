@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from forager.crawl import store
-from forager.crawl.carry_over import CarryOver
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.loops import CONTENT
@@ -19,7 +18,7 @@ from forager.crawl.judge import (
     failed,
     with_canonical,
 )
-from forager.crawl.pages import Pages
+from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage

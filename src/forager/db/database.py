@@ -23,7 +23,6 @@ from forager.settings import Settings
 
 log = get_logger("db")
 
-OLDEST_SERVER = 150000
 LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 
 # the driver's own words about lost lines; Forager's errors say the same, once
@@ -186,8 +185,11 @@ class Server:
 
 
 @contextmanager
-def reach_server(settings: Settings) -> Iterator[Server]:
-    """The configured server, or the embedded one, for as long as the block runs."""
+def reach_server(settings: Settings, *, linger: bool = True) -> Iterator[Server]:
+    """The configured server, or the embedded one, for as long as the block runs.
+
+    The embedded one may `linger` afterwards, for the next command.
+    """
     if settings.database_url is not None:
         url = _checked_url(settings.database_url.get_secret_value(), "FORAGER_DATABASE_URL")
         yield Server(url, pool_url=pool_url(settings))
@@ -199,7 +201,8 @@ def reach_server(settings: Settings) -> Iterator[Server]:
         )
     from forager.db.embedded import join_server
 
-    with join_server(settings.home) as use:
+    seconds = settings.database_linger_seconds if linger else 0.0
+    with join_server(settings.home, linger=seconds) as use:
         yield Server(use.url, use.ensure_running)
 
 
@@ -217,12 +220,12 @@ async def open_database(
     name: str = "forager",
     max_size: int = 4,
     limits: SessionLimits | None = None,
+    linger: bool = True,
 ) -> AsyncIterator[Database]:
     """The configured database, or the embedded one, at the current schema."""
-    with reach_server(settings) as server:
+    with reach_server(settings, linger=linger) as server:
         # once per process, before anything else runs on this loop
         with translated_errors():
-            _refuse_old_server(server.url)
             schema.ensure_current(server.url)
         database = Database(
             server.url,
@@ -293,13 +296,3 @@ def _checked_url(url: str, setting: str) -> str:
             " password as %2F and %40",
         )
     return url
-
-
-def _refuse_old_server(url: str) -> None:
-    with psycopg.connect(url, connect_timeout=10) as connection:
-        version = connection.info.server_version
-    if version < OLDEST_SERVER:
-        raise DatabaseUnavailable(
-            f"PostgreSQL {version // 10000} is too old",
-            hint="It must be 15 or newer; without FORAGER_DATABASE_URL Forager runs its own.",
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import scalar_row
@@ -27,6 +27,10 @@ SCHEMA_VERSION = max(
     script.name[:4] for script in (MIGRATIONS / "versions").iterdir() if script.name[0].isdigit()
 )
 
+FIRST_VERSION = "0001"
+FIRST_SCHEMA = MIGRATIONS / "versions" / "0001_initial.sql"
+OLDEST_SERVER = 150000
+
 # one number for all of Forager: whoever holds this advisory lock changes the schema
 SCHEMA_LOCK = 0x464F5241
 
@@ -39,8 +43,39 @@ def current_version(url: str) -> str | None:
 
 def ensure_current(url: str) -> None:
     """Bring the database to this Forager's schema; refuse one that is newer than that."""
-    if current_version(url) != SCHEMA_VERSION:
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        _refuse_old_server(connection.info.server_version)
+        version = _read_version(connection)
+        if version is None:
+            version = _create_schema(connection)
+    if version != SCHEMA_VERSION:
         upgrade(url)
+
+
+def _refuse_old_server(version: int) -> None:
+    if version < OLDEST_SERVER:
+        raise DatabaseUnavailable(
+            f"PostgreSQL {version // 10000} is too old",
+            hint="It must be 15 or newer; without FORAGER_DATABASE_URL Forager runs its own.",
+        )
+
+
+def _create_schema(connection: psycopg.Connection[Any]) -> str | None:
+    """Apply the first migration to a new database without Alembic, whose import takes a second."""
+    with connection.transaction():
+        # taken first: two processes that start together must not both find an empty database
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
+        known = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
+        if known is not None and known[0] is not None:
+            return _read_version(connection)
+        connection.execute(FIRST_SCHEMA.read_bytes())
+        connection.execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)")
+        connection.execute(
+            "ALTER INDEX alembic_version_pkey RENAME TO alembic_version_pkc"  # Alembic's name
+        )
+        connection.execute("INSERT INTO alembic_version VALUES (%s)", (FIRST_VERSION,))
+    log.info("schema created", revision=FIRST_VERSION)
+    return FIRST_VERSION
 
 
 def upgrade(url: str, revision: str = "head") -> None:
@@ -53,7 +88,7 @@ def downgrade(url: str, revision: str) -> None:
     _migrate(url, revision, forward=False)
 
 
-def _read_version(connection: psycopg.Connection[tuple[str]]) -> str | None:
+def _read_version(connection: psycopg.Connection[Any]) -> str | None:
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except psycopg.errors.UndefinedTable:

@@ -97,6 +97,7 @@ class StageThread:
                 name=f"forager tasks {worker_id}",
                 limits=RUNNER_LIMITS,
                 max_size=CONNECTIONS,
+                linger=False,
             ) as database,
             recording(database, settings),
         ):

@@ -1,4 +1,4 @@
-"""The doctor: looks at everything Forager stands on, and says what to do about what it finds."""
+"""The doctor: checks everything that Forager depends on, and suggests fixes."""
 
 from forager.doctor.check import Check, Level
 from forager.doctor.examination import examine

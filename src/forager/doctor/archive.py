@@ -1,4 +1,4 @@
-"""The archive: whether what the database refers to is there, and whether more will fit."""
+"""The archive and its storage: whether segments exist, and whether more can be written."""
 
 from __future__ import annotations
 

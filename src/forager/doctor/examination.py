@@ -1,4 +1,4 @@
-"""The examination: every check in an order in which each can rely on those before it."""
+"""The examination: all checks, in an order in which each can rely on those before it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from forager.db.database import Database, Server, reach_server
 from forager.db.schema import SCHEMA_VERSION
-from forager.doctor import ground, installation, products, work
+from forager.doctor import installation, products, server, work
 from forager.doctor.archive import (
     check_archive,
     check_archive_space,
     check_clickhouse,
     check_storage,
 )
-from forager.doctor.browser import check_browser
 from forager.doctor.check import Check, Level, failed_with
-from forager.doctor.external import check_broker, check_search
+from forager.doctor.external import check_broker, check_browser, check_search
 from forager.doctor.machine import check_machine
 from forager.doctor.trial import Watch, run_trial
 from forager.errors import ForagerError
@@ -40,7 +39,7 @@ async def examine(
     note(check_archive_space(settings))
     note(installation.check_exposure(settings))
     note(installation.check_traces(settings))
-    if note(ground.check_server(settings)) is not Level.FAIL:
+    if note(server.check_server(settings)) is not Level.FAIL:
         try:
             # held to the end, so that an embedded server is started once
             with reach_server(settings) as reached:
@@ -56,11 +55,11 @@ async def _examine_database(
     reached: Server, settings: Settings, note: Callable[[Check], Level]
 ) -> None:
     async with Database(reached.url, name="forager doctor", pool_url=reached.pool_url) as database:
-        if note(await ground.check_connection(database, settings)) is Level.FAIL:
+        if note(await server.check_connection(database, settings)) is Level.FAIL:
             return
         if database.pool_url is not None:
-            note(await ground.check_pool(database, settings))
-        version = await ground.check_schema(database, settings)
+            note(await server.check_pool(database, settings))
+        version = await server.check_schema(database, settings)
         note(version)
         checks = [*SERVER_CHECKS]
         if version.finding == SCHEMA_VERSION:
@@ -72,11 +71,11 @@ async def _examine_database(
 DatabaseCheck = Callable[[Database, Settings], Awaitable[Check]]
 
 SERVER_CHECKS: tuple[DatabaseCheck, ...] = (
-    ground.check_clock,
-    ground.check_notifications,
-    ground.check_connections,
-    ground.check_vacuum,
-    ground.check_transactions,
+    server.check_clock,
+    server.check_notifications,
+    server.check_connections,
+    server.check_vacuum,
+    server.check_transactions,
 )
 
 
@@ -97,6 +96,8 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     if settings.clickhouse_url is not None:
         yield check_clickhouse
     yield products.check_dead_letters
+    yield products.check_alarms
+    yield products.check_bypassed
     yield products.check_proxies
     yield products.check_webhooks
     yield products.check_parsers

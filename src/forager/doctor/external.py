@@ -1,4 +1,4 @@
-"""The search engine, where there is one beside PostgreSQL."""
+"""Optional parts: the search engine, the broker and the browser."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable, CeleryMissing
 from forager.dispatch.message import DEAD, STAGES, routes_of
 from forager.doctor.check import Check, fail, failed_with, ok, warn
+from forager.errors import ForagerError
 from forager.index.client import EngineClient
 from forager.index.errors import EngineUnavailable
 from forager.index.kind import PRODUCTS, SECTIONS, IndexState
@@ -16,6 +17,9 @@ from forager.index.mapping import LAYOUT
 from forager.index.store import select_index
 from forager.outbox.message import Backlog
 from forager.outbox.store import select_backlog
+from forager.render.browser import Browser
+from forager.render.finding import INSTALL, NONE, find_browser
+from forager.render.limits import RenderLimits
 from forager.settings import Settings
 
 # changes and tasks are sent within seconds
@@ -114,3 +118,29 @@ def _depths(settings: Settings, queues: set[str]) -> dict[str, int]:
         return broker.depths(queues)
     finally:
         broker.close()
+
+
+NAMESPACES = (
+    "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or a container"
+    " profile that permits `unshare`)."
+)
+
+
+async def check_browser(settings: Settings) -> Check:
+    """Start the browser once; what it lacks is worth a warning, because everything else works."""
+    if settings.browser == NONE:
+        return ok("browser", "turned off")
+    choice = find_browser(settings)
+    if choice.path is None:
+        return warn("browser", f"{choice.reason}: pages are not rendered", INSTALL)
+    try:
+        browser = await Browser.start(choice.path, RenderLimits.of(settings))
+    except (ForagerError, OSError) as error:
+        return warn("browser", f"{choice.path}: {str(error).splitlines()[0]}", INSTALL)
+    await browser.stop()
+    found = f"{choice.path}, version {browser.version}"
+    if not browser.sandboxed:
+        return warn("browser", f"{found}, runs without its sandbox", NAMESPACES)
+    if not browser.isolated:
+        return warn("browser", f"{found}, is kept off the network by flags alone", NAMESPACES)
+    return ok("browser", f"{found}, sandboxed, without a network")

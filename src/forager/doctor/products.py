@@ -1,4 +1,4 @@
-"""The products: what waits for a person, and what those who work for them cannot do."""
+"""Products: dead letters, proxies, webhooks and parsers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from forager.doctor.check import Check, ok, warn
 from forager.fetch.proxies.record import ProxyState
 from forager.fetch.proxies.service import Proxies
 from forager.parsers.overview import overview
+from forager.parsers.store.rollouts import select_bypassed
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, group_letters
 from forager.webhooks.service import Webhooks
 
@@ -29,6 +31,31 @@ async def check_dead_letters(database: Database, _settings: Settings) -> Check:
         "dead letters",
         f"{number} tasks have failed permanently, most often at {often.domain}: {often.message}",
         "See forager dead-letters list, then retry or drop them.",
+    )
+
+
+async def check_bypassed(database: Database, _settings: Settings) -> Check:
+    async with database.connection() as connection:
+        bypassed = await select_bypassed(connection)
+    if not bypassed:
+        return ok("bypassed parsers", "none")
+    names = "; ".join(f"{parser}: {reason}" for parser, reason in bypassed[:NAMED])
+    return warn(
+        "bypassed parsers",
+        f"{len(bypassed)} parsers keep breaking, so that their pages are read generically: {names}",
+        "See forager errors list --type parse; roll the parser back or fix it.",
+    )
+
+
+async def check_alarms(database: Database, _settings: Settings) -> Check:
+    alarms = await list_alarms(database)
+    if not alarms:
+        return ok("domain alarms", "none")
+    names = ", ".join(f"{alarm.domain} ({alarm.reason})" for alarm in alarms[:NAMED])
+    return warn(
+        "domain alarms",
+        f"results of {len(alarms)} domains are held: {names}",
+        "See forager domains alarms, then accept or discard them with forager domains resolve.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The work: who is there to do it, and what lies about."""
+"""The work: workers, services, jobs and tasks."""
 
 from __future__ import annotations
 

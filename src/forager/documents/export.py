@@ -24,6 +24,8 @@ from forager.documents.sources import get_source
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
+from forager.hints import Hint, Option
+from forager.permissions import PRIVATE_FOLDER
 
 AT_ONCE = 100
 # in every exported folder: only such a folder is ever replaced
@@ -196,7 +198,7 @@ def _whole_folder(target: Path, *, replace: bool) -> Iterator[Path]:
     part = target.with_name(f".{target.name[:100]}.{uuid4().hex[:8]}.part")
     old = part.with_suffix(".old")
     try:
-        part.mkdir()
+        part.mkdir(mode=PRIVATE_FOLDER)
         yield part
         _refuse(target, replace)
         if target.exists():
@@ -222,7 +224,9 @@ def _refuse(target: Path, replace: bool) -> None:
     if not (target / MARKER).is_file():
         raise NotAllowed(f"{target} exists and is not an export", hint="Name another folder.")
     if not replace:
-        raise NotAllowed(f"{target} exists already", hint="Give --force to replace it.")
+        raise NotAllowed(
+            f"{target} exists already", hint=Hint("Use {} to replace it.", Option("force"))
+        )
 
 
 def file_name(page: ReadPage, used: set[str]) -> str:

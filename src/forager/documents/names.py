@@ -1,9 +1,12 @@
-"""What a section is found by besides its words: the page's title, and identifiers as typed."""
+"""What a section is found by besides its words: names as typed, its place on the page, its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 from forager.documents.page import ExtractedDocument, ExtractedSection, SectionNames
 from forager.extract.identifiers import (
@@ -13,6 +16,26 @@ from forager.extract.identifiers import (
     identifier_lexemes,
     qualified_names,
 )
+
+DEFINITION = "definition"
+LISTING = "listing"
+# before a name that a section defines, as a lexeme of its own
+DEFINES = "§="
+
+_MAX_CONTEXT = 400  # characters
+# a page that defines things in headings of one form, such as "X Directive", has at least so many
+_MIN_ALIKE = 3
+_MAX_FORM = 20
+_MIN_LISTED = 8
+_LISTED_SHARE = 0.6
+_LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()\s]{0,2000}\)")
+# the code block that a section opens with, and the names in it that are called or declared
+_SIGNATURE = re.compile(r"(?:> ?)?```[^\n]{0,50}\n(.{1,3000}?)```", re.DOTALL)
+_CALLED = re.compile(r"([A-Za-z]\w{0,99})\(")
+# scripts that are written without blanks, or that attach particles to words
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
+_SIGNS = re.compile(r"[\W_]+")
+_DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
 
 
 class ReadableSection(Protocol):
@@ -29,9 +52,13 @@ class ReadableSection(Protocol):
 
 
 def section_names(document: ExtractedDocument) -> list[SectionNames]:
-    """The identifiers of each section. Pure, so that it can be done where pages are read."""
+    """The names and the kind of each section. Pure: it runs where pages are extracted."""
     container = page_container(document.title, document.sections)
-    return [_names(document, section, container) for section in document.sections]
+    if _is_listing("\n".join(section.content for section in document.sections)):
+        return [_listed(document, section) for section in document.sections]
+    forms = Counter(_form(section)[1] for section in document.sections)
+    alike = {form for form, count in forms.items() if form and count >= _MIN_ALIKE}
+    return [_names(document, section, container, alike) for section in document.sections]
 
 
 def page_container(title: str | None, sections: Sequence[ReadableSection]) -> Container:
@@ -48,6 +75,26 @@ def head_of(document: ExtractedDocument, section: ExtractedSection) -> str:
     return f"{document.title}\n{section.heading}"
 
 
+def contexts(document: ExtractedDocument, url: str) -> list[str]:
+    """Where each section stands: the page's title and file name, and the headings above it."""
+    page = f"{document.title or ''}\n{path_words(url)}"
+    above: list[str] = []
+    for section in document.sections:
+        parent = section.parent
+        outer = "" if parent is None else f"{above[parent]}\n{document.sections[parent].heading}"
+        above.append(outer[-_MAX_CONTEXT:])
+    return [f"{page[:_MAX_CONTEXT]}\n{outer}" for outer in above]
+
+
+def path_words(url: str) -> str:
+    """The words of a page's file name, or of its folder if that is all there is."""
+    parts = [part for part in unquote(urlsplit(url).path).split("/") if part]
+    if parts and parts[-1].partition(".")[0] in ("", "index"):
+        parts.pop()
+    stem = parts[-1].rpartition(".")[0] or parts[-1] if parts else ""
+    return " ".join(_SIGNS.split(stem))
+
+
 def defined_names(section: ReadableSection, container: Container) -> list[str]:
     """The names that a section is about, in lower case: by its heading, and qualified."""
     qualified = qualified_names(container, section.heading, section.anchor)
@@ -55,11 +102,75 @@ def defined_names(section: ReadableSection, container: Container) -> list[str]:
     return [*heading, *(name.lower() for name in qualified)]
 
 
+def bigrams(text: str) -> list[str]:
+    """Pairs of characters in scripts without blanks: any part of a word is found by them."""
+    if text.isascii():
+        return []
+    return [word[at : at + 2] for word in _UNSPACED.findall(text) for at in range(len(word) - 1)]
+
+
+def _listed(document: ExtractedDocument, section: ExtractedSection) -> SectionNames:
+    """The names of a section in an index or a table of contents, which defines nothing."""
+    head = head_of(document, section)
+    heading = dict.fromkeys([*identifier_lexemes(head), *bigrams(head)])
+    content = [*identifier_lexemes(section.content), *bigrams(section.content)]
+    everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
+    return SectionNames(list(heading), everything, LISTING)
+
+
 def _names(
-    document: ExtractedDocument, section: ExtractedSection, container: Container
+    document: ExtractedDocument,
+    section: ExtractedSection,
+    container: Container,
+    alike: set[str],
 ) -> SectionNames:
-    defined = qualified_names(container, section.heading, section.anchor)
-    heading = dict.fromkeys(identifier_lexemes(head_of(document, section)))
-    heading.update(dict.fromkeys(map(str.lower, defined)))
-    everything = heading | dict.fromkeys(identifier_lexemes(section.content))
-    return SectionNames(list(heading), list(everything)[:MAX_IDENTIFIERS])
+    head = head_of(document, section)
+    in_head = identifier_lexemes(head)
+    defined = dict.fromkeys(_defined(section, container, alike))
+    heading = dict.fromkeys([*in_head, *bigrams(head)]) | defined
+    heading |= dict.fromkeys(f"{DEFINES}{name}" for name in defined)
+    content = [*identifier_lexemes(section.content), *bigrams(section.content)]
+    everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
+    kind = LISTING if _is_listing(section.content) else DEFINITION if defined else ""
+    return SectionNames(list(heading), everything, kind)
+
+
+def _defined(
+    section: ExtractedSection,
+    container: Container,
+    alike: set[str],
+) -> Iterable[str]:
+    """The names that a section defines, rather than mentions, in lower case."""
+    yield from map(str.lower, qualified_names(container, section.heading, section.anchor))
+    yield from _signature(section.content)
+    name, form = _form(section)
+    if name and form in alike:
+        yield name
+
+
+def _form(section: ReadableSection) -> tuple[str, str]:
+    """The one name in a short heading, and the words around it: ("documentroot", " directive")."""
+    heading = section.heading.lower()
+    anchor = (section.anchor or "").lower()
+    names = [word for word in heading.split() if word.strip("():<>") == anchor]
+    names = [anchor] if len(names) == 1 else identifier_lexemes(section.heading)[:2]
+    if len(names) != 1 or heading.count(names[0]) != 1:
+        return "", ""
+    rest = _DECORATION.sub("", heading.replace(names[0], "\0"))
+    return (names[0], rest) if len(rest) <= _MAX_FORM else ("", "")
+
+
+def _signature(content: str) -> list[str]:
+    """Functions that the code before the first sentence of a section declares."""
+    found = _SIGNATURE.match(content)
+    return [] if found is None else [name.lower() for name in _CALLED.findall(found[1])[:16]]
+
+
+def _is_listing(content: str) -> bool:
+    """Whether most of a text is links to what it lists."""
+    if content.count("](") < _MIN_LISTED:
+        return False
+    links = _LINK.findall(content)
+    linked = len(_SIGNS.sub("", "".join(links)))
+    other = len(_SIGNS.sub("", _LINK.sub("", content)))
+    return len(links) >= _MIN_LISTED and linked > _LISTED_SHARE * (linked + other)

@@ -51,10 +51,14 @@ class IndexedDocument(ExtractedDocument, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SectionNames:
-    """Identifiers as they are typed, to find a section by: of its heading, and of all of it."""
+    """Identifiers as they are typed, to find a section by: of its heading, and of all of it.
+
+    `kind` is "definition", "listing" or empty.
+    """
 
     heading: Sequence[str] = ()
     section: Sequence[str] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from forager.documents.gate import objection
 from forager.documents.languages import NEUTRAL, configuration_for
 from forager.documents.page import IndexedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, Plan, make_plan
+from forager.documents.store.inbound import count_inbound_links
+from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 from forager.jobs.store import hold_lease
@@ -199,6 +201,13 @@ class GenerationWriter:
         assert self.base_id is not None
         await store.hold_segments(connection, self.base_id, [page.key for page in pages])
         await store.copy_pages(connection, self.base_id, self.generation_id, pages)
+
+    async def prepare_search(self) -> None:
+        """Count the words and links of the complete generation, before readers see it."""
+        async with self._context.database.transaction() as connection:
+            await hold_lease(connection, self._context.lease)
+            await count_words(connection, self.generation_id)
+            await count_inbound_links(connection, self.generation_id)
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""

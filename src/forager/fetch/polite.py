@@ -12,17 +12,17 @@ from typing import Self
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, SlowDown
 from forager.extract.hosts import host_of
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import HostResting
+from forager.fetch.challenge import is_challenge
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.headers import agent_header
-from forager.fetch.proxies.rotation import PooledClient
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
@@ -131,7 +131,7 @@ class Fetching:
         return self._proxy_guard.allow_private
 
     async def _make(self, way: _Way) -> _Parts:
-        plain = ClientOptions(
+        options = ClientOptions(
             user_agent=self._agent,
             guard=GuardPolicy(allow_private=way.allow_private),
             pool=PoolSize(total=max(100, 2 * self._settings.task_concurrency)),
@@ -144,12 +144,10 @@ class Fetching:
                     self._database, Vault(self._settings), guard, region=self._settings.region
                 )
             )
-            client: Client = PooledClient(replace(plain, proxy_guard=guard), proxies)
-        else:
-            client = Client(plain)
-        await self._stack.enter_async_context(client)
-        robots = RobotsGate(self._database, self._budgets, client, user_agent=self._agent)
-        return _Parts(Sender(client, self._budgets, proxies), robots)
+            options = replace(options, proxy_guard=guard)
+        client = await self._stack.enter_async_context(Client(options))
+        sender = Sender(client, self._budgets, proxies)
+        return _Parts(sender, RobotsGate(self._database, sender, user_agent=self._agent))
 
 
 @dataclass(slots=True)
@@ -172,6 +170,9 @@ class Journey:
         await self._check(request.url)
         followed = await follow(_Hops(self), request, self._check)
         response = followed.response
+        if is_challenge(response):
+            words = f"the server answered {response.status} with a captcha or another challenge"
+            raise SlowDown(words, kind=ErrorKind.BLOCKED)
         failure = classify_status(response.status, response.headers)
         if failure is not None:
             raise failure

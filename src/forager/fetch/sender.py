@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from forager.errors import Retry, RotateProxy, SlowDown
+from forager.errors import ErrorKind, PerhapsProxy, Retry, RotateProxy, SlowDown
 from forager.extract.hosts import host_of
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.proxies.record import PickedProxy
-from forager.fetch.proxies.rotation import counted, through_pool
 from forager.fetch.proxies.service import ProxyPool
 from forager.fetch.response import Request, Response
-from forager.fetch.robots.gate import RobotsGate
+from forager.hints import Hint, action
 from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 
 # longer waits raise HostResting
 PAGE_WAIT = 60.0
 BACKGROUND_WAIT = 5.0
+# proxies that are tried for one request before it counts as failed
+PROXIES_PER_REQUEST = 3
+
+Send = Callable[[PickedProxy], Awaitable[Response]]
+Fetch = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
+    """Sends every request of a crawl or worker: pages, sitemaps, images and robots.txt."""
+
     client: Client
     budgets: Budgets
     proxies: ProxyPool | None = None
@@ -37,7 +43,7 @@ class Sender:
     ) -> Response:
         """Wait for a slot and fetch; each proxy has slots of its own at each host.
 
-        `on_pick` hears the id of every proxy that is about to be tried.
+        `on_pick` is called with the id of each proxy before it is tried.
         """
         if self.proxies is None:
             return await self._send(request, robots_delay, None)
@@ -47,7 +53,7 @@ class Sender:
                 on_pick(picked.id)
             return await self._send(replace(request, proxy=picked.spec), robots_delay, picked.id)
 
-        return await through_pool(self.proxies, request.url, send)
+        return await _through_pool(self.proxies, request.url, send)
 
     async def _send(
         self, request: Request, robots_delay: float | None, proxy_id: int | None
@@ -68,7 +74,7 @@ class Sender:
                 slot.slow_down(error.retry_after)
                 raise
             except RotateProxy:
-                raise  # tells nothing about the host
+                raise  # the host is not at fault
             except Retry:
                 slot.failed(is_retry=request.is_retry)
                 raise
@@ -84,15 +90,48 @@ class Sender:
     async def _fetch(self, request: Request, proxy_id: int | None) -> Response:
         if self.proxies is None or proxy_id is None:
             return await self.client.fetch(request)
-        return await counted(self.proxies, proxy_id, request, self.client.fetch)
+        return await _counted(self.proxies, proxy_id, request, self.client.fetch)
 
 
-@dataclass(frozen=True, slots=True)
-class Paced:
-    """Requests at the pace of their hosts, as robots.txt wants it; also each hop of a redirect."""
+async def _through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
+    """Send by the proxy that rested longest; if that is at fault, by the next."""
+    tried: list[int] = []
+    suspects: list[tuple[int, str]] = []
+    while True:
+        picked = await proxies.pick(host_of(url), exclude=tried)
+        if picked is None:
+            raise Retry(
+                "there is no proxy that can be used" + (": others failed" if tried else ""),
+                kind=ErrorKind.NETWORK,
+                hint=Hint("{} shows the pool.", action("proxies list")),
+            )
+        try:
+            response = await send(picked)
+        except RotateProxy as error:
+            if isinstance(error, PerhapsProxy):
+                suspects.append((picked.id, error.message))
+            else:
+                proxies.failed(picked.id, error.message)
+            tried.append(picked.id)
+            if len(tried) >= PROXIES_PER_REQUEST:
+                raise
+            continue
+        # the server answers: those through whom it did not are to blame
+        for proxy_id, reason in suspects:
+            proxies.failed(proxy_id, reason)
+        proxies.succeeded(picked.id, response.timing.total * 1000)
+        return response
 
-    sender: Sender
-    robots: RobotsGate
 
-    async def fetch(self, request: Request) -> Response:
-        return await self.sender.send(request, await self.robots.crawl_delay(request.url))
+async def _counted(proxies: ProxyPool, proxy_id: int, request: Request, fetch: Fetch) -> Response:
+    """Fetch, and count what went through the proxy; what it refused itself did not."""
+    host = host_of(request.url)
+    try:
+        response = await fetch(request)
+    except RotateProxy:
+        raise
+    except BaseException:
+        proxies.used(proxy_id, host, 0)
+        raise
+    proxies.used(proxy_id, host, response.wire_size)
+    return response

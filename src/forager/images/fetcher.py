@@ -48,6 +48,8 @@ STORAGE_WAIT = 300.0
 SHORTEST_REST = 1.0
 # how long images wait before it is checked again whether pages of their host are due
 PAGES_FIRST = 5.0
+# an image that has waited for longer is fetched before pages, one in each turn of its host
+LONGEST_BEHIND_PAGES = 900.0
 MAX_PROBLEM = 500
 # an image that may not be had, as opposed to one that could not be
 REFUSALS = frozenset(
@@ -68,6 +70,11 @@ class _Wanted:
     @property
     def ids(self) -> list[int]:
         return [image.id for image in self.images]
+
+    @property
+    def waited(self) -> float:
+        """Seconds since the first of the images was listed or renewed."""
+        return max(image.waited for image in self.images)
 
     @property
     def attempts(self) -> int:
@@ -107,15 +114,15 @@ class ImageFetcher:
         await self._inspection.close()
 
     async def run_once(self) -> int:
-        """See to images that are due; how many there were."""
+        """See to images that are due; return how many were fetched or reused."""
         async with self._database.connection() as connection:
             claimed = await self._due.claim(connection, PER_CLAIM)
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
-        wanted = [each for each in _by_url(claimed) if not await self._reuse(each, known)]
+        by_url = _by_url(claimed)
+        wanted = [each for each in by_url if not await self._reuse(each, known)]
         async with asyncio.TaskGroup() as group:
-            for of_host in _by_host(wanted):
-                group.create_task(self._fetch_host(of_host))
-        return len(claimed)
+            turns = [group.create_task(self._fetch_host(each)) for each in _by_host(wanted)]
+        return len(by_url) - len(wanted) + sum(turn.result() for turn in turns)
 
     async def _reuse(self, wanted: _Wanted, known: dict[tuple[bytes, str], KnownFile]) -> bool:
         first = wanted.images[0]
@@ -126,8 +133,17 @@ class ImageFetcher:
             found = await store.refer(connection, wanted.ids, file.key, fetched_at=file.fetched_at)
         return found > 0
 
-    async def _fetch_host(self, of_host: Sequence[_Wanted]) -> None:
-        """A few at a time until the turn is over; the rest waits behind other hosts."""
+    async def _fetch_host(self, of_host: Sequence[_Wanted]) -> int:
+        """Fetch a few at a time until the turn is over; the rest waits behind other hosts.
+
+        While pages of the host are due, images wait; one that has waited for long takes the slot
+        of a page.
+        """
+        if await self._pages_are_due(of_host[0]):
+            oldest = max(of_host, key=lambda wanted: wanted.waited)
+            due = [oldest] if oldest.waited > LONGEST_BEHIND_PAGES else []
+            await self._put_off([each for each in of_host if each not in due], PAGES_FIRST)
+            of_host = due
         until = time.monotonic() + HOST_TURN
         few = asyncio.Semaphore(PER_HOST)
 
@@ -136,29 +152,27 @@ class ImageFetcher:
                 if time.monotonic() < until:
                     await self._see_to(wanted)
                 else:
-                    await self._put_off(wanted, HOST_TURN)
+                    await self._put_off([wanted], HOST_TURN)
 
         async with asyncio.TaskGroup() as group:
             for wanted in of_host:
                 group.create_task(fetch(wanted))
+        return len(of_host)
 
     async def _see_to(self, wanted: _Wanted) -> None:
-        if await self._pages_are_due(wanted):
-            await self._put_off(wanted, PAGES_FIRST)
-            return
         try:
             await self._store(wanted, await self._fetch(wanted))
         except HostResting as error:
-            await self._put_off(wanted, max(error.seconds, SHORTEST_REST))
+            await self._put_off([wanted], max(error.seconds, SHORTEST_REST))
         except DomainInactive as error:
-            await self._put_off(wanted, SWITCHED_OFF_WAIT, error.message)
+            await self._put_off([wanted], SWITCHED_OFF_WAIT, error.message)
         except GiveUp as error:
             await self._settle(wanted, error)
         except WorkFailed as error:
             await self._failed(wanted, error)
         except (DiskFull, ArchiveError) as error:
             log.warning("image not stored", reason=error.message)
-            await self._put_off(wanted, STORAGE_WAIT)
+            await self._put_off([wanted], STORAGE_WAIT)
 
     async def _pages_are_due(self, wanted: _Wanted) -> bool:
         """Whether tracked products of the same host wait: they come first."""
@@ -179,7 +193,7 @@ class ImageFetcher:
             headers={"Accept": "image/*"},
             limits=self._limits,
             is_retry=wanted.attempts > 0,
-            is_background=True,
+            is_background=wanted.waited <= LONGEST_BEHIND_PAGES,
         )
         fetched = await self._fetching.fetch(image.url, domain=terms, request=request)
         return fetched.response.body
@@ -193,7 +207,7 @@ class ImageFetcher:
         async with self._database.connection() as connection:
             key = await store.touch_file(connection, file)
         if key is None:
-            await self._put_off(wanted, FIRST_WAIT)  # it is being deleted at this moment
+            await self._put_off([wanted], FIRST_WAIT)  # it is being deleted at this moment
             return
         if await self._files.size(path) != len(data):
             await self._files.write(path, data)
@@ -209,7 +223,7 @@ class ImageFetcher:
             await self._settle(wanted, error)
         else:
             wait = backoff(attempts, FIRST_WAIT, LONGEST_WAIT)
-            await self._put_off(wanted, wait, error.message, spent=1)
+            await self._put_off([wanted], wait, error.message, spent=1)
 
     async def _settle(self, wanted: _Wanted, error: WorkFailed) -> None:
         status = "refused" if error.kind in REFUSALS else "failed"
@@ -219,12 +233,17 @@ class ImageFetcher:
             )
 
     async def _put_off(
-        self, wanted: _Wanted, seconds: float, problem: str | None = None, *, spent: int = 0
+        self,
+        wanted: Sequence[_Wanted],
+        seconds: float,
+        problem: str | None = None,
+        *,
+        spent: int = 0,
     ) -> None:
         async with self._database.connection() as connection:
             await store.put_off(
                 connection,
-                wanted.ids,
+                [image_id for each in wanted for image_id in each.ids],
                 seconds=seconds,
                 problem=None if problem is None else _problem(problem),
                 spent=spent,

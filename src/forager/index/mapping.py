@@ -6,7 +6,7 @@ from typing import Any
 
 from forager.index.tsquery import LONGEST, SEPARATOR
 
-LAYOUT = 2
+LAYOUT = 3
 # entries that one answer can list: from + size may not exceed it
 WINDOW = 10_000
 

@@ -14,13 +14,14 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_TOKEN = re.compile(r"'((?:[^'\\]|''|\\.)*)'(?::[*ABCD]+)?|<(-|\d+)>|([&|!()])", re.DOTALL)
+_TOKEN = re.compile(r"'((?:[^'\\]|''|\\.)*)'(:[*ABCD]+)?|<(-|\d+)>|([&|!()])", re.DOTALL)
 EVERYTHING: Json = {"match_all": {}}
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     text: str
+    is_prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ def engine_query(tsquery: str, field: str) -> Json:
 
 def _asked(node: Node, field: str) -> Json:
     match node:
-        case Word(text):
-            return {"term": {field: cut(text)}}
+        case Word(text, is_prefix):
+            return {"prefix" if is_prefix else "term": {field: cut(text)}}
         case Row(operands):
             return _row(operands, field)
         case Either(operands):
@@ -72,7 +73,9 @@ def _asked(node: Node, field: str) -> Json:
 
 
 def _row(operands: tuple[tuple[int, Node], ...], field: str) -> Json:
-    words = [cut(node.text) for _, node in operands if isinstance(node, Word)]
+    words = [
+        cut(node.text) for _, node in operands if isinstance(node, Word) and not node.is_prefix
+    ]
     if len(words) < len(operands):
         return _all(tuple(node for _, node in operands), field)
     # between two words may be as many as PostgreSQL allows there, or fewer: see `words_of`
@@ -92,7 +95,7 @@ def _all(operands: tuple[Node, ...], field: str) -> Json:
 
 
 def _is_whole(node: Node) -> bool:
-    return isinstance(node, Word) and len(node.text) <= LONGEST
+    return isinstance(node, Word) and not node.is_prefix and len(node.text) <= LONGEST
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -126,8 +129,8 @@ class _Reader:
 
     def _row(self) -> Node:
         operands = [(1, self._one())]
-        while self.token is not None and self.token[2]:
-            distance = 1 if self.token[2] == "-" else int(self.token[2])
+        while self.token is not None and self.token[3]:
+            distance = 1 if self.token[3] == "-" else int(self.token[3])
             self._next()
             operands.append((distance, self._one()))
         return operands[0][1] if len(operands) == 1 else Row(tuple(operands))
@@ -142,12 +145,12 @@ class _Reader:
             return node
         if self.token is None or self.token[1] is None:
             raise ValueError("a word is missing")
-        word = Word(unescaped(self.token[1]))
+        word = Word(unescaped(self.token[1]), "*" in (self.token[2] or ""))
         self._next()
         return word
 
     def _took(self, sign: str) -> bool:
-        if self.token is None or self.token[3] != sign:
+        if self.token is None or self.token[4] != sign:
             return False
         self._next()
         return True

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
+import sys
 from uuid import UUID
 
 import uvloop
@@ -26,6 +28,8 @@ from forager.tracing import tracing
 
 
 def main() -> None:
+    for module in sys.argv[2:]:  # a spare process: import what its first job will need
+        importlib.import_module(module)
     assignment, settings, guardian = join_supervisor()
     with tracing(settings, "runner"):
         uvloop.run(_run(assignment, settings, guardian))

@@ -29,8 +29,8 @@ class NewJob:
     delay: float = 0.0
     # the span it was asked for in
     trace: str | None = None
-    # its host, and the domains above it: the nearest with a row decides on its region
-    domains: tuple[str, ...] = ()
+    # where its work is done, which decides on its region
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

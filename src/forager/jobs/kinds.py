@@ -49,8 +49,8 @@ def any_payload(payload: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-def no_domains(_: dict[str, Any]) -> tuple[str, ...]:
-    return ()
+def no_host(_: dict[str, Any]) -> str | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ class JobKind:
     `run` must be able to start from what it has committed, at any time: after a crash, a pause or
     a restart of the database it is simply called again. `check` returns the payload as it will be
     stored, or raises InvalidInput. `module` is what `run` will import: a runner does so before it
-    begins, and nobody else needs to. `domains` names those that may cover the host of a payload,
-    that host itself first: where one is tied to a region, only workers of that claim the job.
+    begins, and no other process needs to. `host` is where the work of a payload is done: if that
+    host is tied to a region, only workers of the region claim the job.
     """
 
     name: str
     run: Callable[[JobContext], Awaitable[Outcome]]
     check: Callable[[dict[str, Any]], dict[str, Any]] = any_payload
     module: str | None = None
-    domains: Callable[[dict[str, Any]], tuple[str, ...]] = no_domains
+    host: Callable[[dict[str, Any]], str | None] = no_host
 
 
 _KINDS: dict[str, JobKind] = {}

@@ -351,7 +351,7 @@ def _checked(job: NewJob) -> NewJob:
         user_id=job.user_id,
         delay=job.delay,
         trace=traceparent(),
-        domains=kind.domains(payload),
+        host=kind.host(payload),
     )
 
 

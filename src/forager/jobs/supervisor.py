@@ -18,13 +18,13 @@ from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.jobs.registration import Registration
 from forager.jobs.watchdog import job_services
+from forager.jobs.workers import Registration
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
 from forager.processes.control import Assignment, StopCause
 from forager.processes.identity import process_name
-from forager.processes.supervised import SupervisedProcess, watch_limits
+from forager.processes.supervised import StartedProcess, SupervisedProcess, watch_limits
 from forager.services.report import identify, run_services
 from forager.settings import Settings
 
@@ -44,12 +44,21 @@ START_DELAY = 10.0
 class Supervisor:
     """Runs jobs until told to stop. `only` makes it run that one job and no other."""
 
-    def __init__(self, database: Database, settings: Settings, *, only: UUID | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        only: UUID | None = None,
+        spare: StartedProcess | None = None,
+    ) -> None:
+        """`spare`: a process from `start_runner`, for the first job."""
         self.worker_id = new_id()
         self.runners: dict[UUID, RunnerProcess] = {}
         self._database = database.answering_within(ANSWER_LIMIT)
         self._settings = settings
         self._only = only
+        self._spare = spare
         self._queue = Queue(self._database, settings)
         self._registration = Registration(
             self._database,
@@ -189,7 +198,7 @@ class Supervisor:
             work={"job_id": str(job.id), "kind": job.kind, "lease": job.lease},
         )
         try:
-            runner = RunnerProcess(lease, assignment, on_exit=self._wake.set)
+            runner = RunnerProcess(lease, assignment, on_exit=self._wake.set, spare=self._spare)
         except OSError as error:  # too many processes or files, or no memory: not the job's fault
             reason = f"no runner could be started: {error}"
             log.error("no runner could be started", job=str(job.id), reason=str(error))
@@ -302,10 +311,19 @@ async def _exits(runners: list[RunnerProcess], timeout: float) -> None:
 class RunnerProcess(SupervisedProcess):
     """Runs one job under one lease."""
 
-    def __init__(self, lease: Lease, assignment: Assignment, on_exit: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        assignment: Assignment,
+        *,
+        on_exit: Callable[[], None],
+        spare: StartedProcess | None = None,
+    ) -> None:
         self.lease = lease
         mark = f"{lease.worker_id} {lease.job_id} {lease.number}"
-        super().__init__("forager.jobs", assignment, name="runner", mark=mark, on_exit=on_exit)
+        super().__init__(
+            "forager.jobs", assignment, name="runner", mark=mark, on_exit=on_exit, spare=spare
+        )
 
     def how_it_ended(self) -> str:
         ended = super().how_it_ended()

@@ -16,12 +16,18 @@ from forager import __version__
 from forager.documents import sources
 from forager.documents.reader import list_documents, read_path
 from forager.errors import ForagerError
+from forager.hints import Action, Option, as_command, render
 from forager.mcp import views
 from forager.mcp.call import Call, Context, Host
 from forager.mcp.text import MAX_TOKENS, clean, fenced, numbered_lines, window
 from forager.mcp.tools import TOOLS, UNTRUSTED, ToolSpec
 
 SCHEME = "forager://"
+TOOL_OF_COMMAND = {
+    "sources list": "list_sources",
+    "search": "search_docs",
+    "products list": "search_products",
+}
 MARKDOWN = "text/markdown"
 LISTED = 100
 INSTRUCTIONS = (
@@ -52,6 +58,8 @@ class BoundTool:
     def of(cls, spec: ToolSpec) -> BoundTool:
         arguments = func_metadata(spec.run, skip_names=["call"], structured_output=False)
         schema = arguments.arg_model.model_json_schema() | {"additionalProperties": False}
+        for described in (schema, *schema["properties"].values()):
+            described.pop("title", None)  # the name again, for which every client would pay
         return cls(spec, arguments, schema)
 
     def described(self) -> types.Tool:
@@ -117,7 +125,7 @@ class ForagerServer:
         try:
             return _answer(await tool.run(self._call(context), params.arguments or {}))
         except ForagerError as error:
-            return _answer(str(error), failed=True)
+            return _answer(_words(error), failed=True)
         except ValidationError as error:
             return _answer(_problems(error), failed=True)
 
@@ -163,7 +171,7 @@ class ForagerServer:
         try:
             text = await self._resource(self._call(context), uri)
         except ForagerError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error), data={"uri": uri}) from None
+            raise MCPError(types.INVALID_PARAMS, _words(error), data={"uri": uri}) from None
         contents = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -214,6 +222,18 @@ def _uri(source: str, path: str) -> str:
 def _answer(text: str, *, failed: bool = False) -> types.CallToolResult:
     content = types.TextContent(text=clean(text))
     return types.CallToolResult(content=[content], is_error=failed)
+
+
+def _words(error: ForagerError) -> str:
+    """What happened and what to try; commands of the command line as tools, where there is one."""
+    return error.message if error.hint is None else f"{error.message}\n{render(error.hint, _show)}"
+
+
+def _show(part: Action | Option) -> str:
+    if isinstance(part, Option):
+        return f"`{part.name}`"
+    tool = TOOL_OF_COMMAND.get(part.name)
+    return as_command(part) if tool is None else f"`{tool}`"
 
 
 def _problems(error: ValidationError) -> str:

@@ -107,8 +107,10 @@ async def search_docs(
         limit=limit,
         cursor=cursor,
     )
-    page = await search(call.services.database, request, call.services.engine)
-    hits = [views.hit_lines(number, hit) for number, hit in enumerate(page.hits, 1)]
+    page = await search(
+        call.services.database, request, call.services.engine, call.services.embedder
+    )
+    hits = [views.hit_lines(number, hit) for number, hit in enumerate(page.items, 1)]
     shown = fitting(hits, max_tokens)
     lines = [f"{len(shown)} of {len(hits)} results on this page." if shown else "No results."]
     if page.note:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from forager.parsers.registry import chosen_parser, load_parsers, parse_product,
 from forager.processes.serving import Answer, limit_memory, serve
 
 MAX_ERROR = 2_000
+MAX_TRACE = 20_000
 
 
 def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
@@ -41,7 +43,8 @@ def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
     except Exception as error:  # a parser that breaks is a failed page, and must be named
         parser, version = used_parser(page.url, versions)
         words = f"{type(error).__name__}: {error}"[:MAX_ERROR]
-        return {"parser": parser, "version": version, "error": words}
+        trace = "".join(traceback.format_exception(error))[-MAX_TRACE:]
+        return {"parser": parser, "version": version, "error": words, "stack_trace": trace}
     return {
         "parser": parsed.parser,
         "version": parsed.version,

@@ -38,6 +38,8 @@ class Parsed:
     seconds: float = 0.0
     # a limit of the process: time, memory, or its life
     broke: bool = False
+    # of an exception that the parser raised
+    stack_trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +109,5 @@ def _parsed(answer: Mapping[str, Any]) -> Parsed:
         tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
         answer["language"],
         answer["seconds"],
+        stack_trace=answer.get("stack_trace"),
     )

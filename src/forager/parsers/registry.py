@@ -19,6 +19,9 @@ from forager.parsers.parser import FieldProblem, SiteParser
 from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, version_key
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
 
+# in place of a version: pages of this parser are read generically
+BYPASSED = "bypassed"
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedProduct:
@@ -54,6 +57,8 @@ class Registry:
         """
         best, chosen = (-(10**9), -1), GENERIC_NAME
         for name in self.plugins:
+            if versions and versions.get(name) == BYPASSED:
+                continue
             parser = self.in_version(name, versions.get(name) if versions else None)
             rank = _rank(parser, url) if parser else None
             if rank is not None and rank > best:

@@ -37,7 +37,7 @@ class ChildProcess:
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
         self._mark = mark
-        self._on_exit = on_exit
+        self.on_exit = on_exit
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._reaped = False
@@ -91,7 +91,7 @@ class ChildProcess:
     def _note_exit(self, code: int) -> None:
         self.exit_code = code
         self.exited.set()
-        self._on_exit()
+        self.on_exit()
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

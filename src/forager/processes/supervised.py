@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
@@ -36,6 +36,35 @@ START_LIMIT = 60.0
 OWN_GAP = 5.0
 
 
+class StartedProcess:
+    """A child process that waits at its control socket for its assignment.
+
+    Meanwhile it imports the modules in `preload`, so it can be started before its work is known.
+    """
+
+    def __init__(self, module: str, *, mark: str, preload: Sequence[str] = ()) -> None:
+        self.control, theirs = socket.socketpair()
+        self.control.setblocking(False)
+        try:
+            with theirs:
+                self.child = ChildProcess(
+                    [module, str(theirs.fileno()), *preload],
+                    mark=mark,
+                    pass_fds=[theirs.fileno()],
+                )
+        except OSError:
+            self.control.close()
+            raise
+        self.is_assigned = False
+
+    async def discard(self) -> None:
+        """End it unless it has an assignment."""
+        if not self.is_assigned:
+            self.control.close()
+            self.child.kill()
+            await self.child.exited.wait()
+
+
 class SupervisedProcess:
     """A child process with a control socket. `name` is how messages refer to it.
 
@@ -51,7 +80,9 @@ class SupervisedProcess:
         mark: str,
         counts_run: bool = True,
         on_exit: Callable[[], None] = lambda: None,
+        spare: StartedProcess | None = None,
     ) -> None:
+        """A `spare` process of the module is used if there is one and it still runs."""
         self.exited = asyncio.Event()
         self.kill_reason: str | None = None
         # it ended itself because its lease was not renewed, which is not the fault of its work
@@ -66,19 +97,11 @@ class SupervisedProcess:
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._incoming = self._outgoing = b""
-        self._control, theirs = socket.socketpair()
-        self._control.setblocking(False)
-        try:
-            with theirs:
-                self._child = ChildProcess(
-                    [module, str(theirs.fileno())],
-                    mark=mark,
-                    pass_fds=[theirs.fileno()],
-                    on_exit=self._note_exit,
-                )
-        except OSError:
-            self._control.close()
-            raise
+        if spare is None or spare.is_assigned or spare.child.exited.is_set():
+            spare = StartedProcess(module, mark=mark)
+        spare.is_assigned = True
+        self._control, self._child = spare.control, spare.child
+        self._child.on_exit = self._note_exit
         self.send(assignment)
         self._loop.add_reader(self._control.fileno(), self._read)
 

@@ -24,7 +24,7 @@ from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import clean_environment
 from forager.processes.tree import BROWSER_MODULE, mark_below
-from forager.processes.usage import read_usage
+from forager.processes.usage import Usage, read_usage
 from forager.render.limits import RenderLimits
 from forager.render.link import Link, Message
 from forager.render.sandbox import NO_MAPPING
@@ -36,8 +36,6 @@ KILL_SECONDS = 5.0
 LOOK_INTERVAL = 0.5
 # beyond its own limits, until the process itself counts as hung
 GRACE_SECONDS = 30.0
-# a browser that uses less than this of a processor is idle
-IDLE_SHARE = 0.2
 FOLDER = "forager-browser-"
 
 
@@ -297,9 +295,14 @@ class Browser:
         cpu, last = 0.0, time.monotonic()
         while not self._child.exited.is_set():
             await asyncio.sleep(LOOK_INTERVAL)
-            used, self.memory_mb = _tree_usage(self._child.pid)
+            usages = _tree_usages(self._child.pid)
+            self.memory_mb = sum(usage.memory_mb for usage in usages)
+            used = sum(usage.cpu_seconds for usage in usages)
             now = time.monotonic()
-            self._link.send({"tick": self._spent(max(0.0, used - cpu), now - last)})
+            # after a longer gap this process did not run either, and the time counts for nothing
+            passed = min(now - last, 2 * LOOK_INTERVAL)
+            idle = all(usage.is_asleep for usage in usages)
+            self._link.send({"tick": passed if idle else self._share(used - cpu, passed)})
             cpu, last = used, now
             self._cause = self._cause or self._broken_limit(now)
             if self._cause is not None:
@@ -307,13 +310,9 @@ class Browser:
                 self._child.kill()
                 return
 
-    def _spent(self, cpu: float, passed: float) -> float:
-        """Seconds of one page: its share of the processor time, or all time in which none is used.
-
-        A browser that waits for a processor is not at fault.
-        """
-        share = cpu / max(1, len(self._pages))
-        return passed if cpu < IDLE_SHARE * passed else min(share, passed)
+    def _share(self, cpu: float, passed: float) -> float:
+        """Processor time of one page. A browser that waits for a processor is not at fault."""
+        return min(max(0.0, cpu) / max(1, len(self._pages)), passed)
 
     def _broken_limit(self, now: float) -> str | None:
         if self.memory_mb > self._limits.memory_mb:
@@ -347,12 +346,10 @@ def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:
     )
 
 
-def _tree_usage(pid: int) -> tuple[float, float]:
-    """Processor time and memory of a process tree, without files that are mapped and shared."""
+def _tree_usages(pid: int) -> list[Usage]:
     try:
         below = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
-        return 0.0, 0.0
-    found = [read_usage(each) for each in (pid, *(process.pid for process in below))]
-    usages = [usage for usage in found if usage is not None]
-    return sum(u.cpu_seconds for u in usages), sum(u.memory_mb for u in usages)
+        return []
+    usages = [read_usage(each) for each in (pid, *(process.pid for process in below))]
+    return [usage for usage in usages if usage is not None]

@@ -18,7 +18,7 @@ import orjson
 from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from forager.processes.serving import die_with_parent
+from forager.processes.serving import die_with_parent, limit_memory
 from forager.render.link import Link, Message
 from forager.render.page import PageRun
 from forager.render.sandbox import FLAGS, leave_network
@@ -27,6 +27,8 @@ from forager.render.sandbox import FLAGS, leave_network
 CLOSE_SECONDS = 10.0
 # a browser that ended is noticed within this time
 END_SECONDS = 0.5
+# no process may get more than the limit of all and this, which stacks reserve and never use
+RESERVED_MB = 1024
 
 
 class BrowserProcess:
@@ -168,6 +170,7 @@ GONE = 6
 
 def main() -> None:
     setup = orjson.loads(sys.argv[1])
+    limit_memory(setup["memory_mb"] + RESERVED_MB)
     isolated = setup["isolate"] and leave_network()
     die_with_parent()
     sock = socket.socket(fileno=os.dup(0))

@@ -66,6 +66,20 @@ class EngineSettings(BaseModel):
         " the same engine.",
     )
 
+    embeddings: str = Field(
+        default="auto",
+        pattern="^(auto|off|https?://.+)$",
+        description="What questions are compared with texts by, besides their words: `auto` for the"
+        " model of the extra `semantic` where it is installed, `off`, or the base URL of a server"
+        " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.",
+    )
+    embeddings_model: str = Field(
+        default="nomic-embed-text", description="The model that such a server is asked for."
+    )
+    embeddings_key: SecretStr | None = Field(
+        default=None, description="The API key of such a server."
+    )
+
     # --- analytics -------------------------------------------------------------------------
     clickhouse_url: SecretStr | None = Field(
         default=None,

@@ -31,6 +31,13 @@ class GroundSettings(BaseModel):
         description="PgBouncer in transaction mode before that PostgreSQL; statements that need a"
         " session still use FORAGER_DATABASE_URL.",
     )
+    database_linger_seconds: float = Field(
+        default=300.0,
+        ge=0,
+        le=86_400,
+        description="How long the embedded server keeps running after the last command, because"
+        " starting it takes a second; `forager db stop` stops it. 0 stops it at once.",
+    )
     log_level: str = Field(
         default="info",
         pattern="(?i)^(debug|info|warning|error|critical)$",

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from forager.errors import InvalidInput
-from forager.settings.model import ENV_PREFIX, Settings, config_file
+from forager.settings.model import ENV_PREFIX, Settings, config_file, read_config_file
 
 # names with the prefix that are not settings: where the file is, and what only the tests read
 ENV_OTHER = {"FORAGER_CONFIG"}
@@ -66,15 +66,13 @@ def _origins(flags: Collection[str], in_file: Collection[str]) -> dict[str, Orig
 
 def _read_config_file() -> dict[str, Any]:
     path = config_file()
+    if os.environ.get("FORAGER_CONFIG") and not path.exists():
+        raise InvalidInput(
+            f"the configuration file {path} does not exist",
+            hint="It is named by --config or FORAGER_CONFIG.",
+        )
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if os.environ.get("FORAGER_CONFIG"):
-            raise InvalidInput(
-                f"the configuration file {path} does not exist",
-                hint="It is named by --config or FORAGER_CONFIG.",
-            ) from None
-        return {}
+        return read_config_file()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import SecretStr, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic import ConfigDict, SecretStr, model_validator
 
 from forager.settings.crawling import ArchiveSettings, CrawlSettings
 from forager.settings.engines import EngineSettings
@@ -50,17 +45,21 @@ class Settings(
     CrawlSettings,
     WorkerSettings,
     GroundSettings,
-    BaseSettings,
 ):
     """Everything that can be set. Times are seconds unless the name says otherwise."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX,
-        env_ignore_empty=True,  # an empty variable is how many tools say "not set"
-        extra="forbid",
-        frozen=True,
-        validate_default=True,
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    def __init__(self, **given: Any) -> None:
+        """Arguments come first, then the environment, then the configuration file."""
+        super().__init__(**{**read_config_file(), **self._environment(), **given})
+
+    @classmethod
+    def _environment(cls) -> dict[str, str]:
+        # an empty variable is how many tools say "not set"
+        found = {name.upper(): value for name, value in os.environ.items() if value}
+        names = {name: f"{ENV_PREFIX}{name.upper()}" for name in cls.model_fields}
+        return {name: found[variable] for name, variable in names.items() if variable in found}
 
     def for_child_process(self) -> dict[str, Any]:
         """All values with secrets in clear text, for a socket that only one child process reads.
@@ -88,21 +87,17 @@ class Settings(
         low, high = getattr(self, smaller), getattr(self, larger)
         return f"{smaller} ({low:g} s) must be {relation} {larger} ({high:g} s): {reason}"
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - part of the signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - part of the signature
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        file = TomlConfigSettingsSource(settings_cls, toml_file=config_file())
-        # read by `forager sources apply`
-        file.init_kwargs.pop("sources", None)
-        return init_settings, env_settings, file
-
 
 def config_file() -> Path:
     """The file settings are read from; it need not exist unless FORAGER_CONFIG names it."""
     return Path(os.environ.get("FORAGER_CONFIG") or "forager.toml")
+
+
+def read_config_file() -> dict[str, Any]:
+    """The settings in the file; none if there is no file."""
+    try:
+        found = tomllib.loads(config_file().read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    found.pop("sources", None)  # read by `forager sources apply`
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -13,6 +13,11 @@ class ProductSettings(BaseModel):
     recrawl_every: Seconds = Field(
         default=86400.0,
         description="How often a task is crawled where neither it nor its domain says so.",
+    )
+    revisit_changed: bool = Field(
+        default=True,
+        description="Visit a product whose price changed again after a quarter of its interval, at"
+        " least an hour; adaptive scheduling has its own rule.",
     )
     adaptive_schedule: bool = Field(
         default=False,
@@ -32,6 +37,11 @@ class ProductSettings(BaseModel):
     task_concurrency: int = Field(
         default=32, ge=1, le=10_000, description="Tasks one worker downloads at the same time."
     )
+    task_stages: Literal["both", "download", "parse"] = Field(
+        default="both",
+        description="Stages of tasks that a worker runs: both, download or parse; always both with"
+        " Celery.",
+    )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
     )
@@ -40,6 +50,26 @@ class ProductSettings(BaseModel):
     )
     task_retry_delay_max: SecondsOrZero = Field(
         default=6 * 3600.0, description="Longest wait before a task's retry."
+    )
+    dead_letter_visits: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Failed visits in a row before a task becomes a dead letter.",
+    )
+    dead_letter_after: SecondsOrZero = Field(
+        default=3 * DAY,
+        description="Time a task must have been failing before it becomes a dead letter.",
+    )
+    gone_visits: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        description="Visits in a row answered with 404 or 410 before a product is discontinued.",
+    )
+    gone_after: SecondsOrZero = Field(
+        default=DAY,
+        description="Time a page must have been gone before its product is discontinued.",
     )
     task_proxies: bool = Field(
         default=False,

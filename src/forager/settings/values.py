@@ -6,7 +6,6 @@ import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_settings import NoDecode
 
 from forager.amounts import parse_duration
 from forager.errors import InvalidInput
@@ -37,7 +36,7 @@ def _split_commas(value: object) -> object:
     return value
 
 
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
 def length_or_off(value: object) -> object:

@@ -1,17 +1,19 @@
-"""A task's page as it was archived last."""
+"""Stored responses of a task: the newest page, or that of an earlier visit."""
 
 from __future__ import annotations
 
 from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
-from forager.archive.reader import read_response
+from forager.archive.reader import ArchivedResponse, read_response
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.parsers.scaffold import SavedPage
 from forager.settings import Settings
-from forager.tasks.store.archived_pages import select_task_page
+from forager.tasks.store.archived_pages import select_task_page, select_visit
+
+MOST_VISITS = 100_000
 
 
 async def archived_page(database: Database, settings: Settings, url: str) -> SavedPage | None:
@@ -27,5 +29,25 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
         archived = await read_response(archive_options(settings).open(), found.ref)
     except (ArchiveError, NotFound):
         return None
+    return _saved(archived) if archived.body else None
+
+
+async def visited_page(
+    database: Database, settings: Settings, task_id: int, *, visit: int = 1
+) -> SavedPage:
+    """The stored response of a visit; 1 is the newest that has one."""
+    if not 1 <= visit <= MOST_VISITS:
+        raise InvalidInput(f"a visit is a number from 1 (the newest) to {MOST_VISITS}")
+    async with database.connection() as connection:
+        ref = await select_visit(connection, task_id, number=visit)
+    if ref is None:
+        raise NotFound(
+            f"task {task_id} has no stored response {visit}",
+            hint="Responses are kept as long as the archive keeps their segment.",
+        )
+    return _saved(await read_response(archive_options(settings).open(), ref))
+
+
+def _saved(archived: ArchivedResponse) -> SavedPage:
     types = (value for name, value in archived.headers if name.lower() == "content-type")
-    return SavedPage(archived.url, archived.body, next(types, None)) if archived.body else None
+    return SavedPage(archived.url, archived.body, next(types, None))

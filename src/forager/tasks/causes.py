@@ -32,6 +32,7 @@ ERROR_TYPES: dict[ErrorKind, ErrorType] = {
     ErrorKind.TLS: ErrorType.NETWORK,
     ErrorKind.HTTP_CLIENT: ErrorType.HTTP,
     ErrorKind.HTTP_SERVER: ErrorType.HTTP,
+    ErrorKind.BLOCKED: ErrorType.HTTP,
     ErrorKind.TOO_LARGE: ErrorType.HTTP,
     ErrorKind.NOT_ALLOWED: ErrorType.OTHER,
     ErrorKind.ROBOTS: ErrorType.OTHER,

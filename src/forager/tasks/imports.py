@@ -20,13 +20,13 @@ import orjson
 
 from forager.errors import InvalidInput
 from forager.tasks.json_array import Broken, read_array
-from forager.tasks.task import parse_every
+from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 
 # a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
 SHOWN_LENGTH = 200
-COLUMNS = ("url", "priority", "every", "popularity")
+COLUMNS = ("url", "priority", "every", "popularity", "at", "max_retries")
 COMMENT = b"#"
 STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
@@ -300,9 +300,11 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
         return _bad(number, "there is a tab or a line end within the URL", line)
     try:
         terms = Terms(
-            priority=_priority(_given(values, "priority")),
+            priority=_whole(_given(values, "priority"), "the priority must be 1 (highest) to 10"),
             every=_every(str(every)) if (every := _given(values, "every")) else None,
             popularity=_popularity(_given(values, "popularity")),
+            at=parse_at(str(at)) if (at := _given(values, "at")) else None,
+            max_retries=_whole(_given(values, "max_retries"), "retries must be 0 to 1000"),
         )
     except InvalidInput as error:
         return _bad(number, error.message, line)
@@ -329,12 +331,12 @@ def _every(text: str) -> timedelta:
     return parse_every(text)
 
 
-def _priority(value: Any) -> int | None:
+def _whole(value: Any, rule: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value.strip())
-    raise InvalidInput(f"the priority must be 1 (highest) to 10, not {str(value)[:40]!r}")
+    raise InvalidInput(f"{rule}, not {str(value)[:40]!r}")
 
 
 def _popularity(value: Any) -> float | None:

@@ -57,6 +57,7 @@ class TaskMove:
             "retry_count = t.retry_count + 1": self.spends_retry,
             "retry_count = 0": self.resets_retries,
             "error_kind = NULL, error_message = NULL": self.clears_error,
+            "failed_visits = 0, failing_since = NULL": self.clears_error,
         }
         return ", ".join(
             (
@@ -107,6 +108,13 @@ RETRY_LATER = TaskMove(
     steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
     spends_retry=True,
 )
+# the last retry of a visit failed: the task returns to its interval
+MISS = TaskMove(
+    name="miss",
+    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
+    finishes=True,
+    resets_retries=True,
+)
 # a host that rests, for example: not the task's fault
 POSTPONE = TaskMove(name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING})
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
@@ -153,6 +161,7 @@ MOVES = (
     COMPLETE,
     FAIL,
     RETRY_LATER,
+    MISS,
     POSTPONE,
     RELEASE,
     WITHDRAW,

@@ -10,6 +10,9 @@ from forager.db.database import Connection
 from forager.settings import Settings
 from forager.tasks.store import stages as store
 
+# a visit that a change brings forward does not come sooner than this
+SOONEST = timedelta(hours=1)
+
 
 @dataclass(frozen=True, slots=True)
 class DomainSchedule:
@@ -41,7 +44,8 @@ def next_interval(
     base = asked or domain.every or timedelta(seconds=settings.recrawl_every)
     adaptive = settings.adaptive_schedule if domain.adaptive is None else domain.adaptive
     if not adaptive:
-        return base, None
+        soon = settings.revisit_changed and price_changed
+        return (max(base / 4, min(base, SOONEST)) if soon else base), None
     shortest, longest = _bounds(domain, settings)
     interval = min(max(_adapt(adapted or base, price_changed), shortest), longest)
     return interval, interval
@@ -62,22 +66,33 @@ def _bounds(domain: DomainSchedule, settings: Settings) -> tuple[timedelta, time
     return shortest, max(shortest, longest)
 
 
+async def intervals_of(
+    connection: Connection, ids: Sequence[int], settings: Settings
+) -> dict[int, timedelta]:
+    """The current interval of tasks, by ID."""
+    known = await store.select_intervals(connection, ids)
+    return {task.id: _next(task, settings, price_changed=None)[0] for task in known}
+
+
+def _next(
+    task: store.Intervals, settings: Settings, *, price_changed: bool | None
+) -> tuple[timedelta, timedelta | None]:
+    return next_interval(
+        asked=task.crawl_frequency,
+        domain=DomainSchedule(
+            task.domain_frequency, task.adaptive, task.min_frequency, task.max_frequency
+        ),
+        settings=settings,
+        adapted=task.adapted_frequency,
+        price_changed=price_changed,
+    )
+
+
 async def complete_tasks(
     connection: Connection, completions: Sequence[Completion], *, settings: Settings
 ) -> None:
     """Settle tasks whose rows the caller has locked, and set when each comes again."""
     changed = {done.task_id: done.price_changed for done in completions}
     known = await store.select_intervals(connection, list(changed))
-    intervals = [
-        next_interval(
-            asked=task.crawl_frequency,
-            domain=DomainSchedule(
-                task.domain_frequency, task.adaptive, task.min_frequency, task.max_frequency
-            ),
-            settings=settings,
-            adapted=task.adapted_frequency,
-            price_changed=changed[task.id],
-        )
-        for task in known
-    ]
+    intervals = [_next(task, settings, price_changed=changed[task.id]) for task in known]
     await store.complete(connection, [task.id for task in known], intervals)

@@ -81,6 +81,8 @@ class Tasks:
         every: timedelta | None = None,
         priority: int | None = None,
         popularity: float | None = None,
+        at: datetime | None = None,
+        max_retries: int | None = None,
         allow_private: bool = False,
         found_by: str = "person",
     ) -> Tracked:
@@ -88,7 +90,7 @@ class Tasks:
         wishes = (Wish(number, url) for number, url in enumerate(urls, start=1))
         return await self.track_wishes(
             wishes,
-            terms=Terms(priority, every, popularity),
+            terms=Terms(priority, every, popularity, at, max_retries),
             allow_private=allow_private,
             found_by=found_by,
         )
@@ -188,17 +190,20 @@ class Tasks:
         priority: int | None = None,
         every: timedelta | None = None,
         default_every: bool = False,
+        popularity: float | None = None,
+        max_retries: int | None = None,
     ) -> int:
-        """Change priority or interval; an interval counts from the last visit."""
-        Terms(priority, every)
+        """Change how tasks are kept; a new interval counts from the last visit."""
+        Terms(priority, every, popularity, max_retries=max_retries)
         default = timedelta(seconds=self._settings.recrawl_every) if default_every else None
         changed = 0
 
         async def set_batch(connection: Connection, ids: list[int]) -> None:
             nonlocal changed
             changed += await task_changes.set_terms(
-                connection, ids, priority=priority, every=every, default_every=default
-            )
+                connection, ids, priority=priority, every=every, default_every=default,
+                popularity=popularity, max_retries=max_retries,
+            )  # fmt: skip
 
         await in_batches(self._database, selection, set_batch)
         return changed

@@ -42,6 +42,8 @@ class Task:
     next_crawl_at: datetime | None
     retry_count: int
     max_retries: int
+    # visits in a row whose last retry failed
+    failed_visits: int
     error_kind: str | None
     error_message: str | None
     crawl_frequency: timedelta | None
@@ -100,6 +102,16 @@ class Attempt:
 
 def parse_every(text: str) -> timedelta:
     return checked(parse_duration(text))
+
+
+def parse_at(text: str) -> datetime:
+    """A time as ISO 8601; without an offset it is local."""
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{text[:40]!r} is not a time", hint="Write it as 2026-11-16T08:30, or with +01:00."
+        ) from None
 
 
 def checked(every: timedelta) -> timedelta:

@@ -242,7 +242,10 @@ def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
 
 
 def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
-    return NewTask(cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity)
+    return NewTask(
+        cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity, terms.at,
+        terms.max_retries,
+    )  # fmt: skip
 
 
 def _bad(wish: Wish, reason: str | Hint) -> BadLine:

@@ -1,14 +1,16 @@
-"""A wish: one URL that somebody wants tracked, as it was written, or why it cannot be."""
+"""Requests to track a URL: the URL as it was written, and the terms, or why it is refused."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.tasks.task import PRIORITIES, checked
+
+MOST_RETRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,9 @@ class Terms:
     priority: int | None = None
     every: timedelta | None = None
     popularity: float | None = None
+    # when the next visit is due
+    at: datetime | None = None
+    max_retries: int | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None and self.priority not in PRIORITIES:
@@ -26,6 +31,8 @@ class Terms:
             checked(self.every)
         if self.popularity is not None and not math.isfinite(self.popularity):
             raise InvalidInput("the popularity must be a finite number")
+        if self.max_retries is not None and not 0 <= self.max_retries <= MOST_RETRIES:
+            raise InvalidInput(f"retries must be 0 to {MOST_RETRIES}, not {self.max_retries}")
 
     def or_else(self, other: Terms) -> Terms:
         """These terms, and the other's where these say nothing."""
@@ -35,6 +42,8 @@ class Terms:
             other.priority if self.priority is None else self.priority,
             other.every if self.every is None else self.every,
             other.popularity if self.popularity is None else self.popularity,
+            other.at if self.at is None else self.at,
+            other.max_retries if self.max_retries is None else self.max_retries,
         )
 
 

@@ -72,15 +72,15 @@ def line_chart(
         '{grid}{lines}{hover}</svg><div class="chart-x" aria-hidden="true">{x}</div>'
         "{legend}</figure>"
     ).format(
-        y=_spans(short_number(top * share) for share in (1, 0.5, 0)),
-        x=_spans(ticks),
+        y=spans(short_number(top * share) for share in (1, 0.5, 0)),
+        x=spans(ticks),
         w=WIDTH,
         h=HEIGHT,
         label=f"{label}: {_summary(series)}",
         grid=_grid(),
         lines=lines,
         hover=_hover(series, names, unit),
-        legend=_legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
+        legend=legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
     )
 
 
@@ -96,7 +96,7 @@ def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
         w=WIDTH,
         label=f"{label}: {words or 'nothing yet'}",
         rects=_rects(parts, total),
-        legend=_legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts]),
+        legend=legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts]),
     )
 
 
@@ -107,7 +107,7 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
         ' aria-label="{label}"><rect class="bar-back" width="100" height="8"/>'
         '<rect class="fill-{tone}" width="{width}" height="8"/></svg>'
     ).format(
-        label=f"{label}: {percent(share)}", tone=tone, width=_short(100 * min(1.0, max(0.0, share)))
+        label=f"{label}: {percent(share)}", tone=tone, width=short(100 * min(1.0, max(0.0, share)))
     )
 
 
@@ -129,7 +129,7 @@ def _points(values: Sequence[float | None], top: float, height: int) -> list[lis
             pieces.append([])
         else:
             level = height - (height - 2) * min(1.0, value / top) - 1
-            pieces[-1].append(f"{_short(index * step)},{_short(level)}")
+            pieces[-1].append(f"{short(index * step)},{short(level)}")
     return [piece for piece in pieces if piece]
 
 
@@ -162,9 +162,7 @@ def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
     width = WIDTH / max(1, len(names))
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(
-            _short(index * width), _short(width), HEIGHT, _told(series, index, name, unit)
-        )
+        column.format(short(index * width), short(width), HEIGHT, _told(series, index, name, unit))
         for index, name in enumerate(names)
     )
 
@@ -185,12 +183,12 @@ def _rects(parts: Sequence[Part], total: int) -> Markup:
         width = WIDTH * part.value / total if total else 0.0
         if width:
             told = f"{part.name} {number(part.value)} ({percent(part.value / total)})"
-            drawn.append(rect.format(part.tone, _short(at), _short(width), told))
+            drawn.append(rect.format(part.tone, short(at), short(width), told))
         at += width
     return Markup("").join(drawn)
 
 
-def _legend(entries: Sequence[tuple[str, str]]) -> Markup:
+def legend(entries: Sequence[tuple[str, str]]) -> Markup:
     entry = Markup(
         '<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
         '<rect class="fill-{}" width="10" height="10" rx="2"/></svg>{}</li>'
@@ -199,7 +197,7 @@ def _legend(entries: Sequence[tuple[str, str]]) -> Markup:
     return Markup('<ul class="legend">{}</ul>').format(items)
 
 
-def _spans(texts: Iterable[str]) -> Markup:
+def spans(texts: Iterable[str]) -> Markup:
     return Markup("").join(Markup("<span>{}</span>").format(text) for text in texts)
 
 
@@ -213,7 +211,7 @@ def _summary(series: Sequence[Series]) -> str:
     return "; ".join(words) or "nothing yet"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

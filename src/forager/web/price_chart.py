@@ -10,6 +10,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from forager.products.price_history import PriceEntry
+from forager.web.charts import legend, short, spans
 from forager.web.formats import moment, money, words
 
 WIDTH, HEIGHT = 600, 150
@@ -64,7 +65,7 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
         "{legend}</figure>"
     ).format(
         y=_axis(scale, currency),
-        x=_spans([_day(entries[0].recorded_at), _day(_end(entries, until))]),
+        x=spans([_day(entries[0].recorded_at), _day(_end(entries, until))]),
         w=WIDTH,
         h=HEIGHT + STRIP,
         label=_summary(entries, currency),
@@ -111,8 +112,8 @@ def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
         if step.price is None:
             runs.append([])
             continue
-        level = _short(scale.y(step.price))
-        runs[-1] += [f"{_short(step.start)},{level}", f"{_short(step.end)},{level}"]
+        level = short(scale.y(step.price))
+        runs[-1] += [f"{short(step.start)},{level}", f"{short(step.end)},{level}"]
     line = Markup('<polyline class="line-a" points="{}"/>')
     return Markup("").join(line.format(" ".join(run)) for run in runs if run)
 
@@ -120,7 +121,7 @@ def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
 def _strip(steps: Sequence[Step]) -> Markup:
     part = Markup('<rect class="fill-{}" x="{}" y="{}" width="{}" height="{}"/>')
     return Markup("").join(
-        part.format(_tone(step), _short(step.start), HEIGHT + 2, _width(step), STRIP - 2)
+        part.format(_tone(step), short(step.start), HEIGHT + 2, _width(step), STRIP - 2)
         for step in steps
     )
 
@@ -128,7 +129,7 @@ def _strip(steps: Sequence[Step]) -> Markup:
 def _hover(steps: Sequence[Step]) -> Markup:
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(_short(step.start), _width(step), HEIGHT + STRIP, told(step.entry))
+        column.format(short(step.start), _width(step), HEIGHT + STRIP, told(step.entry))
         for step in steps
     )
 
@@ -145,20 +146,13 @@ def _grid() -> Markup:
 
 def _axis(scale: Scale, currency: str | None) -> Markup:
     levels = (scale.high, (scale.high + scale.low) / 2, scale.low)
-    return _spans([money(Decimal(f"{level:.2f}"), currency) for level in levels])
+    return spans([money(Decimal(f"{level:.2f}"), currency) for level in levels])
 
 
 def _legend(steps: Sequence[Step]) -> Markup:
     seen = dict.fromkeys(step.entry.availability for step in steps)
-    entry = Markup(
-        '<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
-        '<rect class="fill-{}" width="10" height="10" rx="2"/></svg>{}</li>'
-    )
-    return Markup('<ul class="legend">{}</ul>').format(
-        Markup("").join(
-            entry.format(TONES.get(each or "", UNKNOWN), words(each or "availability not said"))
-            for each in seen
-        )
+    return legend(
+        [(words(each or "availability not said"), TONES.get(each or "", UNKNOWN)) for each in seen]
     )
 
 
@@ -177,16 +171,8 @@ def _tone(step: Step) -> str:
 
 
 def _width(step: Step) -> str:
-    return _short(max(0.5, step.end - step.start))
-
-
-def _spans(texts: Sequence[str]) -> Markup:
-    return Markup("").join(Markup("<span>{}</span>").format(text) for text in texts)
+    return short(max(0.5, step.end - step.start))
 
 
 def _day(value: datetime) -> str:
     return moment(value)[:16]
-
-
-def _short(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -27,7 +27,10 @@ class EventKind(StrEnum):
     PRODUCT_ADDED = "product.added"
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
+    DOMAIN_ALARM = "domain.alarm"
+    DOMAIN_RECOVERED = "domain.recovered"
     PARSER_DEGRADED = "parser.degraded"
+    PARSER_BYPASSED = "parser.bypassed"
     TRIAL_ENDED = "parser.trial_ended"
     AUDIT = "catalog.audit"
 

@@ -78,8 +78,16 @@ class Reading(View):
         )
 
 
+class FurtherSection(View):
+    """Another section of a page that was found."""
+
+    url: str
+    heading: str
+    section_id: UUID
+
+
 class Hit(View):
-    """A section that was found. All texts are plain: what looks like HTML in them is text."""
+    """A page by its best section. All texts are plain, even if they look like HTML."""
 
     url: str
     title: str
@@ -94,15 +102,25 @@ class Hit(View):
     section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
     fetched_at: Time
+    language: str | None
+    missing: list[str] = Field(description="Words of the query that the section does not have.")
+    sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
+    more_sections: int = Field(description="How many further sections of the page match.")
+    repeats: int = Field(description="Sections on other pages that say the same.")
 
 
 class SearchAnswer(View):
     """Hits, best first."""
 
-    items: list[Hit] = Field(description="Hits, best first.")
-    capped: bool = Field(description="Too many matched, so only some were ranked.")
+    items: list[Hit]
+    total: int = Field(description="Pages that match, at least so many if `capped`.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="A note about the query, to show to the user.")
+    note: str | None = Field(description="About the answer, such as what was relaxed.")
+    suggestion: str | None = Field(description="The query as it may have been meant.")
+    facets: dict[str, dict[str, int]] = Field(
+        description="Number of pages by `source`, `language` and `kind`."
+    )
 
 
 class Step(View):

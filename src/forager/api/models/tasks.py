@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
 from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
@@ -40,6 +40,7 @@ Popularity = Annotated[
     float,
     Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
 ]
+Retries = Annotated[int, Field(ge=0, le=1000, description="Retries of a visit.")]
 # Each is judged by itself: one that is wrong must not cost all the others.
 TrackedItem = Annotated[
     Any,
@@ -55,6 +56,8 @@ TrackedItem = Annotated[
                         "priority": {"type": "integer", "minimum": 1, "maximum": 10},
                         "every": {"type": "string", "examples": ["6h"]},
                         "popularity": {"type": "number"},
+                        "at": {"type": "string", "format": "date-time"},
+                        "max_retries": {"type": "integer", "minimum": 0, "maximum": 1000},
                     },
                 },
             ]
@@ -83,6 +86,7 @@ class Task(View):
     next_crawl_at: Time | None
     retry_count: int
     max_retries: int
+    failed_visits: int = Field(description="Visits in a row whose last retry failed.")
     error_kind: str | None
     error_message: str | None
     every: Interval | None = Field(
@@ -140,7 +144,7 @@ class TaskDetail(Task):
 
 
 class TrackOrder(Order):
-    """What to keep fresh. `priority`, `every` and `popularity` count where an item has none."""
+    """What to keep fresh. The terms count where an item has none of its own."""
 
     model_config = example(
         items=[
@@ -154,12 +158,15 @@ class TrackOrder(Order):
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
     popularity: Popularity | None = None
+    at: AwareDatetime | None = Field(default=None, description="When the next visit is due.")
+    max_retries: Retries | None = None
     allow_private: bool = Field(
         default=False, description="Also hosts at private addresses; for admins."
     )
 
     def terms(self) -> Terms:
-        return Terms(self.priority, interval_of(self.every), self.popularity)
+        every = interval_of(self.every)
+        return Terms(self.priority, every, self.popularity, self.at, self.max_retries)
 
     def wishes(self) -> list[Wish | BadLine]:
         return [_wish(number, item) for number, item in enumerate(self.items)]
@@ -235,6 +242,8 @@ class TaskTerms(Order):
 
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
+    popularity: Popularity | None = None
+    max_retries: Retries | None = None
 
     @property
     def default_every(self) -> bool:
@@ -242,8 +251,9 @@ class TaskTerms(Order):
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.priority is None and "every" not in self.model_fields_set:
-            raise ValueError("nothing to set was given: `priority` or `every`")
+        given = (self.priority, self.popularity, self.max_retries)
+        if all(value is None for value in given) and "every" not in self.model_fields_set:
+            raise ValueError("give `priority`, `every`, `popularity` or `max_retries`")
         return self
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 
 from forager.api.models.documents import (
     Document,
     Explanation,
-    Hit,
     Reading,
     SearchAnswer,
     Sections,
@@ -23,7 +22,7 @@ from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.reader import list_documents, read_page, read_path, section_of
 from forager.documents.search import SearchRequest
 from forager.documents.search import search as search_sections
-from forager.documents.search.hit import MAX_HITS
+from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
 
 router = APIRouter()
 
@@ -94,25 +93,32 @@ async def search(
         Number | None, Query(description="Search this generation of the source.")
     ] = None,
     path: Annotated[PathText | None, Query(description="Only below this path.")] = None,
+    language: Annotated[
+        PlainText | None,
+        Query(max_length=35, description="Only pages in this language.", examples=["en"]),
+    ] = None,
+    kind: Annotated[SectionKind | None, Query(description="Only sections of this kind.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 10,
     cursor: Cursor = None,
+    accept_language: Annotated[
+        str | None, Header(description="The reader's language, which comes first.")
+    ] = None,
 ) -> SearchAnswer:
-    """Sections of published pages, best first. The source `python` includes `python@3.13`."""
+    """Published pages by their best sections. The source `python` includes `python@3.13`."""
     request = SearchRequest(
         query=q,
         source=source,
         generation=generation,
         path=path,
+        language=language,
+        kind=kind,
+        prefers=preferred_language(accept_language),
         user_id=caller.sees_only,
         limit=limit,
         cursor=cursor,
     )
-    page = await search_sections(here.database, request, here.engine)
-    return SearchAnswer(
-        items=[Hit.model_validate(hit) for hit in page.hits],
-        capped=page.capped,
-        next_cursor=page.next_cursor,
-        note=page.note,
+    return SearchAnswer.model_validate(
+        await search_sections(here.database, request, here.engine, here.embedder)
     )
 
 

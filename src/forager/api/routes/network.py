@@ -34,6 +34,7 @@ from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.probe import try_proxies
 from forager.fetch.proxies.service import parse_address
+from forager.tasks.alarms import Decision, DomainAlarm, decide_alarm, list_alarms
 
 router = APIRouter()
 
@@ -86,6 +87,20 @@ async def show_domain(host: Host, here: Here, caller: Operator) -> Domain:
 async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admin) -> Domain:
     """Change how a domain is treated; running crawls heed it within seconds."""
     return Domain.model_validate(await here.domains.set(host, order.changes()))
+
+
+@router.get("/domain-alarms", tags=["domains"])
+async def list_domain_alarms(here: Here, caller: Operator) -> list[DomainAlarm]:
+    """Domains whose results are held because they look wrong."""
+    return await list_alarms(here.database)
+
+
+@router.post("/domains/{host}/alarm", tags=["domains"])
+async def resolve_alarm(
+    host: Host, decision: Decision, here: Here, caller: Operator
+) -> dict[str, int]:
+    """Accept or discard the held results of a domain."""
+    return {"tasks": await decide_alarm(here.database, host, decision)}
 
 
 @router.post("/domains/{host}/unblock", tags=["domains"])

@@ -33,6 +33,7 @@ from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
+from forager.tasks.archived_page import visited_page
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.tracking_request import BadLine, Wish
@@ -150,6 +151,22 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
     return await _detail(here, task_id)
 
 
+@router.get("/tasks/{task_id}/page", response_class=Response)
+async def read_page(
+    task_id: TaskId, here: Here, caller: Operator, visit: Annotated[int, Query(ge=1)] = 1
+) -> Response:
+    """Download the stored response of a visit; 1 is the newest."""
+    await _detail(here, task_id)
+    saved = await visited_page(here.database, here.settings, task_id, visit=visit)
+    # never shown by a browser: it is the page of another site
+    disposition = f'attachment; filename="task-{task_id}-visit-{visit}.html"'
+    return Response(
+        saved.body,
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"},
+    )
+
+
 # --- steering many -----------------------------------------------------------------------------
 
 
@@ -255,6 +272,8 @@ async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
         priority=terms.priority,
         every=interval_of(terms.every),
         default_every=terms.default_every,
+        popularity=terms.popularity,
+        max_retries=terms.max_retries,
     )
 
 

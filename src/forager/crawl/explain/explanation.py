@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from forager.archive.storage import Storage
-from forager.crawl.activity import rounded_time
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
+from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from forager.crawl.activity import CrawlWait
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions
+from forager.crawl.report import CrawlWait
 from forager.db.database import Database
 from forager.errors import GiveUp, NotFound
+from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
 from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
-from forager.fetch.robots.gate import host_of, origin_of
+from forager.fetch.robots.gate import origin_of
 from forager.fetch.robots.rules import Robots
 
 

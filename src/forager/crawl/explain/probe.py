@@ -16,9 +16,9 @@ from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
 from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
-from forager.fetch.robots.gate import RobotsGate, RobotsVerdict
+from forager.fetch.robots.gate import Paced, RobotsGate, RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Paced, Sender
+from forager.fetch.sender import Sender
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
@@ -62,9 +62,10 @@ async def probe(
             database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
         ) as budgets,
     ):
-        gate = RobotsGate(database, budgets, client, user_agent=agent)
+        sender = Sender(client, budgets)
+        gate = RobotsGate(database, sender, user_agent=agent)
         verdict = await gate.verdict(url)
-        paced = Paced(Sender(client, budgets), gate)
+        paced = Paced(sender, gate)
         followed = await follow(paced, Request(url), _must_be_a_page)
         response = followed.response
         failure = classify_status(response.status, response.headers)

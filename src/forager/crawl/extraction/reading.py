@@ -53,7 +53,7 @@ def pack_document(document: Document) -> bytes:
             "content_hash": document.content_hash.hex(),
             "extractor_version": document.extractor_version,
             "sections": [_section(section) for section in document.sections],
-            "names": [(each.heading, each.section) for each in names],
+            "names": [(each.heading, each.section, each.kind) for each in names],
         }
     )
 

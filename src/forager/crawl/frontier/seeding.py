@@ -10,10 +10,9 @@ from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Found, Via
 from forager.crawl.judge import RETRY_DELAY_MAX
-from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS
+from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser
-from forager.crawl.state import CrawlState
 from forager.errors import Retry, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.traps import without_session
@@ -23,8 +22,8 @@ from forager.fetch.failure import classify_status
 from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
 from forager.fetch.response import Request
-from forager.fetch.robots.gate import RobotsGate, origin_of
-from forager.fetch.sender import Paced, Sender
+from forager.fetch.robots.gate import Paced, RobotsGate, origin_of
+from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger

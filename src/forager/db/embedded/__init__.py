@@ -1,5 +1,11 @@
-"""The PostgreSQL that comes with Forager: started by the first process, stopped by the last."""
+"""The PostgreSQL that comes with Forager: started by the first process, stopped after the last."""
 
-from forager.db.embedded.use import ServerStatus, ServerUse, join_server, server_status
+from forager.db.embedded.use import (
+    ServerStatus,
+    ServerUse,
+    join_server,
+    server_status,
+    stop_lingering,
+)
 
-__all__ = ["ServerStatus", "ServerUse", "join_server", "server_status"]
+__all__ = ["ServerStatus", "ServerUse", "join_server", "server_status", "stop_lingering"]

@@ -61,6 +61,11 @@ class ServerFolder:
         """Locked by the server itself: free only once its last process is gone."""
         return self.root / "server.lock"
 
+    @property
+    def linger(self) -> Path:
+        """Locked by the process that stops a lingering server; holds the time when it does."""
+        return self.root / "linger.lock"
+
     def prepare(self, home_mode: int = PRIVATE) -> None:
         """Make the folder, and keep everybody else out of it."""
         try:

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 
 from forager.db.embedded.binaries import find_binaries
-from forager.db.embedded.cluster import check_version, create_cluster
-from forager.db.embedded.configuration import write_configuration
+from forager.db.embedded.cluster import check_version, create_cluster, write_configuration
 from forager.db.embedded.folder import ServerFolder
 from forager.db.embedded.identity import Identity, choose_identity, environment
 from forager.db.embedded.locks import EXCLUSIVE, SHARED, open_lock, try_lock

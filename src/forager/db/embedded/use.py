@@ -1,4 +1,4 @@
-"""One process's use of the embedded server: it enters, and the last one out stops it.
+"""One process's use of the embedded server: the last one out stops it, or lets it linger.
 
 Who uses the server holds a shared lock on `users.lock`; the kernel releases it when the process
 dies. Entering, starting, leaving and stopping happen behind the door (an exclusive lock), so nobody
@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import subprocess
 import threading
 import weakref
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from forager.db.embedded.binaries import MAJOR_VERSION
 from forager.db.embedded.cluster import ROLE, data_version
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.db.embedded.identity import home_mode
+from forager.db.embedded.linger import linger, stop_if_unused
 from forager.db.embedded.locks import (
     EXCLUSIVE,
     SHARED,
@@ -44,7 +46,7 @@ from forager.db.embedded.server import (
 from forager.db.embedded.server_log import log_size, moments
 from forager.db.embedded.sockets import database_url
 from forager.db.embedded.trouble import StillStartingError, disk_is_full
-from forager.errors import EmbeddedServerError
+from forager.errors import EmbeddedServerError, NotAllowed
 from forager.logs import get_logger
 
 # initdb and a slow shutdown both happen behind the door
@@ -53,14 +55,16 @@ DOOR_LIMIT = 120.0
 log = get_logger("db.embedded")
 
 
-def join_server(home: Path, *, door_limit: float = DOOR_LIMIT) -> ServerUse:
+def join_server(home: Path, *, linger: float = 0.0, door_limit: float = DOOR_LIMIT) -> ServerUse:
     """Use the embedded server of this home: start it, or join the running one.
+
+    After its last user it lingers for as many seconds as that one asked for.
 
     Child processes do not take part: give them the URL while you stay, or let them join themselves.
     """
     folder = ServerFolder.below(home)
     folder.prepare(PRIVATE if folder.home.exists() else home_mode())
-    use = ServerUse(folder, door_limit)
+    use = ServerUse(folder, door_limit, linger)
     try:
         use.ensure_running()
     except StillStartingError:
@@ -75,12 +79,15 @@ def join_server(home: Path, *, door_limit: float = DOOR_LIMIT) -> ServerUse:
 class ServerUse:
     """A place at the embedded server, kept until `leave` or the end of the process."""
 
-    def __init__(self, folder: ServerFolder, door_limit: float = DOOR_LIMIT) -> None:
+    def __init__(
+        self, folder: ServerFolder, door_limit: float = DOOR_LIMIT, linger: float = 0.0
+    ) -> None:
         self.home = folder.home
         self.url = ""
         self.started = False
         self._folder = folder
         self._door_limit = door_limit
+        self._linger = linger
         self._users_lock: int | None = None
         self._left = False
         self._thread_lock = threading.RLock()
@@ -119,11 +126,18 @@ class ServerUse:
                     with hold_door(self._folder, self._door_limit):
                         # the conversion fails while anybody else holds a shared lock
                         if try_lock(self._users_lock, EXCLUSIVE):
-                            stop_server(self._folder)
-            except (EmbeddedServerError, OSError) as error:
+                            self._stop()
+            except (EmbeddedServerError, OSError, subprocess.SubprocessError) as error:
                 log.warning("left the embedded PostgreSQL running", reason=str(error))
             finally:
                 self.abandon()
+
+    def _stop(self) -> None:
+        # in a container the server would be killed when process 1, its first one, ends
+        if self._linger > 0 and os.getpid() != 1 and self._runs():
+            linger(self._folder, self._linger)
+        else:
+            stop_server(self._folder)
 
     def abandon(self) -> None:
         """Give the place up without stopping anything."""
@@ -168,6 +182,21 @@ class ServerUse:
         lock, self._users_lock = self._users_lock, None
         if lock is not None:
             os.close(lock)
+
+
+def stop_lingering(home: Path) -> bool:
+    """Stop the embedded server of this home; False if it is not running. Refused while in use."""
+    folder = ServerFolder.below(home)
+    if not folder.root.is_dir() or find_postmaster(folder.data) is None:
+        return False
+    with hold_door(folder, DOOR_LIMIT):
+        if not stop_if_unused(folder):
+            users = _lock_holders(folder.users) or ()
+            who = f" by process {', '.join(map(str, users))}" if users else ""
+            raise NotAllowed(
+                f"the embedded PostgreSQL is in use{who}", hint="Stop those processes first."
+            )
+    return True
 
 
 _uses: weakref.WeakSet[ServerUse] = weakref.WeakSet()

@@ -1,10 +1,9 @@
-"""Where a search goes on: in the generations it began with, after the last hit."""
+"""Where a search continues: in the generations it started with, after the last hit."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,37 +17,25 @@ MAX_LENGTH = 100_000
 MAX_NUMBERS = 1_000_000
 _LARGEST = 2**63 - 1
 
-# score, document and position of the last hit
-Place = tuple[float, int, int]
-START: Place = (math.inf, 0, 0)
-
 
 @dataclass(frozen=True, slots=True)
 class SearchCursor:
-    """The generations of a search and the place it has reached."""
+    """The generations of a search and how many of its hits were shown."""
 
     generations: tuple[int, ...]
-    after: Place
-    # whether identifiers are looked for as typed, or by their words
-    as_typed: bool = True
+    offset: int = 0
 
 
 def encode(cursor: SearchCursor, *question: str | None) -> str:
-    """An opaque text, good for the same question only."""
-    score, document, position = cursor.after
-    place = (score.hex(), document, position)
-    content = (_digest(question), cursor.generations, place, cursor.as_typed)
+    """An opaque text, valid for the same query and filters only."""
+    content = (_digest(question), cursor.generations, cursor.offset)
     return base64.urlsafe_b64encode(zlib.compress(orjson.dumps(content))).decode()
 
 
 def decode(text: str, *question: str | None) -> SearchCursor:
     try:
-        digest, generations, (score, document, position), typed = orjson.loads(_unpack(text))
-        cursor = SearchCursor(
-            tuple(_number(number) for number in generations),
-            (float.fromhex(score), _number(document), _number(position)),
-            bool(typed),
-        )
+        digest, generations, offset = orjson.loads(_unpack(text))
+        cursor = SearchCursor(tuple(map(_number, generations)), _number(offset))
     except (ValueError, TypeError, OverflowError, binascii.Error, zlib.error):
         raise InvalidInput(
             "the cursor is not one that a search gave", hint="Start again without a cursor."
@@ -65,13 +52,13 @@ def _unpack(text: str) -> bytes:
     if len(text) > MAX_LENGTH:
         raise ValueError("too long")
     unpacker = zlib.decompressobj()
-    # somebody may have packed a lot of nothing
+    # a small text may unpack to a very large one
     return unpacker.decompress(base64.urlsafe_b64decode(text.encode()), MAX_NUMBERS)
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or not 0 <= value <= _LARGEST:
-        raise ValueError("not a number of ours")
+        raise ValueError("not a number of a cursor")
     return value
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
+
+from forager.documents import names
 
 MAX_HITS = 100
 
 
+class SectionKind(StrEnum):
+    DEFINITION = names.DEFINITION
+    LISTING = names.LISTING
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for and where; `cursor` goes on after an earlier page of the same search."""
+    """What to look for and where; `cursor` continues after an earlier page of the same search."""
 
     query: str
     # a source, or a name that several versions share: `python` finds in `python@3.13` as well
@@ -20,6 +29,11 @@ class SearchRequest:
     generation: int | None = None
     # only pages whose path begins so
     path: str | None = None
+    # only pages in this language
+    language: str | None = None
+    kind: SectionKind | None = None
+    # the reader's language, which comes first; that of the source by default
+    prefers: str | None = None
     # only sources of this owner
     user_id: UUID | None = None
     limit: int = 10
@@ -27,8 +41,17 @@ class SearchRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherSection:
+    """Another section of a page that was found."""
+
+    url: str
+    heading: str
+    section_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A section that was found. All texts are plain: what looks like HTML in them is text.
+    """A page that was found, by its best section. All texts are plain, even if they look like HTML.
 
     `highlights` are the beginnings and ends of what matched, as offsets into `snippet`.
     """
@@ -45,16 +68,37 @@ class Hit:
     # the number of the generation it was found in, and when the server last sent or confirmed it
     generation: int
     fetched_at: datetime
+    language: str | None
+    # words of the query that the section does not have
+    missing: tuple[str, ...] = ()
+    # further sections of the page that match, best first, and how many there are
+    sections: tuple[FurtherSection, ...] = ()
+    more_sections: int = 0
+    # sections on other pages that say the same
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage:
-    """Hits, best first. `capped`: there were so many that not all of them were ranked."""
+    """Hits, best first. `capped`: so many sections match that not all of them were ranked."""
 
-    hits: list[Hit]
+    items: list[Hit]
+    # pages that match, among the sections that were ranked
+    total: int
     capped: bool
     next_cursor: str | None
     # seconds
     took: float
-    # about the query or the answer, for whoever typed it
+    # about the query or the answer: what was relaxed, above all
     note: str | None = None
+    # the query as it may have been meant
+    suggestion: str | None = None
+    # hits by source, language and kind
+    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def preferred_language(accepted: str | None) -> str | None:
+    """The first language of an Accept-Language header or of the variable LANG."""
+    first = (accepted or "").replace(";", ",").partition(",")[0].partition(".")[0].strip()
+    language = first.replace("_", "-").partition("-")[0].lower()
+    return language if language.isalpha() and 2 <= len(language) <= 3 else None

@@ -15,6 +15,8 @@ _FENCE = re.compile(r"^[ \t]{0,20}(?:```|~~~)[^\n]{0,200}$", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]{0,20}(?:#{1,6}|>|[-*+])[ \t]", re.MULTILINE)
 _TABLE_RULE = re.compile(r"^[ \t]{0,20}\|?[ \t:|-]{3,500}$", re.MULTILINE)
 _STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,500})(?<=\S)\*\*")
+_EMPHASIS = re.compile(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*\\])\*(?![\w*])")
+_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~])")
 
 
@@ -29,5 +31,6 @@ def plain_text(markdown: str) -> str:
     # again: a link around an image
     text = _LINK.sub(r"\1", text)
     text = _LINE_MARK.sub("", _TABLE_RULE.sub("", text))
-    text = _STRONG.sub(r"\1", text).replace("`", "").replace("|", " ")
+    text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\1", _BREAK.sub(" ", text)))
+    text = text.replace("`", "").replace("|", " ")
     return one_line(_ESCAPE.sub(r"\1", text))

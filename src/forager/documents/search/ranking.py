@@ -1,140 +1,204 @@
-"""Ranking in two tiers: headings first, texts only when headings do not fill the page.
+"""Ranking: sections that match are selected by headings, then by texts, and scored together.
 
-Both tiers stop at a number of matches that readers can see, so that common words are answered
-nearly as quickly as rare ones.
+Every selection stops at a number of matches that readers can see, so that common words are
+answered nearly as quickly as rare ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from forager.db.database import Connection
 from forager.documents.search import store
-from forager.documents.search.cursor import Place
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.indexing import PATH_LENGTH
 from forager.documents.search.scope import Scope
-from forager.documents.search.store import Among, Ranked, Tier
+from forager.documents.search.score import Candidate, Weights, score
+from forager.documents.search.store import Among, Lookup
+from forager.documents.search.tsquery import any_of
+from forager.documents.store.vectors import kind_lexeme, language_lexeme, source_lexeme
 from forager.index.engine import View
 from forager.index.mapping import WINDOW
 from forager.index.tsquery import engine_query
 
+# characters of two texts that are compared, and how many at least
+_COMPARED = 200
+_MIN_COMPARED = 40
 HEADINGS_CAP = 1_000
 TEXTS_CAP = 1_000
+# with as many headings that match, texts are not looked at
+ENOUGH = 200
+# candidates whose headings and titles are read
+MAX_SCORED = 300
+# how much of a query the words of a section must tell to be most of them, and some of them
+MOST, SOME = 0.6, 0.3
 # more sources than this are told apart by the manifest alone
 MAX_MARKS = 8
-# headings score from 1 to 2, texts from 0 to 1
-_HEADINGS = 1.0
+# no lexeme is as long
+NOWHERE = f"'{'x' * 2000}'"
+WEIGHTS = Weights()
+_LINK_TARGET = re.compile(r"\]\([^()\s]{0,2000}\)?")
 
-Select = Callable[[Connection, Tier], Awaitable[list[Ranked]]]
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Sections, best first. `capped`: so many match that not all were ranked."""
+
+    candidates: list[Candidate]
+    capped: bool = False
 
 
 async def rank(
     connection: Connection,
     request: SearchRequest,
     scopes: Sequence[Scope],
-    after: Place,
     view: View | None = None,
-) -> tuple[list[Ranked], bool]:
-    """The best sections after a place, one more than asked for if there are; whether capped."""
-    wanted = request.limit + 1
-    found: list[Ranked] = []
+    *,
+    share: float = 1.0,
+) -> Ranking:
+    """Score the sections that match the query, or words that tell this share of it."""
+    found: list[Candidate] = []
     capped = False
-    look = _Look(connection, request, scopes, after, view)
-    if after[0] >= _HEADINGS:
-        found, capped = await look.headings()
-    if len(found) < wanted:
-        texts, texts_capped = await look.texts()
-        found, capped = [*found, *texts], capped or texts_capped
-    found.sort(key=lambda hit: (-hit.score, hit.document_id, hit.position))
-    return found[:wanted], capped
+    for scope in scopes:
+        lookups = _Lookups(connection, request, scope, view, marked=_is_marked(request, scopes))
+        matching = await lookups.select(scope.query.match)
+        if share < 1 and scope.query.is_simple and len(scope.query.terms) > 1:
+            matching |= await lookups.select(scope.query.relaxed(scope.terms.rarity, share))
+        best = _most_promising(matching.values(), scope)
+        await _read_places(connection, best, scope.generation_ids)
+        score(best, scope.terms, WEIGHTS)
+        for candidate in best:
+            candidate.query, candidate.config = scope.query, scope.config
+        capped |= lookups.capped or len(best) < len(matching)
+        found += best
+    return Ranking(_without_repeats(found), capped)
 
 
-class _Look:
-    """One search through the tiers, all that matches or what an engine offers."""
+def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """One of the sections that say the same, as translated folders and all-in-one pages have."""
+    groups: dict[object, list[Candidate]] = {}
+    for each in sorted(candidates, key=_order):
+        text = _LINK_TARGET.sub("", each.place.beginning)[:_COMPARED]
+        is_long = len(text) >= _MIN_COMPARED
+        groups.setdefault((each.place.heading, text) if is_long else id(each), []).append(each)
+    for repeats in groups.values():
+        # the reader's language, then the smaller page
+        first = min(repeats, key=lambda each: (not each.is_preferred, each.place.last_position))
+        first.repeats, first.score = len(repeats) - 1, repeats[0].score
+        repeats[0] = first
+    return sorted((repeats[0] for repeats in groups.values()), key=_order)
+
+
+def _order(candidate: Candidate) -> tuple[float, int, int]:
+    return -candidate.score, candidate.document_id, candidate.position
+
+
+def _is_marked(request: SearchRequest, scopes: Sequence[Scope]) -> bool:
+    return request.source is not None or request.user_id is not None or len(scopes) > 1
+
+
+def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candidate]:
+    """Those worth a closer look, by what the index alone says."""
+
+    def promise(candidate: Candidate) -> tuple[float, int, int]:
+        ranks = zip(scope.terms.rarity, candidate.ranks, candidate.heads, strict=True)
+        told = sum(rarity * ((rank > 0) + rank + head) for rarity, rank, head in ranks)
+        return -told, candidate.document_id, candidate.position
+
+    return sorted(candidates, key=promise)[:MAX_SCORED]
+
+
+async def _read_places(
+    connection: Connection, candidates: Sequence[Candidate], generations: Sequence[int]
+) -> None:
+    keys = [(each.document_id, each.position) for each in candidates]
+    places = await store.select_places(connection, keys, generations)
+    for each in candidates:
+        each.place = places[each.document_id, each.position]
+
+
+def _filters(request: SearchRequest, source_numbers: Sequence[int]) -> list[str]:
+    """What search rows are marked with, as parts of a query."""
+    filters = []
+    if source_numbers:
+        filters.append(any_of(map(source_lexeme, source_numbers)))
+    if request.language is not None:
+        filters.append(any_of([language_lexeme(request.language)]))
+    if request.kind is not None:
+        filters.append(any_of([kind_lexeme(request.kind)]))
+    return filters
+
+
+class _Lookups:
+    """The selections of one scope, from all sections or from those that an engine offers."""
 
     def __init__(
         self,
         connection: Connection,
         request: SearchRequest,
-        scopes: Sequence[Scope],
-        after: Place,
+        scope: Scope,
         view: View | None,
+        *,
+        marked: bool,
     ) -> None:
         self._connection = connection
-        self._tiers = _tiers(request, scopes, after, request.limit + 1)
-        self._candidates = None if view is None else Candidates(view, request, scopes)
+        self._request = request
+        self._scope = scope
+        self._view = view
+        numbers = [generation.source_number for generation in scope.generations]
+        is_marked = marked and len(numbers) <= MAX_MARKS
+        self._filters = _filters(request, numbers if is_marked else [])
+        self.capped = False
 
-    async def headings(self) -> tuple[list[Ranked], bool]:
-        return await self._tier(store.select_heading_hits, HEADINGS_CAP, headings=True)
+    async def select(self, match: str) -> dict[Key, Candidate]:
+        """Sections that match by their headings and, unless these are many, by their texts."""
+        found = await self._select(match, HEADINGS_CAP, in_headings=True)
+        if len(found) < ENOUGH:
+            found |= await self._select(match, TEXTS_CAP, in_headings=False)
+        return found
 
-    async def texts(self) -> tuple[list[Ranked], bool]:
-        return await self._tier(store.select_text_hits, TEXTS_CAP, headings=False)
-
-    async def _tier(self, select: Select, cap: int, *, headings: bool) -> tuple[list[Ranked], bool]:
-        if not self._tiers:
-            return [], False
-        if self._candidates is None:
-            return await self._select(select, cap, None)
-        return await self._of_engine(self._candidates, select, cap, headings=headings)
+    async def _select(self, match: str, cap: int, *, in_headings: bool) -> dict[Key, Candidate]:
+        if self._view is None:
+            return await self._among(None, match, cap, in_headings=in_headings)
+        return await self._of_engine(self._view, match, cap, in_headings=in_headings)
 
     async def _of_engine(
-        self, candidates: Candidates, select: Select, cap: int, *, headings: bool
-    ) -> tuple[list[Ranked], bool]:
+        self, view: View, match: str, cap: int, *, in_headings: bool
+    ) -> dict[Key, Candidate]:
         """Ask for more until enough of them can be seen, or there are no more, or too many."""
         keys: list[Key] = []
-        found: list[Ranked] = []
+        found: dict[Key, Candidate] = {}
+        offers = Offers(view, self._request, self._scope, match, in_headings)
         for end in WINDOWS:
-            offered = await candidates.find(
-                headings=headings, start=len(keys), size=end - len(keys)
-            )
-            keys += offered
-            among = Among(keys, candidates.view.untold)
-            found, capped = await self._select(select, cap, among)
-            if capped or len(keys) < end:
-                return found, capped
-        return found, True
+            keys += await offers.find(start=len(keys), size=end - len(keys))
+            among = Among(keys, view.untold)
+            found = await self._among(among, match, cap, in_headings=in_headings)
+            if len(found) >= cap or len(keys) < end:
+                return found
+        self.capped = True
+        return found
 
-    async def _select(
-        self, select: Select, cap: int, among: Among | None
-    ) -> tuple[list[Ranked], bool]:
-        found: list[Ranked] = []
-        capped = False
-        for tier in self._tiers:
-            hits = await select(self._connection, replace(tier, cap=cap, among=among))
-            capped |= _is_full(hits, cap)
-            found += hits
-        return found, capped
-
-
-def _tiers(
-    request: SearchRequest, scopes: Sequence[Scope], after: Place, wanted: int
-) -> list[Tier]:
-    marked = request.source is not None or request.user_id is not None or len(scopes) > 1
-    return [
-        Tier(
-            match=_match(scope, marked=marked),
-            rank=scope.query.match,
-            generations=[generation.id for generation in scope.generations],
-            path=request.path,
-            cap=TEXTS_CAP,
-            after=after,
-            limit=wanted,
+    async def _among(
+        self, among: Among | None, match: str, cap: int, *, in_headings: bool
+    ) -> dict[Key, Candidate]:
+        lookup = Lookup(
+            match=" & ".join([f"({match})", *self._filters]),
+            terms=[term.query for term in self._scope.query.terms],
+            defined=[term.defined or NOWHERE for term in self._scope.query.terms],
+            generations=self._scope.generation_ids,
+            path=self._request.path,
+            in_headings=in_headings,
+            cap=cap,
+            among=among,
         )
-        for scope in scopes
-    ]
-
-
-def _match(scope: Scope, *, marked: bool) -> str:
-    if not marked or len(scope.generations) > MAX_MARKS:
-        return scope.query.match
-    return scope.query.within([generation.source_number for generation in scope.generations])
-
-
-def _is_full(hits: Sequence[Ranked], cap: int) -> bool:
-    return bool(hits) and hits[0].live >= cap
+        found = await store.select_candidates(self._connection, lookup)
+        self.capped |= len(found) >= cap
+        return {(each.document_id, each.position): each for each in found}
 
 
 # How many are asked for, if too few of those before are to be seen by readers: most are of
@@ -143,22 +207,22 @@ WINDOWS = (1_500, 5_000, WINDOW)
 # more sources than this are told apart by the manifest alone
 MAX_SOURCES = 1_000
 
-Key = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """What an index offers for one question."""
+class Offers:
+    """What an index offers for one query."""
 
     view: View
     request: SearchRequest
-    scopes: Sequence[Scope]
+    scope: Scope
+    match: str
+    in_headings: bool
 
-    async def find(self, *, headings: bool, start: int, size: int) -> list[Key]:
+    async def find(self, *, start: int, size: int) -> list[Key]:
         """Documents and positions of sections, the best first."""
         found = await self.view.engine.find(
             self.view.index,
-            self._query("head_words" if headings else "words"),
+            self._query("head_words" if self.in_headings else "words"),
             ("document_id", "position"),
             start=start,
             size=size,
@@ -166,15 +230,10 @@ class Candidates:
         return [(document, position) for document, position in found]
 
     def _query(self, field: str) -> dict[str, Any]:
-        ways = [self._scope(scope, field) for scope in self.scopes]
-        filters = []
-        if self.request.path is not None:
-            filters = [{"prefix": {"path": self.request.path[:PATH_LENGTH]}}]
-        return {"bool": {"should": ways, "minimum_should_match": 1, "filter": filters}}
-
-    def _scope(self, scope: Scope, field: str) -> dict[str, Any]:
-        filters: list[dict[str, Any]] = [{"term": {"config": scope.config}}]
-        numbers = [generation.source_number for generation in scope.generations]
+        filters: list[dict[str, Any]] = [{"term": {"config": self.scope.config}}]
+        numbers = [generation.source_number for generation in self.scope.generations]
         if len(numbers) <= MAX_SOURCES:
             filters.append({"terms": {"source_number": numbers}})
-        return {"bool": {"must": [engine_query(scope.query.match, field)], "filter": filters}}
+        if self.request.path is not None:
+            filters.append({"prefix": {"path": self.request.path[:PATH_LENGTH]}})
+        return {"bool": {"must": [engine_query(self.match, field)], "filter": filters}}

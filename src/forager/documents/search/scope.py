@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forager.db.database import Connection
+from forager.db.text_search import CONFIGURATIONS, primary
 from forager.documents.search import store
 from forager.documents.search.query import Query
+from forager.documents.search.score import Terms, rarity
 from forager.documents.search.store import SearchedGeneration
-from forager.documents.search.tsquery import TsQuery, build
+from forager.documents.search.tsquery import Reading, TsQuery, build
+
+_LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +23,19 @@ class Scope:
     config: str
     generations: Sequence[SearchedGeneration]
     query: TsQuery
+    terms: Terms
+
+    @property
+    def generation_ids(self) -> list[int]:
+        return [generation.id for generation in self.generations]
 
 
 async def scopes_of(
     connection: Connection,
     query: Query,
     generations: Sequence[SearchedGeneration],
-    *,
-    as_typed: bool,
+    reading: Reading,
+    prefers: str | None = None,
 ) -> list[Scope]:
     """The query under each configuration that it means something under."""
     by_config: dict[str, list[SearchedGeneration]] = {}
@@ -36,8 +45,33 @@ async def scopes_of(
     if not texts or not by_config:
         return []
     words = await store.select_term_queries(connection, list(by_config), texts)
-    scopes = [
-        Scope(config, members, build(query, words[config], as_typed=as_typed))
+    built = [
+        (config, members, build(query, words[config], reading))
         for config, members in by_config.items()
     ]
-    return [scope for scope in scopes if scope.query.match]
+    return [
+        Scope(config, members, made, await _terms(connection, made, members, config, prefers))
+        for config, members, made in built
+        if made.match
+    ]
+
+
+async def _terms(
+    connection: Connection,
+    query: TsQuery,
+    generations: Sequence[SearchedGeneration],
+    config: str,
+    prefers: str | None,
+) -> Terms:
+    """What each term tells; terms that nothing was counted of tell the same."""
+    lexemes = [term.lexemes for term in query.terms]
+    total, counts = await store.select_word_counts(
+        connection, [each.id for each in generations], [word for row in lexemes for word in row]
+    )
+    return Terms(
+        texts=[term.text for term in query.terms],
+        rarity=[rarity(min((counts.get(w, 0) for w in row), default=0), total) for row in lexemes],
+        typed=query.typed,
+        language=primary(prefers) if prefers else _LANGUAGES.get(config, ""),
+        source_language=_LANGUAGES.get(config, ""),
+    )

@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forager.db.database import Connection, Database
+from forager.db.text_search import primary
 from forager.documents import store as documents
 from forager.documents.publication import no_such_generation, no_such_source
 from forager.documents.search import cursor as cursors
 from forager.documents.search import store
-from forager.documents.search.hit import MAX_HITS, SearchPage, SearchRequest
-from forager.documents.search.query import Kind, Query, parse_query
-from forager.documents.search.ranking import rank
+from forager.documents.search.embedding import Embedder
+from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
+from forager.documents.search.query import Query, parse_query
+from forager.documents.search.ranking import MOST, SOME, rank
 from forager.documents.search.scope import Scope, scopes_of
-from forager.documents.search.showing import hits_of
-from forager.documents.search.store import Ranked, SearchedGeneration
+from forager.documents.search.score import Candidate
+from forager.documents.search.semantic import find_similar, fuse, is_question
+from forager.documents.search.showing import by_page, facets_of, hits_of
+from forager.documents.search.spelling import suggest
+from forager.documents.search.store import SearchedGeneration
+from forager.documents.search.tsquery import Reading
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.engine import Engine, View, choose, note_of
@@ -24,20 +30,42 @@ from forager.index.errors import EngineUnavailable, IndexMissing
 from forager.index.kind import SECTIONS
 from forager.metrics.recorded import SEARCHES
 
-BY_WORDS = "Nothing is written as typed; these have the same words in a row."
+BY_WORDS = "Nothing is written as typed; these sections have the same words in a row."
+BY_PREFIX = "Nothing is written as typed; these sections have words that begin so."
+CORRECTED = "Nothing was found for {typed}. Showing results for {meant}."
+BY_STEM = "Nothing is written as typed; these sections have words with other endings."
+ALSO_CORRECTED = "Few sections match. Also showing results for {meant}."
+MOST_WORDS = "Some results do not have all of the words."
+# queries of as many words are answered with sections that have most of them, too
+_LONG = 3
+# with fewer pages, a word may be misspelled
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """The generations to look in, after which place, and how identifiers are looked for."""
+class SearchStart:
+    """The generations to look in, and how many hits were shown before."""
 
     generations: Sequence[SearchedGeneration]
-    after: cursors.Place = cursors.START
-    as_typed: bool = True
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Ranked sections, and what was done to find them."""
+
+    candidates: list[Candidate]
+    scopes: Sequence[Scope]
+    capped: bool = False
+    note: str | None = None
+    suggestion: str | None = None
 
 
 async def search(
-    database: Database, request: SearchRequest, engine: Engine | None = None
+    database: Database,
+    request: SearchRequest,
+    engine: Engine | None = None,
+    embedder: Embedder | None = None,
 ) -> SearchPage:
     """Find sections. A page's cursor stays in the generations that its first page looked at.
 
@@ -47,10 +75,10 @@ async def search(
     request = _checked(request)
     query = parse_query(request.query)
     try:
-        page = await _read(database, request, query, engine)
+        page = await _read(database, request, query, engine, embedder)
     except IndexMissing:
         # another one may have taken its place: only a later transaction can see that
-        page = await _read(database, request, query, engine, again=True)
+        page = await _read(database, request, query, engine, embedder, again=True)
     return replace(page, took=time.perf_counter() - began)
 
 
@@ -59,21 +87,23 @@ async def _read(
     request: SearchRequest,
     query: Query,
     engine: Engine | None,
+    embedder: Embedder | None,
     *,
     again: bool = False,
 ) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        return await _by_engine(connection, request, query, start, engine, again=again)
+        return await _by_engine(connection, request, query, start, engine, embedder, again=again)
 
 
 async def _by_engine(
     connection: Connection,
     request: SearchRequest,
     query: Query,
-    start: _Start,
+    start: SearchStart,
     engine: Engine | None,
+    embedder: Embedder | None,
     *,
     again: bool,
 ) -> SearchPage:
@@ -82,14 +112,14 @@ async def _by_engine(
     trouble = choice.note
     if choice.view is not None:
         try:
-            page = await _looked(connection, request, query, start, choice.view)
+            page = await _looked(connection, request, query, start, choice.view, embedder)
             SEARCHES.add(SECTIONS, "opensearch")
             return page
         except EngineUnavailable as error:
             if isinstance(error, IndexMissing) and not again:
                 raise
             trouble = note_of(error)
-    page = await _looked(connection, request, query, start, None)
+    page = await _looked(connection, request, query, start, None, embedder)
     SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
     notes = [note for note in (page.note, trouble) if note]
     return replace(page, note=" ".join(notes) or None)
@@ -99,14 +129,98 @@ async def _looked(
     connection: Connection,
     request: SearchRequest,
     query: Query,
-    start: _Start,
+    start: SearchStart,
     view: View | None,
+    embedder: Embedder | None,
 ) -> SearchPage:
-    page = await _answer(connection, request, query, start, view)
-    if page.hits or request.cursor is not None or not _has_identifiers(query):
-        return page
-    by_words = await _answer(connection, request, query, replace(start, as_typed=False), view)
-    return replace(by_words, note=BY_WORDS) if by_words.hits else page
+    found = await Finder(connection, request, start.generations, view).find(query)
+    if embedder is not None and found.scopes and is_question(query):
+        similar = await find_similar(connection, request, found.scopes, embedder)
+        found = replace(found, candidates=fuse(found.candidates, similar))
+    pages = by_page(found.candidates)
+    end = start.offset + request.limit
+    items = await hits_of(connection, pages[start.offset : end], start.generations)
+    return SearchPage(
+        items=items,
+        total=len(pages),
+        capped=found.capped,
+        next_cursor=_next(request, start, end) if len(pages) > end else None,
+        took=0,
+        note=_note(query, start.generations, found, items),
+        suggestion=found.suggestion,
+        facets=facets_of(pages),
+    )
+
+
+class Finder:
+    """Looks for what was typed and, if that is nowhere, for what may have been meant."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        request: SearchRequest,
+        generations: Sequence[SearchedGeneration],
+        view: View | None,
+    ) -> None:
+        self._connection = connection
+        self._request = request
+        self._generations = generations
+        self._view = view
+
+    async def find(self, query: Query) -> _Found:
+        is_long = len([term for term in query.terms if not term.negated]) >= _LONG
+        typed = await self._rank(query, share=MOST if is_long else 1.0)
+        if not typed.scopes:
+            return typed
+        if typed.candidates:
+            return await self._with_corrected(query, typed)
+        for reading, note in ((Reading.WORDS, BY_WORDS), (Reading.PREFIX, BY_PREFIX)):
+            found = await self._rank(query, reading)
+            if found.candidates:
+                return replace(found, note=note)
+        if (corrected := await self._corrected(query)) and corrected.candidates:
+            return corrected
+        found = await self._rank(query, Reading.STEM)
+        if found.candidates:
+            return replace(found, note=BY_STEM)
+        return await self._rank(query, share=SOME)
+
+    async def _rank(
+        self, query: Query, reading: Reading = Reading.TYPED, *, share: float = 1.0
+    ) -> _Found:
+        scopes = await scopes_of(
+            self._connection, query, self._generations, reading, self._request.prefers
+        )
+        ranking = await rank(self._connection, self._request, scopes, self._view, share=share)
+        return _Found(ranking.candidates, scopes, ranking.capped)
+
+    async def _corrected(self, query: Query) -> _Found | None:
+        """What is found for the query with other words for those that no heading has."""
+        text = self._request.query
+        ids = [generation.id for generation in self._generations]
+        meant = await suggest(self._connection, query, text, ids)
+        if meant is None:
+            return None
+        found = await self._rank(parse_query(meant))
+        note = CORRECTED.format(typed=text, meant=meant)
+        return replace(found, note=note, suggestion=meant)
+
+    async def _with_corrected(self, query: Query, typed: _Found) -> _Found:
+        """Add what was perhaps meant, if few texts and no headings have what was typed."""
+        pages = {each.document_id for each in typed.candidates}
+        if len(pages) >= _FEW or any(any(each.in_heading) for each in typed.candidates):
+            return typed
+        corrected = await self._corrected(query)
+        if corrected is None or not corrected.candidates:
+            return typed
+        added = [each for each in corrected.candidates if each.document_id not in pages]
+        meant = corrected.suggestion
+        return replace(
+            typed,
+            candidates=[*typed.candidates, *added],
+            note=ALSO_CORRECTED.format(meant=meant),
+            suggestion=meant,
+        )
 
 
 def _checked(request: SearchRequest) -> SearchRequest:
@@ -116,27 +230,24 @@ def _checked(request: SearchRequest) -> SearchRequest:
     return replace(
         request,
         query=storable(request.query),
+        language=None if request.language is None else primary(storable(request.language)),
         source=None if request.source is None else storable(request.source),
         path=f"/{path.lstrip('/')}" if path.strip("/") else None,
     )
 
 
-def _has_identifiers(query: Query) -> bool:
-    return any(term.kind is Kind.IDENTIFIER and not term.negated for term in query.terms)
-
-
 # --- where -------------------------------------------------------------------------------------
 
 
-async def _start(connection: Connection, request: SearchRequest) -> _Start:
+async def _start(connection: Connection, request: SearchRequest) -> SearchStart:
     if request.cursor is not None:
         return await _go_on(connection, request, request.cursor)
     if request.generation is not None:
-        return _Start(await _one_generation(connection, request, request.generation))
+        return SearchStart(await _one_generation(connection, request, request.generation))
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
-    return _Start(published)
+    return SearchStart(published)
 
 
 async def _one_generation(
@@ -154,16 +265,16 @@ async def _one_generation(
     return searched
 
 
-async def _go_on(connection: Connection, request: SearchRequest, text: str) -> _Start:
+async def _go_on(connection: Connection, request: SearchRequest, text: str) -> SearchStart:
     cursor = cursors.decode(text, *_question(request))
     generations = await store.select_once_published(
         connection, cursor.generations, request.source, request.user_id
     )
     if len(generations) < len(cursor.generations):
         raise InvalidInput(
-            "what this search was looking at is gone", hint="Start again without a cursor."
+            "the generations of this search are gone", hint="Start again without a cursor."
         )
-    return _Start(generations, cursor.after, cursor.as_typed)
+    return SearchStart(generations, cursor.offset)
 
 
 async def _must_exist(connection: Connection, request: SearchRequest, source_id: str) -> None:
@@ -173,49 +284,35 @@ async def _must_exist(connection: Connection, request: SearchRequest, source_id:
 
 def _question(request: SearchRequest) -> tuple[str | None, ...]:
     generation = () if request.generation is None else (str(request.generation),)
-    return request.query, request.source, request.path, *generation
+    filters = (request.source, request.path, request.language, request.kind)
+    return request.query, *filters, *generation
 
 
 # --- what --------------------------------------------------------------------------------------
 
 
-async def _answer(
-    connection: Connection,
-    request: SearchRequest,
-    query: Query,
-    start: _Start,
-    view: View | None,
-) -> SearchPage:
-    scopes = await scopes_of(connection, query, start.generations, as_typed=start.as_typed)
-    ranked, capped = await rank(connection, request, scopes, start.after, view)
-    shown = ranked[: request.limit]
-    return SearchPage(
-        hits=await hits_of(connection, query, scopes, shown),
-        capped=capped,
-        next_cursor=_next(request, start, shown[-1]) if len(ranked) > request.limit else None,
-        took=0,
-        note=_note(query, start.generations, scopes),
-    )
-
-
-def _next(request: SearchRequest, start: _Start, last: Ranked) -> str:
-    cursor = cursors.SearchCursor(
-        tuple(generation.id for generation in start.generations),
-        (last.score, last.document_id, last.position),
-        start.as_typed,
-    )
-    return cursors.encode(cursor, *_question(request))
+def _next(request: SearchRequest, start: SearchStart, offset: int) -> str:
+    generations = tuple(generation.id for generation in start.generations)
+    return cursors.encode(cursors.SearchCursor(generations, offset), *_question(request))
 
 
 def _note(
-    query: Query, generations: Sequence[SearchedGeneration], scopes: Sequence[Scope]
+    query: Query,
+    generations: Sequence[SearchedGeneration],
+    found: _Found,
+    items: Sequence[Hit],
 ) -> str | None:
     if not generations:
         return "Nothing has been published yet."
     if not query.terms:
-        return "There is no word to look for."
-    if not scopes:
+        return "No searchable words in the query."
+    if not found.scopes:
         if all(term.negated for term in query.terms):
-            return "There are only words to leave out, and none to look for."
-        return "These words are too common to be looked for, or no words at all."
-    return "Only the beginning of the query was used." if query.shortened else None
+            return "The query has only words to exclude."
+        return "No searchable words in the query: these are too common, or not words."
+    notes = [found.note] if found.note else []
+    if any(hit.missing for hit in items):
+        notes.append(MOST_WORDS)
+    if query.shortened:
+        notes.append("Only the beginning of the query was used.")
+    return " ".join(notes) or None

@@ -11,6 +11,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.documents.names import LISTING
+from forager.documents.search.score import Candidate, Place
+from forager.documents.store.vectors import kind_lexeme
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +29,6 @@ class SearchedGeneration:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A section that matches; `live` counts those that were ranked together with it."""
-
-    document_id: int
-    position: int
-    score: float
-    live: int
-
-
-@dataclass(frozen=True, slots=True)
 class FoundSection:
     """What a hit shows, as it was crawled."""
 
@@ -45,6 +38,7 @@ class FoundSection:
     source_id: str
     url: str
     title: str | None
+    language: str | None
     heading: str
     anchor: str | None
     content: str
@@ -154,15 +148,6 @@ _LISTED_BELOW: LiteralString = """
         AND starts_with(d.path, %(path)s)
       LIMIT 1)
 """
-# 1: long texts count a little less. 32: a rank is between 0 and 1, so the tiers cannot overlap.
-_PAGE: LiteralString = """
-    SELECT document_id, position, score, live
-      FROM (SELECT document_id, position, score, count(*) OVER () AS live FROM ranked) counted
-     WHERE score < %(score)s
-        OR (score = %(score)s AND (document_id, position) > (%(document)s, %(position)s))
-     ORDER BY score DESC, document_id, position
-     LIMIT %(limit)s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +159,18 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
-    """What a tier is asked: `match` finds, `rank` (the same without the source) orders."""
+class Lookup:
+    """Which sections to select: those whose vector matches, at most `cap` of them."""
 
     match: str
-    rank: str
+    # ranked one by one; the same for every lookup of a search
+    terms: Sequence[str]
+    # for each term: who defines it
+    defined: Sequence[str]
     generations: Sequence[int]
     path: str | None
+    in_headings: bool
     cap: int
-    after: tuple[float, int, int]
-    limit: int
     # everywhere if it is None
     among: Among | None = None
 
@@ -207,75 +194,101 @@ _AMONG: LiteralString = """
 """
 
 
-async def select_heading_hits(connection: Connection, tier: Tier) -> list[Ranked]:
-    """Sections whose headings match."""
-    listed = _LISTED if tier.path is None else _LISTED_BELOW
-    rows = _EVERYWHERE if tier.among is None else _AMONG
-    return await _select_tier(
-        connection,
-        tier,
-        f"""
-        WITH ranked AS (
-            SELECT document_id, position,
-                   1 + ts_rank(head_tsv, %(rank)s::tsquery, 33)::float8 AS score
-              FROM (SELECT s.document_id, s.position, s.head_tsv
-                      FROM {rows} s
-                     WHERE s.head_tsv @@ %(match)s::tsquery AND {listed}
-                     LIMIT %(cap)s) s
-        )
-        {_PAGE}
-        """,
+_IN_HEADINGS: LiteralString = "s.head_tsv @@ %(match)s::tsquery"
+_IN_TEXTS: LiteralString = "s.tsv @@ %(match)s::tsquery AND NOT s.head_tsv @@ %(match)s::tsquery"
+# An empty vector is added so that a large one is read from its file once, not for every term.
+_CANDIDATES: LiteralString = """
+    WITH query AS MATERIALIZED (
+        SELECT array_agg(term::tsquery ORDER BY place) AS terms
+          FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS t (term, place)
+    ), found AS MATERIALIZED (
+        SELECT s.document_id, s.position, s.head_tsv, s.tsv || ''::tsvector AS tsv
+          FROM {rows} s
+         WHERE {matches} AND {listed}
+         LIMIT %(cap)s
     )
+    SELECT f.document_id, f.position,
+           ARRAY(SELECT ts_rank('{{0.2, 0.3, 0.5, 1}}', f.tsv, term)
+                   FROM unnest(query.terms) WITH ORDINALITY AS t (term, place) ORDER BY place),
+           ARRAY(SELECT f.head_tsv @@ term
+                   FROM unnest(query.terms) WITH ORDINALITY AS t (term, place) ORDER BY place),
+           length(f.tsv),
+           ARRAY(SELECT f.head_tsv @@ term::tsquery
+                   FROM unnest(%(defined)s::text[]) WITH ORDINALITY AS t (term, place)
+                  ORDER BY place),
+           f.head_tsv @@ %(listing)s::tsquery,
+           ts_rank_cd('{{0.3, 0.3, 0.5, 1}}', f.tsv, %(all)s::tsquery)
+      FROM found f, query
+"""
 
 
-async def select_text_hits(connection: Connection, tier: Tier) -> list[Ranked]:
-    """Sections that match, but not by their headings alone."""
-    listed = _LISTED if tier.path is None else _LISTED_BELOW
-    rows = _EVERYWHERE if tier.among is None else _AMONG
-    return await _select_tier(
-        connection,
-        tier,
-        f"""
-        WITH ranked AS (
-            SELECT document_id, position, ts_rank(tsv, %(rank)s::tsquery, 33)::float8 AS score
-              FROM (SELECT s.document_id, s.position, s.tsv
-                      FROM {rows} s
-                     WHERE s.tsv @@ %(match)s::tsquery
-                       AND NOT s.head_tsv @@ %(match)s::tsquery
-                       AND {listed}
-                     LIMIT %(cap)s) s
-        )
-        {_PAGE}
-        """,
+async def select_candidates(connection: Connection, lookup: Lookup) -> list[Candidate]:
+    """Sections that match, with what they are scored by, in no particular order."""
+    among = lookup.among or Among((), ())
+    statement = _CANDIDATES.format(
+        rows=_EVERYWHERE if lookup.among is None else _AMONG,
+        matches=_IN_HEADINGS if lookup.in_headings else _IN_TEXTS,
+        listed=_LISTED if lookup.path is None else _LISTED_BELOW,
     )
-
-
-async def _select_tier(
-    connection: Connection, tier: Tier, statement: LiteralString
-) -> list[Ranked]:
-    score, document, position = tier.after
-    among = tier.among or Among((), ())
-    cursor = connection.cursor(row_factory=class_row(Ranked))
-    # planned anew for each query: how common its words are decides how it is best answered
-    await cursor.execute(
+    # planned for each query: how common its words are decides how it is best answered
+    cursor = await connection.execute(
         statement,
         {
-            "match": tier.match,
-            "rank": tier.rank,
-            "generations": list(tier.generations),
-            "path": tier.path,
-            "cap": tier.cap,
-            "score": score,
-            "document": document,
-            "position": position,
-            "limit": tier.limit,
+            "match": lookup.match,
+            "terms": list(lookup.terms),
+            "generations": list(lookup.generations),
+            "path": lookup.path,
+            "cap": lookup.cap,
+            "defined": list(lookup.defined),
+            "all": " & ".join(lookup.terms),
+            "listing": f"'{kind_lexeme(LISTING)}'",
             "documents": [key[0] for key in among.sections],
             "positions": [key[1] for key in among.sections],
             "whole": list(among.documents),
         },
         prepare=False,
     )
-    return await cursor.fetchall()
+    return [Candidate(*row) for row in await cursor.fetchall()]
+
+
+async def select_places(
+    connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
+) -> dict[tuple[int, int], Place]:
+    """Where sections stand, and how their texts begin."""
+    cursor = connection.cursor(row_factory=class_row(Place))
+    await cursor.execute(
+        """
+        SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
+               d.source_id,
+               coalesce(d.title, '') AS title, d.url, coalesce(d.language, '') AS language,
+               (SELECT max(l.position) FROM sections l WHERE l.document_id = d.id) AS last_position,
+               coalesce((SELECT max(i.pages)
+                           FROM inbound_links i
+                          WHERE i.document_id = d.id AND i.generation_id = ANY(%s)), 0) AS inlinks
+          FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
+          JOIN sections c USING (document_id, position)
+          JOIN documents d ON d.id = c.document_id
+        """,
+        (list(generations), [key[0] for key in keys], [key[1] for key in keys]),
+    )
+    return {(row.document_id, row.position): row for row in await cursor.fetchall()}
+
+
+async def select_word_counts(
+    connection: Connection, generations: Sequence[int], words: Sequence[str]
+) -> tuple[int, dict[str, int]]:
+    """How many sections were counted, and how many of them have each word."""
+    cursor = await connection.execute(
+        """
+        SELECT word, sum(sections)::int
+          FROM search_words
+         WHERE generation_id = ANY(%s) AND NOT is_spelled AND word = ANY(%s)
+         GROUP BY word
+        """,
+        (list(generations), ["", *words]),
+    )
+    counts: dict[str, int] = dict(await cursor.fetchall())
+    return counts.pop("", 0), counts
 
 
 # --- what is shown -----------------------------------------------------------------------------
@@ -288,7 +301,8 @@ async def select_sections(
     await cursor.execute(
         """
         SELECT c.document_id, c.position, c.id AS section_id, d.source_id, d.url, d.title,
-               c.heading, c.anchor, c.content, g.number AS generation, m.fetched_at
+               d.language, c.heading, c.anchor, c.content, g.number AS generation,
+               m.fetched_at
           FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
           JOIN sections c USING (document_id, position)
           JOIN documents d ON d.id = c.document_id

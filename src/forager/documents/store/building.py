@@ -12,10 +12,15 @@ from psycopg.types.json import Jsonb
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.ids import new_id
-from forager.documents.names import head_of, section_names
+from forager.documents.names import contexts, head_of, section_names
 from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, ManifestPage
-from forager.documents.store.vectors import SEARCH_ROWS, source_lexeme
+from forager.documents.store.vectors import (
+    SEARCH_ROWS,
+    kind_lexeme,
+    language_lexeme,
+    source_lexeme,
+)
 from forager.extract.sections import identify
 from forager.index.store import enqueue_changes
 
@@ -145,9 +150,8 @@ async def insert_documents(
         {
             "source": source_id,
             "config": config,
-            "mark": [source_lexeme(source_number)],
             **_document_columns(pages),
-            **_section_columns(pages),
+            **_section_columns(pages, source_lexeme(source_number)),
         },
     )
 
@@ -173,9 +177,10 @@ _INSERT_DOCUMENTS: LiteralString = f"""
           FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
                       %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
                       %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
-                      %(head_names)b::text[], %(names)b::text[])
+                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
+                      %(marks)b::text[])
                AS s (place, id, parent_id, heading, level, anchor, content, position, head,
-                     head_names, names)
+                     context, head_names, names, marks)
           JOIN page USING (place)
           JOIN written USING (url_hash)
     ), kept AS (
@@ -200,11 +205,15 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     }
 
 
-def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+def _section_columns(pages: Sequence[NewPage], source_mark: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
     for place, page in enumerate(pages, 1):
         document = _document(page)
         names = section_names(document) if page.names is None else page.names
+        context = contexts(document, page.url)
+        page_marks = [source_mark]
+        if document.language:
+            page_marks.append(language_lexeme(document.language))
         for number, (section_id, parent_id, section) in enumerate(
             identify(document.sections, new_id)
         ):
@@ -217,14 +226,19 @@ def _section_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
             columns["contents"].append(section.content)
             columns["positions"].append(section.position)
             columns["heads"].append(head_of(document, section))
+            columns["contexts"].append(context[number])
             columns["head_names"].append("\n".join(names[number].heading))
             columns["names"].append("\n".join(names[number].section))
+            kind = names[number].kind
+            columns["marks"].append(
+                "\n".join([*page_marks, *([kind_lexeme(kind)] if kind else [])])
+            )
     return columns
 
 
 _SECTION_COLUMNS = (
     "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
-    "head_names", "names",
+    "contexts", "head_names", "names", "marks",
 )  # fmt: skip
 
 

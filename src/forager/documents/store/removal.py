@@ -7,6 +7,8 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.documents.store.inbound import delete_inbound_links
+from forager.documents.store.words import delete_words
 from forager.index.store import enqueue_changes
 
 # Whoever may write to a generation of the source: its runner, or one that is about to pause.
@@ -234,6 +236,8 @@ async def delete_unused_link_sets(
 
 
 async def delete_generation(connection: Connection, generation_id: int) -> None:
+    await delete_words(connection, generation_id)
+    await delete_inbound_links(connection, generation_id)
     await connection.execute(
         "DELETE FROM generations WHERE id = %s AND state = 'abandoned'", (generation_id,)
     )

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-# PostgreSQL's parser never makes a word that begins with it
-SOURCE_MARK = "§"
+from forager.db.text_search import primary
 
-# Search rows of a relation `section`. `%(config)s` is the source's text search configuration,
-# `%(mark)s` its lexeme; names are identifiers as they are typed, one per line. OFFSET keeps the
-# planner from making the vector of a heading twice.
+# PostgreSQL's parser never makes a word that begins with it
+MARK = "§"
+
+# Search rows of a relation `section`. `%(config)s` is the source's text search configuration;
+# names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
+# A for the heading, B for the context (the title of the page and the headings above), D for the
+# text. OFFSET keeps the planner from making the vector of a heading twice.
 SEARCH_ROWS: LiteralString = """
     SELECT document_id, position,
-           head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || source,
-           setweight(head_tsv, 'A') || to_tsvector(config, content)
-               || array_to_tsvector(string_to_array(names, E'\\n')) || source
+           head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
+           setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
+               || to_tsvector(config, content)
+               || array_to_tsvector(string_to_array(names, E'\\n')) || marks_tsv
       FROM section,
            LATERAL (SELECT %(config)s::text::regconfig AS config) c,
            LATERAL (SELECT to_tsvector(config, head) AS head_tsv,
-                           array_to_tsvector(%(mark)s::text[]) AS source
+                           array_to_tsvector(string_to_array(marks, E'\\n')) AS marks_tsv
                     OFFSET 0) v
 """
 
 
 def source_lexeme(source_number: int) -> str:
     """The word that is in every search row of a source, and in no other."""
-    return f"{SOURCE_MARK}{source_number}"
+    return f"{MARK}{source_number}"
+
+
+def kind_lexeme(kind: str) -> str:
+    return f"{MARK}{kind}"
+
+
+def language_lexeme(language: str) -> str:
+    """The mark of a language, by its primary subtag: `en` for `en-US`."""
+    return f"{MARK}language:{primary(language)}"

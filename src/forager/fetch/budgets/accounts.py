@@ -231,6 +231,9 @@ class DomainAccount:
         self.answers = replace(answers, errors=answers.errors + 1, seen=max(seen, answers.seen))
         if self.slow_delay > 0 or self.answers.errors >= ERRORS_PER_REPORT:
             self.wanted.set()
+        if self.delay == 0 and self.answers.errors >= max(ERRORS_PER_REPORT, self.answers.good):
+            # without a delay, hundreds of requests would go before the database has judged these
+            self.fresh_until = min(self.fresh_until, local_time())
 
     def note_slow_down(self, retry_after: float | None, seen: float) -> None:
         """Stop here at once; the keeper tells the others."""

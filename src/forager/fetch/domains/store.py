@@ -219,16 +219,7 @@ async def move_jobs(connection: Connection, name: str) -> None:
     await connection.execute(
         """
         WITH covered AS (
-            SELECT j.id,
-                   (
-                       SELECT d.region
-                         FROM domains d
-                        WHERE d.domain_name = j.host
-                           OR d.domain_name LIKE '%%.%%'
-                              AND right(j.host, length(d.domain_name) + 1) = '.' || d.domain_name
-                        ORDER BY length(d.domain_name) DESC
-                        LIMIT 1
-                   ) AS region
+            SELECT j.id, region_of_host(j.host) AS region
               FROM crawl_jobs j
              WHERE j.status IN ('pending', 'processing', 'paused', 'failed')
                AND (j.host = %(name)s

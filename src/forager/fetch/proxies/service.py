@@ -45,6 +45,9 @@ log = get_logger("proxies")
 FAILURES_ALLOWED = 10
 """A proxy with more failures than this in a row is turned off."""
 
+QUIET_SECONDS = 30.0
+"""A proxy that has succeeded within this time is not turned off."""
+
 PROBE_DELAY, PROBE_DELAY_MAX = 30.0, 3600.0
 WRITE_INTERVAL = 1.0
 LEAVE_WITHIN = 3.0
@@ -265,6 +268,7 @@ class ProxyPool:
                 connection,
                 list(told),
                 allowed=FAILURES_ALLOWED,
+                quiet=QUIET_SECONDS,
                 first=PROBE_DELAY,
                 longest=PROBE_DELAY_MAX,
             )

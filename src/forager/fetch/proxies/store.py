@@ -48,24 +48,28 @@ _SEEN: LiteralString = """
            AND (p.region IS NULL OR p.region = %(region)s)
     )
 """
-_UNPICKED: LiteralString = """
+# a slow proxy has to rest for as long as its answers take, so that it gets fewer requests
+_TURN: LiteralString = (
+    "seen.last_used_at + coalesce(p.avg_response_time_ms, 0) * interval '1 millisecond'"
+)
+_UNPICKED: LiteralString = f"""
     chosen AS (
         SELECT p.id
           FROM seen JOIN proxies p ON p.id = seen.id
          WHERE p.is_active AND p.last_used_at IS NOT DISTINCT FROM seen.last_used_at
-         ORDER BY seen.free_at, seen.last_used_at NULLS FIRST, p.id
+         ORDER BY seen.free_at, {_TURN} NULLS FIRST, p.id
          LIMIT 1
            FOR NO KEY UPDATE OF p SKIP LOCKED
     )
 """
 # Without a lock: whoever finds that its row has changed would go on to the next and hold both, and
 # then wait for somebody who locks them in the order of their ids.
-_ANY: LiteralString = """
+_ANY: LiteralString = f"""
     chosen AS (
         SELECT p.id
           FROM seen JOIN proxies p ON p.id = seen.id
          WHERE p.is_active
-         ORDER BY seen.free_at, seen.last_used_at NULLS FIRST, p.id
+         ORDER BY seen.free_at, {_TURN} NULLS FIRST, p.id
          LIMIT 1
     )
 """
@@ -201,9 +205,18 @@ async def add_outcomes(
 
 
 async def disable_failing(
-    connection: Connection, ids: Sequence[int], *, allowed: int, first: float, longest: float
+    connection: Connection,
+    ids: Sequence[int],
+    *,
+    allowed: int,
+    quiet: float,
+    first: float,
+    longest: float,
 ) -> list[ProxyRecord]:
-    """Turn off those with more failures in a row than allowed, until a probe finds them well."""
+    """Turn off those with more failures in a row than allowed and no success for `quiet` seconds.
+
+    A probe turns them on again.
+    """
     cursor = connection.cursor(row_factory=class_row(ProxyRecord))
     await cursor.execute(
         f"""
@@ -214,9 +227,17 @@ async def disable_failing(
                next_probe_at = now() + {_PROBE_DELAY},
                updated_at = now()
          WHERE p.id = ANY(%(ids)s) AND p.is_active AND p.consecutive_failures > %(allowed)s
+           -- many requests that fail at the same moment are one failure of the proxy
+           AND coalesce(p.last_success_at, '-infinity') <= now() - %(quiet)s * interval '1 second'
         RETURNING {_RECORD}
         """,
-        {"ids": list(ids), "allowed": allowed, "first": first, "longest": longest},
+        {
+            "ids": list(ids),
+            "allowed": allowed,
+            "quiet": quiet,
+            "first": first,
+            "longest": longest,
+        },
     )
     return await cursor.fetchall()
 

@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
-from forager.fetch.budgets.budget import Budgets
+from forager.errors import ErrorKind, GiveUp, WorkFailed
 from forager.fetch.budgets.slots import HostResting
-from forager.fetch.client import Client
 from forager.fetch.response import Request, Response
 from forager.fetch.robots import store
 from forager.fetch.robots.cache import (
@@ -22,6 +20,7 @@ from forager.fetch.robots.cache import (
     robots_policy,
 )
 from forager.fetch.robots.rules import Robots
+from forager.fetch.sender import Sender
 
 MAX_ORIGINS = 500
 # A refusal of these kinds is no answer of the host: its pages would be refused the same way.
@@ -71,15 +70,13 @@ class RobotsGate:
     def __init__(
         self,
         database: Database,
-        budgets: Budgets,
-        client: Client,
+        sender: Sender,
         *,
         user_agent: str,
         ignore: bool = False,
     ) -> None:
         self._database = database
-        self._budgets = budgets
-        self._client = client
+        self._sender = sender
         self._user_agent = user_agent
         self._ignore = ignore
         self._origins: dict[str, _Origin] = {}
@@ -179,7 +176,7 @@ class RobotsGate:
         redirects = 0
         while url is not None:
             try:
-                response = await self._fetch_one(url)
+                response = await self._sender.send(Request(url), None)
             except HostResting:
                 raise
             except WorkFailed as error:
@@ -192,15 +189,16 @@ class RobotsGate:
             redirects += 1
         return answer
 
-    async def _fetch_one(self, url: str) -> Response:
-        with await self._budgets.acquire(host_of(url)) as slot:
-            try:
-                response = await self._client.fetch(Request(url))
-            except Retry:
-                slot.failed()
-                raise
-            slot.answered(response.status, response.timing.total, response.retry_after)
-            return response
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """Sends requests at the pace that robots.txt asks for, also for each hop of a redirect."""
+
+    sender: Sender
+    robots: RobotsGate
+
+    async def fetch(self, request: Request) -> Response:
+        return await self.sender.send(request, await self.robots.crawl_delay(request.url))
 
 
 def _answer(response: Response) -> _Answer:
@@ -233,12 +231,6 @@ def origin_of(url: str) -> str:
     """Scheme, host and port of a normalised URL."""
     end = url.find("/", url.find("//") + 2)
     return url if end < 0 else url[:end]
-
-
-def host_of(url: str) -> str:
-    """The key of a normalised URL's host among the domains."""
-    origin = origin_of(url)
-    return origin[origin.find("//") + 2 :]
 
 
 MAX_SHOWN = 20_000

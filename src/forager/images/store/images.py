@@ -76,7 +76,7 @@ async def renew_old(connection: Connection, product_ids: Sequence[int], *, secon
     await connection.execute(
         """
         UPDATE images
-           SET status = 'pending', attempts = 0, next_attempt_at = now()
+           SET status = 'pending', attempts = 0, next_attempt_at = now(), pending_since = now()
          WHERE product_id = ANY(%s::bigint[]) AND status <> 'pending'
            AND coalesce(fetched_at, created_at) < now() - make_interval(secs => %s)
         """,
@@ -98,6 +98,8 @@ class PendingImage:
     domain: str
     use_proxies: bool | None
     allow_private: bool
+    # seconds that it has been pending
+    waited: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,8 @@ async def claim_images(
           FROM due, products p, domains d
          WHERE i.id = due.id AND p.id = i.product_id AND d.id = p.domain_id
         RETURNING i.id, i.image_url AS url, i.url_hash, i.attempts, d.domain_name AS domain,
-                  d.use_proxies, d.allow_private
+                  d.use_proxies, d.allow_private,
+                  extract(epoch FROM now() - i.pending_since)::float8 AS waited
         """,
         {
             "limit": limit,

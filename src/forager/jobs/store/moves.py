@@ -21,9 +21,9 @@ async def insert_jobs(
 ) -> list[Job]:
     """Insert jobs and wake the workers; a source that has an active job is passed over.
 
-    Whoever ties a domain to another region finds the job, or is found: one waits for the other.
+    A change of a host's region and the insertion of its job wait for each other.
     """
-    if not any(job.domains for _, job in jobs):
+    if not any(job.host for _, job in jobs):
         return await _insert(connection, jobs, actor)
     # One round trip and one transaction, but two statements: one that had to wait for the lock
     # would go on with what it saw before.
@@ -44,20 +44,13 @@ async def _insert(
                  host, region)
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
                    n.trace, now() + n.delay * interval '1 second',
-                   split_part(n.domains, ' ', 1), covering.region
+                   n.host, region_of_host(n.host)
               FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
                           %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
                           %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[],
-                          %(domains)s::text[])
+                          %(hosts)s::text[])
                    AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay,
-                         domains)
-              LEFT JOIN LATERAL (
-                   SELECT d.region
-                     FROM domains d
-                    WHERE d.domain_name = ANY(string_to_array(n.domains, ' '))
-                    ORDER BY length(d.domain_name) DESC
-                    LIMIT 1
-              ) AS covering ON true
+                         host)
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -80,7 +73,7 @@ async def _insert(
             "users": [job.user_id for _, job in jobs],
             "traces": [job.trace for _, job in jobs],
             "delays": [job.delay for _, job in jobs],
-            "domains": [" ".join(job.domains) or None for _, job in jobs],
+            "hosts": [job.host for _, job in jobs],
             "actor": actor,
         },
     )

@@ -35,6 +35,29 @@ async def select_rollouts(connection: Connection) -> list[Rollout]:
     return await cursor.fetchall()
 
 
+async def note_bypass(connection: Connection, parser: str, reason: str, *, seconds: float) -> None:
+    """Remember that workers bypass a parser, and why."""
+    await connection.execute(
+        """
+        UPDATE parser_rollouts
+           SET bypassed_until = now() + %s * interval '1 second', bypass_reason = %s
+         WHERE parser = %s
+        """,
+        (seconds, reason[:2000], parser),
+    )
+
+
+async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
+    """Parsers that are bypassed now, each with the reason."""
+    cursor = await connection.execute(
+        """
+        SELECT parser, bypass_reason FROM parser_rollouts
+         WHERE bypassed_until > now() ORDER BY parser
+        """
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
 async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> None:
     """Let versions count of parsers that nothing was decided about yet."""
     await connection.execute(

@@ -268,3 +268,12 @@ async def withdraw_products(
         {"ids": list(task_ids), "availability": availability},
     )
     return await cursor.fetchall()
+
+
+async def select_names(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
+    """The names of the products of tasks, by task."""
+    cursor = await connection.execute(
+        "SELECT crawl_task_id, product_name FROM products WHERE crawl_task_id = ANY(%s)",
+        (list(task_ids),),
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}

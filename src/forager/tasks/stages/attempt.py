@@ -8,6 +8,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
+from forager.errors import ErrorKind
 from forager.fetch.polite import DomainTerms
 from forager.settings import Settings
 from forager.tasks.causes import Cause
@@ -27,7 +28,11 @@ class Outcome(StrEnum):
     OK = "ok"
     UNCHANGED = "unchanged"
     RETRY = "retry"
+    # retries are used up, the task stays on its schedule
+    MISSED = "missed"
     FAILED = "failed"
+    # not believed while the domain has an alarm
+    HELD = "held"
     RESTED = "rested"
     LOST = "lost"
     WITHDRAWN = "withdrawn"
@@ -96,6 +101,8 @@ def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
 
     `recover` in the store says the same in SQL for the tasks of dead workers.
     """
+    if cause.kind is ErrorKind.BLOCKED:
+        return Outcome.HELD
     if cause.permanent or task.retry_count >= task.max_retries:
         return Outcome.FAILED
     return Outcome.RETRY

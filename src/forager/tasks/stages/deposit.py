@@ -94,9 +94,10 @@ class Deposit:
             mine = [download for download in batch if download.task.id in kept]
             await self._write_pages(connection, mine)
             await self._write_unchanged(connection, mine)
-            await settle(connection, self._who, [download.attempt for download in mine])
+            attempts = [download.attempt for download in mine]
+            settled = await settle(connection, self._who, attempts, self._settings)
         say_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
-        record(Stage.DOWNLOAD, [download.attempt for download in mine])
+        record(Stage.DOWNLOAD, settled)
         for download in mine:
             if download.response is not None and download.attempt.ref is not None:
                 self._cache.put(download.task.id, download.attempt.ref, page_of(download.response))
@@ -151,7 +152,7 @@ class Deposit:
         )
         async with self._database.transaction() as connection:
             if await store.lock_held(connection, self._who, [task]):
-                await settle(connection, self._who, [attempt])
+                await settle(connection, self._who, [attempt], self._settings)
         record(Stage.DOWNLOAD, [attempt])
 
 

@@ -15,6 +15,7 @@ from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, NotFound
+from forager.parsers.breakers import ParserBreakers
 from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
@@ -22,6 +23,7 @@ from forager.parsers.trials import Trials
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
+from forager.tasks.alarms import ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
 from forager.tasks.schedule import Completion, complete_tasks
@@ -89,6 +91,7 @@ class ParseStage(StageLoop[ReadTask]):
             hints=hints,
         )
         self._pool = pool
+        self._breakers = ParserBreakers(database, pool)
         self._trials = Trials(database, pool)
         self._cache = cache
         self._storage = archive_options(settings).open()
@@ -169,7 +172,7 @@ class ParseStage(StageLoop[ReadTask]):
     async def _read_by_plan(self, task: HeldTask, page: Page, plan: RolloutPlan) -> Reading:
         """By what counts, and by what is on trial: whatever that does, the first one stands."""
         active, canary = plan.versions_for(task.id)
-        parsed = await self._pool.parse(page, active)
+        parsed = await self._breakers.read(page, active)
         if canary is None:
             return Reading(parsed, None)
         tried = await self._trials.read(page, plan, active, canary, to_blame=not parsed.broke)
@@ -184,12 +187,23 @@ class ParseStage(StageLoop[ReadTask]):
         async with self._database.transaction() as connection:
             kept = await store.lock_held(connection, self._who, [read.task for read in batch])
             mine = [read for read in batch if read.task.id in kept]
-            written = await self._write_products(connection, mine)
-            attempts = [self._attempt(read, written.get(read.task.id)) for read in mine]
-            await settle(connection, self._who, attempts)
+            held = await self._held(connection, mine)
+            believed = [read for read in mine if read.task.id not in held]
+            written = await self._write_products(connection, believed)
+            attempts = [
+                self._attempt(read, written.get(read.task.id), held=read.task.id in held)
+                for read in mine
+            ]
+            attempts = await settle(connection, self._who, attempts, self._settings)
             await self._complete(connection, mine, written)
         say_lost(Stage.PARSE, [read.task for read in batch], kept)
         record(Stage.PARSE, attempts)
+
+    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> set[int]:
+        """Pages that give different products of a domain the same name."""
+        products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
+        names = [ReadName(task, p.name) for task, p in products if p is not None and p.name]
+        return await hold_same_pages(connection, names) if names else set()
 
     async def _write_products(
         self, connection: Connection, batch: Sequence[ReadTask]
@@ -209,7 +223,7 @@ class ParseStage(StageLoop[ReadTask]):
             await store.forget_validators(connection, held)
         return written
 
-    def _attempt(self, read: ReadTask, written: Written | None) -> Attempt:
+    def _attempt(self, read: ReadTask, written: Written | None, *, held: bool = False) -> Attempt:
         task = read.task
         attempt = Attempt(
             task=task,
@@ -217,6 +231,9 @@ class ParseStage(StageLoop[ReadTask]):
             final_url=read.final_url,
             duration_ms=read.duration_ms,
         )
+        if held:
+            words = Cause(ErrorKind.VALIDATION, "different products of the domain got this name")
+            return replace(attempt, outcome=Outcome.HELD, cause=words)
         if read.reading is None and read.cause is None:
             # the archive was cleaned up before the page was read: it must be fetched again
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
@@ -251,7 +268,7 @@ class ParseStage(StageLoop[ReadTask]):
         attempt = self._attempt(replace(read, reading=None, cause=cause), None)
         async with self._database.transaction() as connection:
             if await store.lock_held(connection, self._who, [read.task]):
-                await settle(connection, self._who, [attempt])
+                await settle(connection, self._who, [attempt], self._settings)
         record(Stage.PARSE, [attempt])
 
 
@@ -291,7 +308,9 @@ def _cause(read: ReadTask, written: Written | None) -> Cause | None:
         return None
     broke = read.reading is not None and read.reading.active.product is None
     kind = ErrorKind.PARSE if broke else ErrorKind.VALIDATION
-    return Cause(kind, one_line(written.reason or "the page has no product"))
+    trace = read.reading.active.stack_trace if read.reading is not None else None
+    words = one_line(written.reason or "the page has no product")
+    return Cause(kind, words, stack_trace=trace)
 
 
 def _version(read: ReadTask) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -11,46 +13,99 @@ from forager.archive.errors import ArchiveError
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
-from forager.extract.product.record import Availability
-from forager.index.kind import PRODUCTS
-from forager.index.store import enqueue_rows
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
-from forager.products.store import writes as product_store
+from forager.settings import Settings
+from forager.tasks.alarms import GONE, hold_suspicious, withdraw
 from forager.tasks.causes import Cause, cause_of, one_line
+from forager.tasks.schedule import intervals_of
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
+from forager.tasks.store import alarms as alarm_store
 from forager.tasks.store import dead_letters, errors
 from forager.tasks.store import stages as store
-from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("tasks")
 
 # what passes by itself; nothing else may hold up a batch
 TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
 PAUSE = 0.5
+_HELD_FOR = timedelta(hours=1)
 PAUSE_WHEN_FULL = 5.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-async def settle(connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]) -> None:
-    """Write how attempts ended; the tasks of those that succeeded are moved on by their stage."""
-    retried = _with(Outcome.RETRY, attempts)
+async def settle(
+    connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt], settings: Settings
+) -> list[Attempt]:
+    """Write how attempts ended; the tasks of those that succeeded are moved on by their stage.
+
+    Return the attempts as they were settled: failures may be held or stay on schedule.
+    """
+    if who.stage is Stage.DOWNLOAD:
+        attempts = await hold_suspicious(connection, attempts)
+    attempts = await _with_missed(connection, attempts, settings)
+    retried, rested = _with(Outcome.RETRY, attempts), _with(Outcome.RESTED, attempts)
+    missed, held = _with(Outcome.MISSED, attempts), _with(Outcome.HELD, attempts)
     failed = _with(Outcome.FAILED, attempts)
-    rested = _with(Outcome.RESTED, attempts)
     if retried:
         await store.postpone(connection, retried, spend=True)
     if rested:
         await store.postpone(connection, rested, spend=False)
+    if missed or held:
+        every = await intervals_of(connection, [a.task.id for a in (*missed, *held)], settings)
+        await store.miss(connection, missed, every, counts=True)
+        # a domain that answers with challenges is asked again soon after its pause
+        soon = {id_: min(interval, _HELD_FOR) for id_, interval in every.items()}
+        await store.miss(connection, held, soon, counts=False)
+        await store.forget_validators(connection, [attempt.task.id for attempt in held])
     if failed:
         await store.fail(connection, failed)
         await dead_letters.insert_letters(connection, who.stage, failed)
-        await withdraw_gone(connection, failed)
-    if retried or failed:
-        await errors.insert_errors(connection, who.stage, [*retried, *failed])
+    if written := [*retried, *missed, *failed, *held]:
+        await errors.insert_errors(connection, who.stage, written)
     if attempts:
         await store.insert_attempts(connection, who, attempts)
+    await _withdraw_gone(connection, [*missed, *failed], settings)
+    return list(attempts)
+
+
+async def _with_missed(
+    connection: Connection, attempts: Sequence[Attempt], settings: Settings
+) -> list[Attempt]:
+    """Failures that are not final yet become missed visits."""
+    failed = [a for a in _with(Outcome.FAILED, attempts) if a.cause and not a.cause.permanent]
+    if not failed:
+        return list(attempts)
+    failing = await store.select_failing(connection, [attempt.task.id for attempt in failed])
+    missed = {
+        a.task.id for a in failed if _stays_on_schedule(a, failing.get(a.task.id), settings)
+    }  # fmt: skip
+    return [replace(a, outcome=Outcome.MISSED) if a.task.id in missed else a for a in attempts]
+
+
+def _stays_on_schedule(
+    attempt: Attempt, failing: store.FailingTask | None, settings: Settings
+) -> bool:
+    """Whether an outage may still explain the failure; a page that never existed is final."""
+    if failing is None or (not failing.was_read and attempt.http_status in GONE):
+        return False
+    few = failing.failed_visits + 1 < settings.dead_letter_visits
+    return few or failing.seconds < settings.dead_letter_after
+
+
+async def _withdraw_gone(
+    connection: Connection, failed: Sequence[Attempt], settings: Settings
+) -> None:
+    """Discontinue products whose pages are gone, once enough visits have confirmed it."""
+    ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
+    if ids:
+        gone = await alarm_store.select_gone(
+            connection, ids, visits=settings.gone_visits, seconds=settings.gone_after
+        )
+        await withdraw(connection, gone)
+        await store.forget_validators(connection, gone)
 
 
 def _with(outcome: Outcome, attempts: Iterable[Attempt]) -> list[Attempt]:
@@ -122,34 +177,13 @@ def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
         log.warning("results dropped: the tasks were taken away", stage=stage, tasks=lost[:20])
 
 
+_ERRORS = (Outcome.RETRY, Outcome.MISSED, Outcome.FAILED, Outcome.HELD)
+
+
 def record(stage: Stage, attempts: Iterable[Attempt]) -> None:
     """For the metrics: what a commit has settled."""
     meter = DOWNLOADS if stage is Stage.DOWNLOAD else PARSES
     for attempt in attempts:
         meter.add(attempt.outcome)
-        if attempt.cause is not None and attempt.outcome in (Outcome.RETRY, Outcome.FAILED):
+        if attempt.cause is not None and attempt.outcome in _ERRORS:
             ERRORS.add(attempt.cause.kind)
-
-
-# Not Found and Gone, said at every retry
-GONE = frozenset({404, 410})
-
-
-async def withdraw_gone(connection: Connection, failed: Sequence[Attempt]) -> None:
-    """Products of tasks that failed because their pages are gone; in the commit that says so."""
-    ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
-    if not ids:
-        return
-    withdrawn = await product_store.withdraw_products(connection, ids, Availability.DISCONTINUED)
-    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
-    await record_events(connection, [_event(product) for product in withdrawn])
-
-
-def _event(product: product_store.WithdrawnProduct) -> NewEvent:
-    told = {
-        "name": product.product_name,
-        "url": product.url,
-        "old": product.availability,
-        "new": Availability.DISCONTINUED.value,
-    }
-    return NewEvent(EventKind.AVAILABILITY_CHANGED, product.id, product.domain_id, told)

@@ -99,3 +99,19 @@ async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedP
         (url_hash,),
     )
     return await cursor.fetchone()
+
+
+async def select_visit(connection: Connection, task_id: int, *, number: int) -> ArchiveRef | None:
+    """Where the response of the n-th newest visit with one is stored."""
+    cursor = await connection.execute(
+        """
+        SELECT segment, segment_offset, segment_length
+          FROM task_attempts
+         WHERE task_id = %s AND stage = 'download' AND segment IS NOT NULL
+         ORDER BY id DESC
+        OFFSET %s LIMIT 1
+        """,
+        (task_id, number - 1),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else ArchiveRef(*row)

@@ -68,8 +68,10 @@ async def set_terms(
     priority: int | None,
     every: timedelta | None,
     default_every: timedelta | None,
+    popularity: float | None,
+    max_retries: int | None,
 ) -> int:
-    """A priority, an interval, or both. `default_every`: back to the domain's, or else to this."""
+    """Set what is given. `default_every`: back to the domain's interval, or else to this."""
     cursor = await connection.execute(
         """
         WITH wanted AS MATERIALIZED (
@@ -87,6 +89,8 @@ async def set_terms(
         )
         UPDATE crawl_tasks t
            SET priority = coalesce(%(priority)s, t.priority),
+               popularity = coalesce(%(popularity)s, t.popularity),
+               max_retries = coalesce(%(max_retries)s, t.max_retries),
                crawl_frequency = CASE
                    WHEN %(default)s::interval IS NULL
                    THEN coalesce(%(every)s::interval, t.crawl_frequency)
@@ -101,7 +105,14 @@ async def set_terms(
           FROM wanted
          WHERE t.id = wanted.id
         """,
-        {"ids": list(ids), "priority": priority, "every": every, "default": default_every},
+        {
+            "ids": list(ids),
+            "priority": priority,
+            "every": every,
+            "default": default_every,
+            "popularity": popularity,
+            "max_retries": max_retries,
+        },
     )
     return cursor.rowcount
 

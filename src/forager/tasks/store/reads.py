@@ -18,6 +18,7 @@ from forager.tasks.task import Attempt, Hold, Task
 _COLUMNS: LiteralString = """
     t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
+    t.failed_visits,
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
     t.parser_version, t.found_by, t.created_at, t.updated_at, d.task_hold AS domain_hold,
     (SELECT c.hold FROM task_control c) AS all_hold

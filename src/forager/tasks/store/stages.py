@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -14,6 +14,7 @@ from forager.db.database import Connection
 from forager.tasks.lifecycle import (
     COMPLETE,
     FAIL,
+    MISS,
     POSTPONE,
     RELEASE,
     RETRY_LATER,
@@ -128,12 +129,66 @@ async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FailingTask:
+    """Since when and how often visits of a task have failed, this one not included."""
+
+    failed_visits: int
+    seconds: float
+    # whether its page was read before
+    was_read: bool
+
+
+async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int, FailingTask]:
+    cursor = await connection.execute(
+        """
+        SELECT id, failed_visits,
+               coalesce(extract(epoch FROM now() - failing_since), 0)::float8,
+               parser_version IS NOT NULL OR failed_visits > 0
+          FROM crawl_tasks
+         WHERE id = ANY(%s)
+        """,
+        (list(ids),),
+    )
+    return {row[0]: FailingTask(*row[1:]) for row in await cursor.fetchall()}
+
+
+async def miss(
+    connection: Connection,
+    attempts: Sequence[Attempt],
+    every: Mapping[int, timedelta],
+    *,
+    counts: bool,
+) -> None:
+    """Back to their interval, with the error; a visit that `counts` is one failed visit more."""
+    await connection.execute(
+        f"""
+        UPDATE crawl_tasks t
+           SET {MISS.changes}, scheduled_at = now() + m.every, error_kind = m.kind,
+               error_message = m.message, failed_visits = t.failed_visits + %(counts)s::int,
+               failing_since = CASE WHEN %(counts)s THEN coalesce(t.failing_since, now())
+                                    ELSE t.failing_since END
+          FROM unnest(%(ids)s::bigint[], %(every)s::interval[], %(kinds)s::text[],
+                      %(messages)s::text[]) AS m (id, every, kind, message)
+         WHERE t.id = m.id AND {MISS.allowed}
+        """,
+        {
+            "counts": counts,
+            "ids": [attempt.task.id for attempt in attempts],
+            "every": [every[attempt.task.id] for attempt in attempts],
+            **_causes(attempts),
+        },
+    )
+
+
 async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
     """These will not be tried again unless somebody says so."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
-           SET {FAIL.changes}, error_kind = f.kind, error_message = f.message
+           SET {FAIL.changes}, error_kind = f.kind, error_message = f.message,
+               failed_visits = t.failed_visits + 1,
+               failing_since = coalesce(t.failing_since, now())
           FROM unnest(%(ids)s::bigint[], %(kinds)s::text[], %(messages)s::text[])
                    AS f (id, kind, message)
          WHERE t.id = f.id AND {FAIL.allowed}

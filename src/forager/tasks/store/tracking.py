@@ -21,6 +21,8 @@ class NewTask:
     priority: int | None
     every: timedelta | None
     popularity: float | None
+    at: datetime | None = None
+    max_retries: int | None = None
 
 
 async def select_now(connection: Connection) -> datetime:
@@ -46,11 +48,12 @@ async def insert_tasks(
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
                                  scheduled_at, max_retries, found_by)
         SELECT domain_id, url, url_hash, coalesce(priority, %(default_priority)s), every,
-               coalesce(popularity, 0), coalesce(%(due)s, now()), %(max_retries)s, %(found_by)s
+               coalesce(popularity, 0), coalesce(at, %(due)s, now()),
+               coalesce(retries, %(max_retries)s), %(found_by)s
           FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
                       %(priorities)s::smallint[], %(every)s::interval[],
-                      %(popularity)s::float8[])
-               AS t (domain_id, url, url_hash, priority, every, popularity)
+                      %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[])
+               AS t (domain_id, url, url_hash, priority, every, popularity, at, retries)
          ORDER BY url_hash
         ON CONFLICT (url_hash) DO NOTHING
         """,
@@ -75,13 +78,16 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
     cursor = await connection.execute(
         """
         WITH wanted AS (
-            SELECT t.id, w.priority, w.every, w.popularity
+            SELECT t.id, w.priority, w.every, w.popularity, w.at, w.retries
               FROM unnest(%(hashes)s::bytea[], %(priorities)s::smallint[], %(every)s::interval[],
-                          %(popularity)s::float8[])
-                   AS w (url_hash, priority, every, popularity)
+                          %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[])
+                   AS w (url_hash, priority, every, popularity, at, retries)
               JOIN crawl_tasks t ON t.url_hash = w.url_hash
              WHERE w.priority <> t.priority
                 OR w.popularity <> t.popularity
+                OR w.retries <> t.max_retries
+                OR w.at <> CASE t.status WHEN 'completed' THEN t.next_crawl_at
+                                         WHEN 'pending' THEN t.scheduled_at END
                 OR (w.every IS NOT NULL AND w.every IS DISTINCT FROM t.crawl_frequency)
              ORDER BY t.id
                FOR NO KEY UPDATE OF t
@@ -89,11 +95,14 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
         UPDATE crawl_tasks t
            SET priority = coalesce(w.priority, t.priority),
                popularity = coalesce(w.popularity, t.popularity),
+               max_retries = coalesce(w.retries, t.max_retries),
+               scheduled_at = CASE WHEN t.status = 'pending'
+                   THEN coalesce(w.at, t.scheduled_at) ELSE t.scheduled_at END,
                crawl_frequency = coalesce(w.every, t.crawl_frequency),
                adapted_frequency = CASE WHEN w.every IS NULL THEN t.adapted_frequency END,
                next_crawl_at = CASE
                    WHEN t.status = 'completed' THEN
-                       coalesce(t.completed_at + w.every, t.next_crawl_at)
+                       coalesce(w.at, t.completed_at + w.every, t.next_crawl_at)
                    ELSE t.next_crawl_at
                END,
                updated_at = now()
@@ -111,4 +120,6 @@ def _columns(tasks: Sequence[NewTask]) -> dict[str, object]:
         "priorities": [task.priority for task in tasks],
         "every": [task.every for task in tasks],
         "popularity": [task.popularity for task in tasks],
+        "at": [task.at for task in tasks],
+        "retries": [task.max_retries for task in tasks],
     }

@@ -15,7 +15,7 @@ from forager.db.patience import Patience
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
-from forager.jobs.registration import Registration
+from forager.jobs.workers import Registration
 from forager.logs import get_logger
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reading import ReadingPool
@@ -106,7 +106,13 @@ class TaskWorker:
 
     async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
         parsing, downloading = self._stages(fetching, pool)
-        stages = [asyncio.ensure_future(downloading.run()), asyncio.ensure_future(parsing.run())]
+        # messages of a broker are for both stages
+        wanted = "both" if self._hints is not None else self._settings.task_stages
+        stages = []
+        if wanted != "parse":
+            stages.append(asyncio.ensure_future(downloading.run()))
+        if wanted != "download":
+            stages.append(asyncio.ensure_future(parsing.run()))
         beside = [
             asyncio.ensure_future(work) for work in self._beside(fetching, parsing, downloading)
         ]

@@ -14,6 +14,7 @@ from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChan
 from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.robots.gate import robots_report
+from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.task import parse_every
 from forager.web.forms import Form, Submitted
@@ -78,6 +79,9 @@ async def show(visit: Operates, host: Host) -> Page:
                 visit.here.database, domain.base_url, agent_header(settings)
             ),
             "defaults": settings,
+            "alarm": next(
+                (a for a in await list_alarms(visit.here.database) if a.domain == name), None
+            ),
             "bill": bill.answer,
             "bill_at": bill.at,
             "max_delay": MAX_DELAY,
@@ -99,6 +103,13 @@ async def change(visit: Administers, form: Submitted, host: Host) -> Done:
 async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # noqa: ARG001
     domain = await visit.here.domains.forget_slow_down(host)
     return Done("Slow-down reset.", to=_url(domain.domain_name))
+
+
+@action(router, "/domains/{host}/alarm")
+async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
+    decision = Decision(form.text("decision") or Decision.DISCARD)
+    tasks = await decide_alarm(visit.here.database, host, decision)
+    return Done(f"Held results {decision.value}ed: {tasks} tasks.", to=_url(host))
 
 
 @action(router, "/domains/{host}/hold")

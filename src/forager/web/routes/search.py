@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
-from fastapi import Query
+from fastapi import Header, Query
 
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.reader import read_page
-from forager.documents.search import SearchRequest
-from forager.documents.search.hit import Hit, SearchPage
-from forager.documents.search.service import search as search_sections
+from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
+from forager.documents.search import search as search_sections
+from forager.documents.search.hit import preferred_language
 from forager.documents.sources import list_sources
 from forager.errors import InvalidInput, NotFound
 from forager.web.formats import highlighted
@@ -34,30 +34,61 @@ Cursor = Annotated[str | None, Query(max_length=60_000)]
 
 @page(router, "/search")
 async def search(
-    visit: Reads, q: Text = "", source: Text = "", path: Text = "", cursor: Cursor = None
+    visit: Reads,
+    q: Text = "",
+    source: Text = "",
+    path: Text = "",
+    language: Text = "",
+    kind: Text = "",
+    cursor: Cursor = None,
+    accept_language: Annotated[str | None, Header()] = None,
 ) -> Page:
     known = await list_sources(
         visit.here.database, user_id=visit.caller.sees_only, limit=MAX_SOURCES
     )
-    found = await _found(visit, q.strip(), source, path, cursor)
-    more = {"q": q, "source": source, "path": path}
+    filters = {"q": q.strip(), "source": source, "path": path, "language": language, "kind": kind}
+    found = await _found(visit, filters, cursor, preferred_language(accept_language))
     return Page(
         "search.html",
         {
-            "q": q.strip(),
-            "source": source,
+            **filters,
             "wanted_path": path,
             "sources": [each.id for each in known.items],
             "found": found,
             "hits": [
                 (hit, highlighted(hit.snippet, hit.highlights), _reading(hit))
-                for hit in (found.hits if found else [])
+                for hit in (found.items if found else [])
             ],
-            "next_url": f"/search?{urlencode({**more, 'cursor': found.next_cursor})}"
+            "facets": _facets(found, filters) if found else [],
+            "suggestion_url": _url(filters, q=found.suggestion)
+            if found and found.suggestion
+            else None,
+            "next_url": _url(filters, cursor=found.next_cursor)
             if found and found.next_cursor
             else None,
         },
     )
+
+
+def _url(filters: dict[str, str], **changes: str | None) -> str:
+    fields = {**filters, **changes}
+    return f"/search?{urlencode({name: value for name, value in fields.items() if value})}"
+
+
+def _facets(found: SearchPage, filters: dict[str, str]) -> list[tuple[str, str, int, str, bool]]:
+    """Name, value, number of pages, the URL that turns it on or off, and whether it is on."""
+    return [
+        (
+            name,
+            value,
+            count,
+            _url(filters, **{name: None if filters[name] == value else value}),
+            filters[name] == value,
+        )
+        for name in ("source", "language", "kind")
+        for value, count in found.facets.get(name, {}).items()
+        if len(found.facets[name]) > 1 or name == "kind" or filters[name]
+    ]
 
 
 @page(router, "/read")
@@ -80,19 +111,24 @@ async def read(
 
 
 async def _found(
-    visit: Visit, text: str, source: str, path: str, cursor: str | None
+    visit: Visit, filters: dict[str, str], cursor: str | None, prefers: str | None
 ) -> SearchPage | None:
-    if not text:
+    if not filters["q"]:
         return None
     request = SearchRequest(
-        query=text,
-        source=source or None,
-        path=path or None,
+        query=filters["q"],
+        source=filters["source"] or None,
+        path=filters["path"] or None,
+        language=filters["language"] or None,
+        kind=SectionKind(filters["kind"]) if filters["kind"] in list(SectionKind) else None,
+        prefers=prefers,
         user_id=visit.caller.sees_only,
         limit=HITS,
         cursor=cursor,
     )
-    return await search_sections(visit.here.database, request, visit.here.engine)
+    return await search_sections(
+        visit.here.database, request, visit.here.engine, visit.here.embedder
+    )
 
 
 def _reading(hit: Hit) -> str:

@@ -299,6 +299,22 @@ CREATE UNIQUE INDEX proxy_usage_key ON proxy_usage (day, domain_name, proxy_id);
 CREATE INDEX proxy_usage_proxy_idx ON proxy_usage (proxy_id);
 
 
+-- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
+CREATE FUNCTION region_of_host(host text) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT d.region
+      FROM domains d
+     WHERE d.domain_name = host
+        OR d.domain_name = ANY (ARRAY(
+               SELECT array_to_string(labels[first:], '.')
+                 FROM (SELECT string_to_array(host, '.') AS labels) AS split,
+                      generate_series(2, array_length(labels, 1) - 1) AS first
+           ))
+     ORDER BY length(d.domain_name) DESC
+     LIMIT 1
+$$;
+
+
 -- archive -----------------------------------------------------------------------------------------
 
 -- A WARC segment. Its row is inserted before its bytes are written, and deleted after its file.
@@ -595,6 +611,26 @@ CREATE INDEX section_search_head_idx ON section_search USING gin (head_tsv)
 CREATE INDEX section_search_idx ON section_search USING gin (tsv)
     WITH (gin_pending_list_limit = 32768);
 
+-- The words of a generation. Those that are not spelled are lexemes, with the number of sections
+-- that have them among those that were counted; the empty one stands for all of these. Those that
+-- are spelled are words and names of headings, to correct a query with.
+CREATE TABLE search_words (
+    generation_id bigint NOT NULL,
+    is_spelled    boolean NOT NULL,
+    -- in this collation, words with the same first letter are a range of the index
+    word          text COLLATE "C" NOT NULL,
+    sections      integer NOT NULL,
+    PRIMARY KEY (generation_id, is_spelled, word)
+);
+
+-- How many pages of a generation link to each of its documents.
+CREATE TABLE inbound_links (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    pages         integer NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
+
 -- The documents of the published generations.
 CREATE VIEW documents_active AS
 SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.title, d.language,
@@ -634,6 +670,9 @@ CREATE TABLE crawl_tasks (
     completed_at      timestamptz,
     retry_count       integer NOT NULL DEFAULT 0,
     max_retries       integer NOT NULL DEFAULT 3,
+    -- visits in a row whose last retry failed, and since when
+    failed_visits     integer NOT NULL DEFAULT 0,
+    failing_since     timestamptz,
     error_kind        text,
     error_message     text,
     -- as requested; NULL: the domain's, then the default of the settings
@@ -700,7 +739,7 @@ CREATE TABLE task_attempts (
     stage          text NOT NULL,
     lease          bigint NOT NULL,
     attempt        smallint NOT NULL,
-    -- ok, unchanged, retry, failed, rested, lost, withdrawn
+    -- ok, unchanged, retry, missed, failed, held, rested, lost, withdrawn
     outcome        text NOT NULL,
     error_kind     text,
     error_message  text,
@@ -721,6 +760,25 @@ CREATE TABLE task_attempts (
 CREATE INDEX task_attempts_finished_idx ON task_attempts (finished_at);
 CREATE INDEX task_attempts_segment_idx ON task_attempts (segment) WHERE segment IS NOT NULL;
 CREATE INDEX task_attempts_task_idx ON task_attempts (task_id, id);
+
+-- How visits of a domain ended lately, and the alarm that holds suspicious results.
+CREATE TABLE domain_health (
+    domain_id        bigint PRIMARY KEY REFERENCES domains (id) ON DELETE CASCADE,
+    -- moving average over visits of known pages: the part that was answered with 404 or 410
+    gone_share       double precision NOT NULL DEFAULT 0,
+    -- visits since the share was last near zero
+    visits           integer NOT NULL DEFAULT 0,
+    blocked_in_a_row integer NOT NULL DEFAULT 0,
+    -- the name that pages of different products got one after the other
+    same_name        text,
+    same_in_a_row    integer NOT NULL DEFAULT 0,
+    -- gone, blocked, same_page; NULL: no alarm
+    alarm            text,
+    alarm_at         timestamptz,
+    -- an operator accepted the results: no further alarm until the domain has recovered
+    accepted         boolean NOT NULL DEFAULT false,
+    CONSTRAINT domain_health_alarm_check CHECK (alarm IN ('gone', 'blocked', 'same_page'))
+);
 
 -- Errors of tasks and jobs. Deleted by age.
 CREATE TABLE error_logs (
@@ -896,6 +954,7 @@ CREATE TABLE images (
     attempts        smallint NOT NULL DEFAULT 0,
     -- also the end of the claim of the process that fetches it
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    pending_since   timestamptz NOT NULL DEFAULT now(),
     fetched_at      timestamptz,
     created_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT images_image_type_check
@@ -948,6 +1007,9 @@ CREATE TABLE parser_rollouts (
     previous_version text,
     canary_version   text,
     canary_share     double precision,
+    -- until when workers read its pages generically, because it kept breaking
+    bypassed_until   timestamptz,
+    bypass_reason    text,
     updated_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT parser_rollouts_canary_share_check
         CHECK (canary_share > 0 AND canary_share <= 1),

@@ -1,4 +1,4 @@
-"""The database: where it is, whether it answers, its schema, its clock, its notifications."""
+"""The database server: place, connection, schema, clock, notifications, load."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from forager.db import schema
-from forager.db.database import OLDEST_SERVER, Database, translated_errors
+from forager.db.database import Database, translated_errors
 from forager.db.embedded import server_status
-from forager.db.schema import SCHEMA_VERSION
+from forager.db.schema import OLDEST_SERVER, SCHEMA_VERSION
 from forager.doctor import store
 from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.errors import ForagerError
@@ -22,7 +22,7 @@ CLOCK_TOLERANCE = 5.0
 
 
 def check_server(settings: Settings) -> Check:
-    """Where the database is, before anybody has tried to reach it."""
+    """Where the database is, before it is reached."""
     if settings.database_url is not None:
         return ok("server", "PostgreSQL of FORAGER_DATABASE_URL")
     try:

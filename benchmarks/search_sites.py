@@ -1,0 +1,66 @@
+"""The documentation of Debian packages, crawled once into a database that is kept between runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.crawls import crawl_with_forager
+from benchmarks.sites import Site, served
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentationSite:
+    """A package and where its pages are; `name` is the source that a crawl makes of it."""
+
+    name: str
+    package: str
+    folder: str
+    start: str = "index.html"
+
+
+# the queries of the first three come with the corpora, those of the others are in search_queries
+DEVELOPMENT = (
+    DocumentationSite("python", "python3.11-doc", "python3.11/html"),
+    DocumentationSite("sqlite", "sqlite3-doc", "sqlite3"),
+    DocumentationSite("apache", "apache2-doc", "apache2-doc/manual", "en/index.html"),
+)
+HELD_OUT = (
+    DocumentationSite("django", "python-django-doc", "python-django-doc/html"),
+    DocumentationSite("git", "git-doc", "git-doc"),
+    DocumentationSite("postgresql", "postgresql-doc-15", "postgresql-doc-15/html"),
+    DocumentationSite("node", "nodejs-doc", "nodejs/api"),
+    DocumentationSite("cmake", "cmake-doc", "cmake-data/html"),
+)
+
+
+def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
+    """Download, unpack and crawl what is missing; the home of the database."""
+    home = cache / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    for site in sites:
+        ready = cache / f"{site.name}.crawled"
+        if ready.exists():
+            continue
+        folder = _unpacked(cache, site.package) / "usr/share/doc" / site.folder
+        with served(Site(site.package, folder, site.start)) as url:
+            done = crawl_with_forager(url, home, ("--source", site.name))
+        print(f"{site.name}: {done.pages} pages in {done.seconds:.0f} s", file=sys.stderr)
+        ready.touch()
+    return home
+
+
+def _unpacked(cache: Path, package: str) -> Path:
+    folder = cache / "sites" / package
+    if not folder.is_dir():
+        debs = cache / "debs"
+        debs.mkdir(parents=True, exist_ok=True)
+        if not list(debs.glob(f"{package}_*.deb")):
+            subprocess.run(["apt-get", "download", package], cwd=debs, check=True)
+        (deb,) = debs.glob(f"{package}_*.deb")
+        subprocess.run(["dpkg", "-x", os.fspath(deb), os.fspath(folder)], check=True)
+    return folder

@@ -1,0 +1,91 @@
+"""A server that lingers: it runs on for a while after its last user, because starting costs time.
+
+A shell waits until then, which costs next to no memory, and runs this module, which stops the
+server unless it is used again by then. The process inherits the lock on `linger.lock`, so there is
+one at most: another command only writes a new deadline into that file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from forager.db.embedded.folder import ServerFolder
+from forager.db.embedded.identity import environment
+from forager.db.embedded.locks import EXCLUSIVE, hold_door, open_lock, try_lock
+from forager.db.embedded.server import stop_server
+
+_DOOR_LIMIT = 120.0
+_WAIT = 'while [ "$(date +%s)" -lt "$(cat "$1")" ]; do sleep 1; done; shift; exec "$@"'
+
+
+def linger(folder: ServerFolder, seconds: float) -> None:
+    """Let the server run for some seconds more; the caller holds the door."""
+    lock = open_lock(folder, folder.linger)
+    try:
+        _write_deadline(lock, time.time() + seconds)
+        if not try_lock(lock, EXCLUSIVE):
+            return  # a process waits already, and reads the new deadline
+        subprocess.run(
+            # in the background of a shell that ends at once: a child of nobody
+            ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder, lock)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+            cwd="/",
+            start_new_session=True,
+            pass_fds=(lock,),
+            check=True,
+        )
+    finally:
+        os.close(lock)
+
+
+def _command(folder: ServerFolder, lock: int) -> list[str]:
+    stop = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    return ["/bin/sh", "-c", _WAIT, "sh", *map(str, [folder.linger, *stop, folder.home, lock])]
+
+
+def _write_deadline(lock: int, at: float) -> None:
+    os.pwrite(lock, b"%-20d" % at, 0)
+
+
+def stop_if_unused(folder: ServerFolder) -> bool:
+    """Stop the server if no process uses it; the caller holds the door."""
+    users = open_lock(folder, folder.users)
+    try:
+        if not try_lock(users, EXCLUSIVE):
+            return False
+        stop_server(folder)
+        with suppress(FileNotFoundError):
+            folder.linger.write_text("0")  # ends a process that waits
+        return True
+    finally:
+        os.close(users)
+
+
+def main() -> None:
+    home, lock = sys.argv[1], int(sys.argv[2])
+    folder = ServerFolder.below(Path(home))
+    if not folder.root.is_dir():
+        return
+    with hold_door(folder, _DOOR_LIMIT):
+        if _deadline(lock) <= time.time():
+            stop_if_unused(folder)  # the last one out of a used server lets it linger again
+            os.close(lock)  # behind the door, so that nobody relies on this process by now
+            return
+    os.set_inheritable(lock, True)
+    command = _command(folder, lock)
+    os.execv(command[0], command)  # noqa: S606 - no argument comes from outside
+
+
+def _deadline(lock: int) -> float:
+    try:
+        return float(os.pread(lock, 64, 0))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,227 @@
+"""How well a section answers a query: one number from what is known of the section and its page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from forager.db.text_search import primary
+from forager.documents.names import path_words
+from forager.documents.search.tsquery import EMPTY, TsQuery
+
+_WORDS = re.compile(r"\w+")
+# what ends the name of a page in its title: "tempfile — Generate files · Python documentation"
+_TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
+# what follows a name in a heading: its arguments
+_ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
+# pages that mention everything: what changed in a version, and explanations of single words
+_CHANGES = re.compile(
+    r"\d{4}-\d\d-\d\d|\b(?:release|version)s? v?\d|\bv?\d+\.\d+\.\d|change ?log|release notes"
+    r"|what.s new|\bhistory of changes|\b(?:old)?news\b",
+    re.IGNORECASE,
+)
+_GLOSSARY = re.compile(r"\bgloss(?:ary|aire|ar|ario)\b|用語|용어", re.IGNORECASE)
+# PostgreSQL's rank of one word in a heading; nothing else reaches it
+IN_HEADING = 0.6
+# lexemes of a section of ordinary length
+_ORDINARY = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each signal counts; 0 leaves it out."""
+
+    text: float = 1.0
+    near: float = 0.5
+    coverage: float = 1.0
+    heading: float = 1.0
+    exact_heading: float = 0.8
+    phrase: float = 0.5
+    title: float = 0.5
+    exact_title: float = 1.2
+    definition: float = 1.2
+    page: float = 0.3
+    lead: float = 0.15
+    inlinks: float = 0.3
+    # factors
+    listing: float = 0.5
+    changes: float = 0.3
+    glossary: float = 0.15
+    length: float = 0.2
+    language: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a section stands."""
+
+    document_id: int
+    position: int
+    heading: str
+    level: int
+    beginning: str
+    source_id: str
+    title: str
+    url: str
+    language: str
+    last_position: int
+    # pages that link to its page
+    inlinks: int = 0
+
+    @property
+    def page_name(self) -> str:
+        return _TITLE_END.split(self.title, maxsplit=1)[0]
+
+
+NOWHERE = Place(0, 0, "", 0, "", "", "", "", "", 0)
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A section that matches. `ranks`, `heads` and `defines` are per term of the query."""
+
+    document_id: int
+    position: int
+    # PostgreSQL's rank of each term, and whether the heading or a name in it matches
+    ranks: Sequence[float]
+    heads: Sequence[bool]
+    # number of different words
+    length: int
+    defines: Sequence[bool]
+    is_listing: bool
+    # how near to each other the terms are
+    near: float
+    # further sections that say the same
+    repeats: int = 0
+    place: Place = NOWHERE
+    score: float = 0.0
+    is_preferred: bool = False
+    # found by its meaning, not by its words
+    is_similar: bool = False
+    # what it was found by
+    query: TsQuery = EMPTY
+    config: str = ""
+
+    @property
+    def in_heading(self) -> list[bool]:
+        pairs = zip(self.heads, self.ranks, strict=True)
+        return [head or rank >= IN_HEADING for head, rank in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a query with what they tell: rare words more than common ones."""
+
+    texts: Sequence[str]
+    rarity: Sequence[float]
+    # the query with its common words
+    typed: str
+    # the language to prefer, and that of pages that name none
+    language: str
+    source_language: str
+
+    def share(self, matched: Iterable[bool | float]) -> float:
+        """How much of the query is matched, from 0 to 1."""
+        total = sum(self.rarity)
+        return sum(w * hit for w, hit in zip(self.rarity, matched, strict=True)) / total
+
+
+def rarity(sections_with: float, sections: float) -> float:
+    """The weight of a word by how few sections have it."""
+    return math.log(1 + (sections + 1) / (sections_with + 0.5)) / math.log(2 + sections)
+
+
+def score(candidates: Sequence[Candidate], terms: Terms, weights: Weights) -> None:
+    """Score candidates; those of pages with several good sections come first."""
+    pages: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        language = primary(candidate.place.language) or terms.source_language
+        candidate.is_preferred = language == terms.language
+        candidate.score = _score(candidate, terms, weights)
+        pages.setdefault(candidate.document_id, []).append(candidate)
+    for sections in pages.values():
+        sections.sort(key=lambda each: -each.score)
+        covered = terms.share(
+            any(each.ranks[n] for each in sections) for n in range(len(terms.texts))
+        )
+        others = sum(each.score for each in sections[1:4]) / 3
+        for each in sections:
+            each.score += weights.page * (others / 2 + covered - 0.5)
+
+
+def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
+    place = candidate.place
+    heading = terms.share(candidate.in_heading)
+    # the longer a text, the more words it has by chance
+    long = 1 / (1 + weights.length * math.log1p(max(0, candidate.length / _ORDINARY - 1)))
+    long = heading + (1 - heading) * long
+    defines = terms.share(candidate.defines)
+    title = _overlap(place.page_name, terms) * (1 + _precision(place.page_name, terms)) / 2
+    parts = {
+        "text": weights.text * terms.share(candidate.ranks) * long,
+        "near": weights.near * candidate.near / (candidate.near + 0.1),
+        "coverage": weights.coverage * terms.share(r > 0 for r in candidate.ranks) ** 2 * long,
+        "heading": weights.heading * heading,
+        "exact_heading": weights.exact_heading
+        * heading
+        * max(defines, _precision(place.heading, terms)),
+        "phrase": weights.phrase * _has_phrase(place.heading, terms),
+        "title": weights.title * title,
+        "definition": weights.definition * defines**2,
+        "inlinks": weights.inlinks * math.log2(1 + place.inlinks) / 10,
+    }
+    if candidate.position == 0:
+        parts["lead"] = weights.lead * heading
+        parts["exact_title"] = weights.exact_title * _exactness(place, terms) ** 2
+    return sum(parts.values()) * _factor(candidate, weights)
+
+
+def _factor(candidate: Candidate, weights: Weights) -> float:
+    """Less than 1 for sections that mention what others explain."""
+    factor = 1 - weights.listing * candidate.is_listing
+    heading, page = candidate.place.heading, candidate.place.page_name
+    if _CHANGES.search(heading) or _CHANGES.search(page):
+        factor *= 1 - weights.changes
+    if _GLOSSARY.search(page):
+        factor *= 1 - weights.glossary
+    if candidate.is_preferred:
+        factor *= 1 + weights.language
+    return factor
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORDS.findall(text.lower()) if len(word) > 1]
+
+
+def _precision(text: str, terms: Terms) -> float:
+    """Which part of a short text the query is: 1 if it is nothing else."""
+    words = [word for word in _words(_ARGUMENTS.sub("", text)) if not word.isdigit()]
+    wanted = {_stem(word) for word in _words(terms.typed)}
+    return sum(_stem(word) in wanted for word in words) / len(words) if words else 0.0
+
+
+def _overlap(text: str, terms: Terms) -> float:
+    words = {_stem(word) for word in _words(text)}
+    return terms.share(any(_stem(word) in words for word in _words(term)) for term in terms.texts)
+
+
+def _has_phrase(text: str, terms: Terms) -> bool:
+    """Whether the whole query, of at least two words, is in a text."""
+    wanted = " ".join(map(_stem, _words(terms.typed)))
+    return " " in wanted and f" {wanted} " in f" {' '.join(map(_stem, _words(text)))} "
+
+
+def _exactness(place: Place, terms: Terms) -> float:
+    """Whether the query is the name of the page, by its title or its file."""
+    names = (place.page_name, path_words(place.url))
+    return max(_precision(name, terms) * _overlap(name, terms) for name in names)
+
+
+def _stem(word: str) -> str:
+    """A word without the endings of English; only to compare words with each other."""
+    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

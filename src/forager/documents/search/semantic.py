@@ -1,0 +1,159 @@
+"""Search by meaning beside search by words: questions rarely use the words of their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from forager.db.database import Connection, Database
+from forager.documents.search import store as search_store
+from forager.documents.search.embedding import Embedder, embedder_of
+from forager.documents.search.hit import SearchRequest
+from forager.documents.search.plain import plain_text
+from forager.documents.search.query import Kind, Query
+from forager.documents.search.scope import Scope
+from forager.documents.search.score import Candidate
+from forager.documents.store import embeddings as store
+from forager.documents.store.embeddings import SectionText
+from forager.errors import ForagerError
+from forager.logs import get_logger
+from forager.services.service import Service
+from forager.settings import Settings
+
+log = get_logger("documents.search")
+
+INTERVAL = 30.0
+# documents whose sections are embedded in one step
+CHUNK = 50
+BATCH = 256
+# queries of fewer words name what they look for
+MIN_WORDS = 3
+NEAREST = 60
+# reciprocal rank fusion: how little the first places differ
+_FUSION = 10
+_TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
+
+NO_PGVECTOR = (
+    "PostgreSQL has no pgvector, so questions are answered by words alone: install the extension"
+    " (Debian: postgresql-18-pgvector), or set FORAGER_EMBEDDINGS=off"
+)
+
+
+# --- making vectors ----------------------------------------------------------------------------
+
+
+class Embedding:
+    """Embeds the sections that readers see, after they were published."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._has_pgvector: bool | None = None
+
+    def service(self) -> Service:
+        return Service(name="embeddings", every=INTERVAL, step=self.run_once, chunk=1)
+
+    async def run_once(self) -> int:
+        """Embed the sections of some documents; how many sections these had."""
+        embedder = embedder_of(self._settings)
+        if embedder is None or not await self._is_possible():
+            return 0
+        async with self._database.connection() as connection:
+            is_current = await store.select_model(connection) == embedder.name
+            sections = await store.select_unembedded(connection, CHUNK, is_empty=not is_current)
+        vectors: list[list[float]] = []
+        for start in range(0, len(sections), BATCH):
+            batch = sections[start : start + BATCH]
+            vectors += await embedder.embed([_text(section) for section in batch])
+        await self._write(embedder, sections, vectors)
+        return len(sections)
+
+    async def run(self) -> None:
+        """Embed everything that is missing."""
+        while await self.run_once():
+            pass
+
+    async def _is_possible(self) -> bool:
+        if self._has_pgvector is None:
+            async with self._database.connection() as connection:
+                self._has_pgvector = await store.has_pgvector(connection)
+            if not self._has_pgvector:
+                log.warning(NO_PGVECTOR)
+        return self._has_pgvector
+
+    async def _write(
+        self, embedder: Embedder, sections: Sequence[SectionText], vectors: list[list[float]]
+    ) -> None:
+        async with self._database.transaction() as connection:
+            if vectors and await store.select_model(connection) != embedder.name:
+                await store.create_vectors(connection, embedder.name, len(vectors[0]))
+            if vectors:
+                keys = [(each.document_id, each.position) for each in sections]
+                await store.insert_vectors(connection, keys, vectors)
+            elif await store.select_model(connection) is not None:
+                await store.delete_orphaned_vectors(connection, CHUNK)
+                await store.create_index_if_large(connection)
+
+
+def _text(section: SectionText) -> str:
+    title = _TITLE_END.split(section.title, maxsplit=1)[0]
+    return f"{title}. {section.heading}. {plain_text(section.beginning)[:1000]}"
+
+
+# --- searching ---------------------------------------------------------------------------------
+
+
+def is_question(query: Query) -> bool:
+    """Whether a query may describe what it looks for, rather than name it."""
+    plain = all(term.kind is Kind.WORDS and not term.negated for term in query.terms)
+    return plain and len(query.alternatives) == 1 and len(query.terms) >= MIN_WORDS
+
+
+async def find_similar(
+    connection: Connection, request: SearchRequest, scopes: Sequence[Scope], embedder: Embedder
+) -> list[Candidate]:
+    """The sections that are nearest to a question in meaning; none if nothing is embedded."""
+    if request.language is not None or request.kind is not None:
+        return []
+    if await store.select_model(connection) != embedder.name:
+        return []
+    try:
+        [vector] = await embedder.embed([request.query])
+    except ForagerError as error:
+        log.warning("search by meaning failed", error=str(error))
+        return []
+    generations = [number for scope in scopes for number in scope.generation_ids]
+    keys = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
+    places = await search_store.select_places(connection, keys, generations)
+    count = len(scopes[0].query.terms)
+    return [
+        Candidate(
+            document_id=key[0],
+            position=key[1],
+            ranks=[0.0] * count,
+            heads=[False] * count,
+            length=0,
+            defines=[False] * count,
+            is_listing=False,
+            near=0.0,
+            place=places[key],
+            query=scopes[0].query,
+            config=scopes[0].config,
+            is_similar=True,
+        )
+        for key in keys
+    ]
+
+
+def fuse(by_words: Sequence[Candidate], by_meaning: Sequence[Candidate]) -> list[Candidate]:
+    """Both rankings in one, by the places that pages have in them (reciprocal rank fusion)."""
+    scores: dict[int, float] = {}
+    for ranking in (by_words, by_meaning):
+        pages = dict.fromkeys(each.document_id for each in ranking)
+        for place, page in enumerate(pages, 1):
+            scores[page] = scores.get(page, 0.0) + 1 / (_FUSION + place)
+    known = {(each.document_id, each.position): each for each in reversed([*by_words, *by_meaning])}
+    found = sorted(known.values(), key=lambda each: (each.is_similar, -each.score))
+    for each in found:
+        each.score = scores[each.document_id]
+    return sorted(found, key=lambda each: (-each.score, each.document_id))

@@ -1,0 +1,196 @@
+"""SQL of embeddings. Their table depends on pgvector and on the model: it is made when used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+
+# vectors that are worth an index: reading as many takes some 20 ms
+MANY = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """What is embedded of a section."""
+
+    document_id: int
+    position: int
+    title: str
+    heading: str
+    beginning: str
+
+
+async def has_pgvector(connection: Connection) -> bool:
+    cursor = await connection.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
+    return await cursor.fetchone() is not None
+
+
+async def select_model(connection: Connection) -> str | None:
+    """The model whose vectors are stored."""
+    cursor = await connection.execute(
+        "SELECT obj_description(to_regclass('section_vectors'), 'pg_class')"
+    )
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def create_vectors(connection: Connection, model: str, dimensions: int) -> None:
+    """Make an empty table for a model; vectors of another model are dropped."""
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('section_vectors'))")
+    await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    await connection.execute("DROP TABLE IF EXISTS section_vectors")
+    await connection.execute(
+        sql.SQL(
+            """
+            CREATE TABLE section_vectors (
+                document_id bigint NOT NULL,
+                position    integer NOT NULL,
+                embedding   halfvec({}) NOT NULL,
+                PRIMARY KEY (document_id, position)
+            )
+            """
+        ).format(sql.Literal(dimensions))
+    )
+    await connection.execute(
+        sql.SQL("COMMENT ON TABLE section_vectors IS {}").format(sql.Literal(model))
+    )
+
+
+_MISSING: LiteralString = """
+    SELECT c.document_id, c.position, coalesce(d.title, '') AS title, c.heading,
+           left(c.content, 2000) AS beginning
+      FROM (SELECT m.document_id
+              FROM sources s
+              JOIN generation_documents m ON m.generation_id = s.published_generation
+             WHERE EXISTS (SELECT FROM sections c WHERE c.document_id = m.document_id)
+               {missing}
+             LIMIT %(documents)s) k
+      JOIN documents d ON d.id = k.document_id
+      JOIN sections c ON c.document_id = k.document_id
+     ORDER BY c.document_id, c.position
+"""
+
+
+async def select_unembedded(
+    connection: Connection, documents: int, *, is_empty: bool = False
+) -> list[SectionText]:
+    """Sections of some published documents that have no vectors; of any, if there is no table."""
+    missing: LiteralString = (
+        ""
+        if is_empty
+        else "AND NOT EXISTS (SELECT FROM section_vectors v WHERE v.document_id = m.document_id)"
+    )
+    cursor = connection.cursor(row_factory=class_row(SectionText))
+    await cursor.execute(_MISSING.format(missing=missing), {"documents": documents})
+    return await cursor.fetchall()
+
+
+async def insert_vectors(
+    connection: Connection, keys: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
+) -> None:
+    await connection.execute(
+        """
+        INSERT INTO section_vectors (document_id, position, embedding)
+        SELECT document_id, position, embedding::halfvec
+          FROM unnest(%s::bigint[], %s::integer[], %s::text[])
+               AS v (document_id, position, embedding)
+        ON CONFLICT DO NOTHING
+        """,
+        ([key[0] for key in keys], [key[1] for key in keys], [str(list(v)) for v in vectors]),
+    )
+
+
+async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:
+    await connection.execute(
+        """
+        DELETE FROM section_vectors
+         WHERE document_id IN (
+            SELECT v.document_id
+              FROM section_vectors v
+             WHERE v.position = 0
+               AND NOT EXISTS (SELECT FROM documents d WHERE d.id = v.document_id)
+             LIMIT %s
+         )
+        """,
+        (limit,),
+    )
+
+
+async def create_index_if_large(connection: Connection) -> None:
+    """Index the vectors once reading all of them takes too long; at once, which is faster."""
+    cursor = await connection.execute(
+        """
+        SELECT count(*) >= %s AND to_regclass('section_vectors_idx') IS NULL
+          FROM (SELECT FROM section_vectors LIMIT %s) v
+        """,
+        (MANY, MANY),
+    )
+    row = await cursor.fetchone()
+    if row is not None and row[0]:
+        await connection.execute(
+            "CREATE INDEX section_vectors_idx ON section_vectors"
+            " USING hnsw (embedding halfvec_cosine_ops)"
+        )
+
+
+# few enough to compare with all of them
+_EXACT: LiteralString = """
+    SELECT v.document_id, v.position
+      FROM (SELECT DISTINCT m.document_id
+              FROM generation_documents m
+              JOIN documents d ON d.id = m.document_id
+             WHERE m.generation_id = ANY(%(generations)s) AND starts_with(d.path, %(path)s)) m
+      JOIN section_vectors v USING (document_id)
+     ORDER BY v.embedding <=> %(vector)s::halfvec
+     LIMIT %(limit)s
+"""
+# the index offers the nearest, and each is looked up in the manifest
+_INDEXED: LiteralString = """
+    SELECT v.document_id, v.position
+      FROM section_vectors v
+     WHERE (SELECT true
+              FROM generation_documents m
+              JOIN documents d ON d.id = m.document_id
+             WHERE m.document_id = v.document_id
+               AND m.generation_id + 0 = ANY(%(generations)s)
+               AND starts_with(d.path, %(path)s)
+             LIMIT 1)
+     ORDER BY v.embedding <=> %(vector)s::halfvec
+     LIMIT %(limit)s
+"""
+
+
+async def select_nearest(
+    connection: Connection,
+    vector: Sequence[float],
+    generations: Sequence[int],
+    path: str | None,
+    limit: int,
+) -> list[tuple[int, int]]:
+    """The sections of these generations whose vectors are nearest to one, nearest first."""
+    cursor = await connection.execute(
+        """
+        SELECT to_regclass('section_vectors_idx') IS NOT NULL,
+               set_config('hnsw.iterative_scan', 'relaxed_order', true),
+               set_config('hnsw.ef_search', '100', true)
+        """
+    )
+    row = await cursor.fetchone()
+    is_indexed = row is not None and row[0]
+    cursor = await connection.execute(
+        _INDEXED if is_indexed else _EXACT,
+        {
+            "generations": list(generations),
+            "path": path or "/",
+            "vector": str(list(vector)),
+            "limit": limit,
+        },
+        prepare=False,
+    )
+    return await cursor.fetchall()

@@ -1,0 +1,227 @@
+"""Domain alarms: results are held when a whole domain suddenly answers with the wrong pages.
+
+A domain raises an alarm when its known pages are suddenly gone, when it answers with challenges, or
+when different products get the same name. It ends when the domain recovers, or when an operator
+accepts or discards the held results.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from forager.db.database import Connection, Database
+from forager.errors import ErrorKind, NotFound
+from forager.extract.product.record import Availability
+from forager.fetch.budgets.store import block_domain
+from forager.fetch.domains.service import domain_name
+from forager.hints import Hint, action
+from forager.index.kind import PRODUCTS
+from forager.index.store import enqueue_rows
+from forager.products.store import writes as product_store
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
+from forager.tasks.store import alarms as store
+from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
+from forager.webhooks.events import EventKind, NewEvent, record_events
+
+__all__ = ["Decision", "DomainAlarm", "decide_alarm", "list_alarms"]
+
+# Not Found and Gone
+GONE = frozenset({404, 410})
+_VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})
+# an alarm begins when this share of at least so many visits is gone, and ends below the other
+_GONE_VISITS = 10
+_GONE_SHARE = 0.65
+_RECOVERED = 0.3
+_BLOCKED_VISITS = 3
+_SAME_NAMES = 3
+# a domain that answers with challenges is left alone for longer each time
+_BLOCK_SECONDS, _LONGEST_BLOCK = 60.0, 6 * 3600.0
+
+
+class Decision(StrEnum):
+    """What happens with held results."""
+
+    ACCEPT = "accept"
+    DISCARD = "discard"
+
+
+# --- download stage ---------------------------------------------------------------------------
+
+
+async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Count how visits ended, raise and end alarms; results under an alarm become held."""
+    by_domain: dict[int, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        if attempt.outcome in _VISITED:
+            by_domain[attempt.task.domain_id].append(attempt)
+    suspicious = [id_ for id_, group in by_domain.items() if any(map(_is_suspicious, group))]
+    known = await store.lock_health(connection, sorted(by_domain), create=suspicious)
+    alarms: dict[int, str] = {}
+    for before in known:
+        after = _counted(before, by_domain[before.domain_id])
+        if after != before:
+            await _change(connection, before, after)
+        if after.blocked_in_a_row > before.blocked_in_a_row:
+            seconds = _BLOCK_SECONDS * 2.0 ** min(after.blocked_in_a_row - 1, 20)
+            await block_domain(connection, after.domain_id, min(seconds, _LONGEST_BLOCK))
+        if after.alarm is not None:
+            alarms[after.domain_id] = after.alarm
+    return [_held(attempt, alarms.get(attempt.task.domain_id)) for attempt in attempts]
+
+
+def _is_gone(attempt: Attempt) -> bool:
+    """Whether a page that was read before is not there any more."""
+    known = attempt.task.parser_version is not None
+    return known and attempt.outcome is Outcome.FAILED and attempt.http_status in GONE
+
+
+def _is_blocked(attempt: Attempt) -> bool:
+    return attempt.cause is not None and attempt.cause.kind is ErrorKind.BLOCKED
+
+
+def _is_suspicious(attempt: Attempt) -> bool:
+    return _is_gone(attempt) or _is_blocked(attempt)
+
+
+def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
+    for visit in visits:
+        if _is_blocked(visit):
+            health = replace(health, blocked_in_a_row=health.blocked_in_a_row + 1)
+            continue
+        gone = _is_gone(visit)
+        share = health.gone_share * DECAY + (1 - DECAY) * gone
+        counted = 0 if share < NEAR_ZERO else health.visits + 1
+        blocked = health.blocked_in_a_row if visit.http_status is None else 0
+        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=blocked)
+    return _with_alarm(health)
+
+
+def _with_alarm(health: DomainHealth) -> DomainHealth:
+    """Raise the alarm that the counts ask for, or end the one that they no longer support."""
+    gone = health.gone_share >= _GONE_SHARE and health.visits >= _GONE_VISITS
+    blocked = health.blocked_in_a_row >= _BLOCKED_VISITS
+    same = health.same_in_a_row >= _SAME_NAMES
+    if health.alarm is None and not health.accepted:
+        reason = "blocked" if blocked else "gone" if gone else "same_page" if same else None
+        return replace(health, alarm=reason)
+    over = {
+        "gone": health.gone_share < _RECOVERED,
+        "blocked": health.blocked_in_a_row == 0,
+        "same_page": health.same_in_a_row == 0,
+    }
+    if health.alarm is not None and over[health.alarm]:
+        return replace(health, alarm=None)
+    return replace(health, accepted=False) if health.accepted and all(over.values()) else health
+
+
+def _held(attempt: Attempt, alarm: str | None) -> Attempt:
+    if _is_blocked(attempt) or (alarm is not None and _is_gone(attempt)):
+        return replace(attempt, outcome=Outcome.HELD)
+    return attempt
+
+
+async def _change(connection: Connection, before: DomainHealth, after: DomainHealth) -> None:
+    await store.update_health(connection, after)
+    if before.alarm == after.alarm:
+        return
+    kind = EventKind.DOMAIN_RECOVERED if after.alarm is None else EventKind.DOMAIN_ALARM
+    payload = {"reason": after.alarm or before.alarm}
+    await record_events(connection, [NewEvent(kind, None, after.domain_id, payload)])
+    if after.alarm is not None:
+        await block_domain(connection, after.domain_id, _BLOCK_SECONDS)
+
+
+# --- parse stage ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadName:
+    """The name that the page of a task gives its product now."""
+
+    task: HeldTask
+    name: str
+
+
+async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> set[int]:
+    """The tasks whose results are held: their products got the name that others of them got."""
+    names = list(read)
+    known = await product_store.select_names(connection, [each.task.id for each in names])
+    renamed = [each for each in names if known.get(each.task.id, each.name) != each.name]
+    by_domain: dict[int, list[ReadName]] = defaultdict(list)
+    for each in names:
+        by_domain[each.task.domain_id].append(each)
+    held: set[int] = set()
+    domains = sorted(by_domain)
+    create = [each.task.domain_id for each in renamed]
+    for before in await store.lock_health(connection, domains, create=create):
+        after = before
+        for each in by_domain[before.domain_id]:
+            after = _named(after, each.name, is_renamed=each in renamed)
+            if after.alarm == "same_page" and each.name == after.same_name and each in renamed:
+                held.add(each.task.id)
+        if after != before:
+            await _change(connection, before, after)
+    return held
+
+
+def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth:
+    if not is_renamed:
+        return _with_alarm(replace(health, same_name=None, same_in_a_row=0))
+    count = health.same_in_a_row + 1 if name == health.same_name else 1
+    return _with_alarm(replace(health, same_name=name, same_in_a_row=count))
+
+
+# --- decisions --------------------------------------------------------------------------------
+
+
+async def list_alarms(database: Database) -> list[DomainAlarm]:
+    async with database.connection() as connection:
+        return await store.select_alarms(connection)
+
+
+async def decide_alarm(database: Database, host: str, decision: Decision) -> int:
+    """Accept or discard the held results of a domain; the number of tasks concerned."""
+    name = domain_name(host)
+    async with database.transaction() as connection:
+        alarms = [alarm for alarm in await store.select_alarms(connection) if alarm.domain == name]
+        if not alarms:
+            hint = Hint("{} lists alarms.", action("domains alarms"))
+            raise NotFound(f"{name} has no alarm", hint=hint)
+        [health] = await store.lock_health(connection, [alarms[0].domain_id], create=[])
+        accepted = decision is Decision.ACCEPT
+        task_ids = await store.select_held_tasks(
+            connection, health.domain_id, gone=accepted and health.alarm == "gone"
+        )
+        if accepted and health.alarm == "gone":
+            await withdraw(connection, task_ids)
+        else:
+            await store.visit_now(connection, task_ids)
+        await store.update_health(connection, DomainHealth(health.domain_id, accepted=accepted))
+        payload = {"reason": health.alarm, "decision": decision.value, "tasks": len(task_ids)}
+        event = NewEvent(EventKind.DOMAIN_RECOVERED, None, health.domain_id, payload)
+        await record_events(connection, [event])
+    return len(task_ids)
+
+
+async def withdraw(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Mark the products of tasks as discontinued; their next visit is unconditional."""
+    if not task_ids:
+        return
+    withdrawn = await product_store.withdraw_products(
+        connection, task_ids, Availability.DISCONTINUED
+    )
+    await enqueue_rows(connection, PRODUCTS, [product.id for product in withdrawn])
+    await record_events(connection, [_discontinued(product) for product in withdrawn])
+
+
+def _discontinued(product: product_store.WithdrawnProduct) -> NewEvent:
+    payload = {
+        "name": product.product_name,
+        "url": product.url,
+        "old": product.availability,
+        "new": Availability.DISCONTINUED.value,
+    }
+    return NewEvent(EventKind.AVAILABILITY_CHANGED, product.id, product.domain_id, payload)

@@ -1,0 +1,156 @@
+"""SQL of domain alarms: how visits of a domain ended, and which results are held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row, scalar_row
+
+from forager.db.database import Connection
+
+# of the moving average: what one more visit leaves of the share before
+DECAY = 0.9
+NEAR_ZERO = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class DomainHealth:
+    domain_id: int
+    gone_share: float = 0.0
+    visits: int = 0
+    blocked_in_a_row: int = 0
+    same_name: str | None = None
+    same_in_a_row: int = 0
+    alarm: str | None = None
+    alarm_at: datetime | None = None
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DomainAlarm:
+    """An alarm as people see it."""
+
+    domain_id: int
+    domain: str
+    reason: str
+    raised_at: datetime
+
+
+async def lock_health(
+    connection: Connection, domain_ids: Sequence[int], *, create: Sequence[int]
+) -> list[DomainHealth]:
+    """The health of domains, locked until the commit; rows for those to `create` are made."""
+    if create:
+        await connection.execute(
+            "INSERT INTO domain_health (domain_id) SELECT unnest(%s::bigint[])"
+            " ON CONFLICT DO NOTHING",
+            (sorted(create),),
+        )
+    cursor = connection.cursor(row_factory=class_row(DomainHealth))
+    await cursor.execute(
+        """
+        SELECT domain_id, gone_share, visits, blocked_in_a_row, same_name, same_in_a_row, alarm,
+               alarm_at, accepted
+          FROM domain_health
+         WHERE domain_id = ANY(%s)
+         ORDER BY domain_id
+           FOR UPDATE
+        """,
+        (list(domain_ids),),
+    )
+    return await cursor.fetchall()
+
+
+async def update_health(connection: Connection, health: DomainHealth) -> None:
+    await connection.execute(
+        """
+        UPDATE domain_health
+           SET gone_share = %s, visits = %s, blocked_in_a_row = %s, same_name = %s,
+               same_in_a_row = %s, alarm = %s, accepted = %s,
+               alarm_at = CASE WHEN %s::text IS NULL THEN NULL ELSE coalesce(alarm_at, now()) END
+         WHERE domain_id = %s
+        """,
+        (
+            health.gone_share, health.visits, health.blocked_in_a_row, health.same_name,
+            health.same_in_a_row, health.alarm, health.accepted, health.alarm, health.domain_id,
+        ),
+    )  # fmt: skip
+
+
+async def select_alarms(connection: Connection) -> list[DomainAlarm]:
+    cursor = connection.cursor(row_factory=class_row(DomainAlarm))
+    await cursor.execute(
+        """
+        SELECT h.domain_id, d.domain_name AS domain, h.alarm AS reason, h.alarm_at AS raised_at
+          FROM domain_health h
+          JOIN domains d ON d.id = h.domain_id
+         WHERE h.alarm IS NOT NULL
+         ORDER BY h.alarm_at DESC, d.domain_name
+        """
+    )
+    return await cursor.fetchall()
+
+
+async def select_held_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
+    """Tasks of a domain whose last visit was held; with `gone`, those answered with 404 or 410."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT t.id
+          FROM crawl_tasks t
+          CROSS JOIN LATERAL (
+              SELECT a.outcome, a.http_status
+                FROM task_attempts a
+               WHERE a.task_id = t.id
+               ORDER BY a.id DESC
+               LIMIT 1
+          ) AS last
+         WHERE t.domain_id = %s AND last.outcome = 'held'
+           AND (NOT %s OR last.http_status IN (404, 410))
+         ORDER BY t.id
+        """,
+        (domain_id, gone),
+    )
+    return await cursor.fetchall()
+
+
+async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Make waiting tasks due."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks SET scheduled_at = now(), updated_at = now()
+         WHERE id = ANY(%s) AND status = 'pending' AND scheduled_at > now()
+        """,
+        (list(task_ids),),
+    )
+
+
+async def select_gone(
+    connection: Connection, task_ids: Sequence[int], *, visits: int, seconds: float
+) -> list[int]:
+    """Those tasks whose last visits, as many and over as long as given, all met 404 or 410."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT t.id
+          FROM unnest(%(ids)s::bigint[]) AS t (id)
+          CROSS JOIN LATERAL (
+              SELECT coalesce(max(a.id), 0) AS last_other
+                FROM task_attempts a
+               WHERE a.task_id = t.id AND a.outcome <> 'held'
+                 AND a.http_status IS NOT NULL AND a.http_status NOT IN (404, 410)
+          ) AS seen
+          CROSS JOIN LATERAL (
+              SELECT count(*) AS visits, min(a.finished_at) AS since
+                FROM task_attempts a
+               WHERE a.task_id = t.id AND a.id > seen.last_other
+                 AND a.outcome IN ('missed', 'failed') AND a.http_status IN (404, 410)
+          ) AS gone
+         WHERE gone.visits >= %(visits)s
+           AND gone.since <= now() - %(seconds)s * interval '1 second'
+        """,
+        {"ids": list(task_ids), "visits": visits, "seconds": seconds},
+    )
+    return await cursor.fetchall()

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from forager.db.database import Database
+from forager.documents.search import SearchRequest, search
+from forager.documents.search import semantic as module
+from forager.documents.search.embedding import (
+    EmbeddingFailed,
+    EndpointModel,
+    embedder_of,
+    static_model,
+)
+from forager.documents.search.semantic import Embedding
+from forager.documents.store import embeddings as store
+from forager.settings import Settings
+from search_corpus import Corpus
+
+PAGES: dict[str, Any] = {
+    "/venv": [("Virtual environments", "An environment has its own set of installed modules.")],
+    "/power": [("Power", "The install folder of packages is somewhere else.")],
+}
+
+
+class TwoTopics:
+    """A model with two dimensions: is it about isolation, or about anything else?"""
+
+    def __init__(self, name: str = "topics 1") -> None:
+        self.name = name
+        self.texts: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.texts += texts
+        return [
+            [1.0, 0.1] if "isolat" in text or "nvironment" in text else [0.1, 1.0] for text in texts
+        ]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> TwoTopics:
+    model = TwoTopics()
+    monkeypatch.setattr(module, "embedder_of", lambda _: model)
+    return model
+
+
+async def first(database: Database, query: str, model: Any) -> str:
+    page = await search(database, SearchRequest(query=query), None, model)
+    return page.items[0].heading
+
+
+async def test_questions_are_answered_by_meaning_too(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    await Corpus(database).publish("d.example", PAGES)
+    question = "install packages in an isolated folder"
+    assert await first(database, question, model) == "Power"  # nothing is embedded yet
+    embedding = Embedding(database, settings)
+    await embedding.run()
+    assert len(model.texts) == 2
+    page = await search(database, SearchRequest(query=question), None, model)
+    assert {hit.heading for hit in page.items} == {"Power", "Virtual environments"}
+    assert await first(database, "keep projects isolated somehow", model) == "Virtual environments"
+    # names are not questions
+    assert await first(database, "install folder", model) == "Power"
+
+
+async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    corpus = Corpus(database)
+    await corpus.publish("d.example", PAGES)
+    embedding = Embedding(database, settings)
+    await embedding.run()
+    await corpus.publish("d.example", {**PAGES, "/new": [("New", "Text.")]})
+    model.texts.clear()
+    await embedding.run()
+    assert [text.partition(".")[0] for text in model.texts] == ["New"]
+    model.texts.clear()
+    model.name = "topics 2"
+    await embedding.run()
+    assert len(model.texts) == 3
+    async with database.connection() as connection:
+        assert await store.select_model(connection) == "topics 2"
+
+
+async def test_without_pgvector_words_answer_alone(
+    database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def missing(_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(store, "has_pgvector", missing)
+    await Corpus(database).publish("d.example", PAGES)
+    await Embedding(database, settings).run()
+    assert model.texts == []
+    assert await first(database, "install packages in an isolated folder", model) == "Power"
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Any]:
+    async def embed(request: web.Request) -> web.Response:
+        asked = await request.json()
+        if request.headers.get("authorization") != "Bearer secret":
+            return web.json_response({"error": "no"}, status=401)
+        rows = [{"index": n, "embedding": [n, 1]} for n in range(len(asked["input"]))]
+        return web.json_response({"data": rows[::-1]})
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", embed)
+    async with TestServer(app) as server:
+        yield server
+
+
+async def test_an_endpoint_embeds_texts_or_says_why_not(endpoint: TestServer) -> None:
+    model = EndpointModel(str(endpoint.make_url("/v1")), "small", "secret")
+    assert await model.embed(["a", ""]) == [[0.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(EmbeddingFailed, match="401"):
+        await EndpointModel(str(endpoint.make_url("/v1")), "small", None).embed(["a"])
+
+
+async def test_the_model_of_the_extra_knows_what_is_alike() -> None:
+    model = static_model()
+    assert model is not None
+    one, other, far = await model.embed(["a cat sleeps", "the kitten is asleep", "compile errors"])
+
+    def nearness(a: list[float], b: list[float]) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True))
+
+    assert nearness(one, other) > nearness(one, far) + 0.2
+    assert nearness(one, one) == pytest.approx(1)
+
+
+def test_settings_choose_the_model(settings: Settings) -> None:
+    assert embedder_of(settings.model_copy(update={"embeddings": "off"})) is None
+    url = settings.model_copy(update={"embeddings": "http://127.0.0.1:1/v1"})
+    chosen = embedder_of(url)
+    assert isinstance(chosen, EndpointModel)
+    assert chosen.name == "nomic-embed-text at http://127.0.0.1:1/v1"

@@ -1,0 +1,209 @@
+"""Outages: what ends tracking and what does not, and results that a domain's alarm holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from forager.db.ids import new_id
+from forager.errors import ErrorKind, NotFound
+from forager.extract.product.record import Product
+from forager.settings import Settings
+from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
+from forager.tasks.causes import Cause
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
+from forager.tasks.stages.settle import settle
+from products.product_shop import Shop, lamp
+from tasks.working import Tasks
+
+WORKER = StageOfWorker(new_id(), Stage.DOWNLOAD)
+
+
+class Market:
+    """Known products of one shop, and visits of them that end as a test says."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        patient = {
+            "dead_letter_visits": 3, "dead_letter_after": 86400.0,
+            "gone_visits": 2, "gone_after": 3600.0,
+        }  # fmt: skip
+        self.tasks = tasks
+        self.settings = Settings(**(tasks.settings.model_dump() | patient))
+        self.shop = Shop(tasks.database, self.settings)
+
+    async def open(self, count: int) -> list[int]:
+        await self.shop.open()
+        await self.shop.stock({f"p{n}": lamp(str(10 + n)) for n in range(count)})
+        ids = [await self.shop.task(f"p{n}") for n in range(count)]
+        await self.tasks.sql("UPDATE crawl_tasks SET parser_version = 'generic 2'")
+        return ids
+
+    async def visit(
+        self, ids: Sequence[int], status: int | None = 404, kind: ErrorKind = ErrorKind.HTTP_CLIENT
+    ) -> list[Outcome]:
+        """Visits whose last retry ended like this, in one commit."""
+        await self.tasks.sql(
+            "UPDATE crawl_tasks SET status = 'crawling', worker_id = %s WHERE id = ANY(%s)",
+            WORKER.worker_id,
+            list(ids),
+        )
+        ok = status == 200
+        attempts = [
+            Attempt(
+                task=await self.held(id_),
+                outcome=Outcome.OK if ok
+                else Outcome.HELD if kind is ErrorKind.BLOCKED else Outcome.FAILED,
+                cause=None if ok else Cause(kind, f"answered {status}"),
+                http_status=status,
+            )
+            for id_ in ids
+        ]  # fmt: skip
+        async with self.tasks.database.transaction() as connection:
+            settled = await settle(connection, WORKER, attempts, self.settings)
+        return [attempt.outcome for attempt in settled]
+
+    async def held(self, task_id: int) -> HeldTask:
+        rows = await self.tasks.sql(
+            "SELECT lease, domain_id, url, url_hash, parser_version FROM crawl_tasks WHERE id = %s",
+            task_id,
+        )
+        lease, domain_id, url, url_hash, version = rows[0]
+        return HeldTask(
+            id=task_id, lease=lease, domain_id=domain_id, url=url, url_hash=url_hash,
+            retry_count=3, max_retries=3, etag=None, last_modified=None, parser_version=version,
+            segment=None, segment_offset=None, segment_length=None, domain_name=self.shop.host,
+            use_proxies=None, allow_private=True,
+        )  # fmt: skip
+
+    async def later(self, hours: float) -> None:
+        """As if time had passed since everything that happened."""
+        await self.tasks.sql(
+            "UPDATE crawl_tasks SET failing_since = failing_since - %s * interval '1 hour'", hours
+        )
+        await self.tasks.sql(
+            "UPDATE task_attempts SET finished_at = finished_at - %s * interval '1 hour'", hours
+        )
+
+    async def state(self, task_id: int) -> tuple[object, ...]:
+        rows = await self.tasks.sql(
+            "SELECT status, failed_visits, error_kind, scheduled_at > now() + interval '20 hours'"
+            " FROM crawl_tasks WHERE id = %s",
+            task_id,
+        )
+        return tuple(rows[0])
+
+    async def availability(self, task_id: int) -> str:
+        return str((await self.tasks.product(task_id))[3])
+
+    async def events(self) -> list[str]:
+        rows = await self.tasks.sql("SELECT kind FROM catalog_events ORDER BY id")
+        return [row[0] for row in rows if not row[0].startswith("product.added")]
+
+
+@pytest.fixture
+def market(tasks: Tasks) -> Market:
+    return Market(tasks)
+
+
+async def test_an_outage_returns_a_task_to_its_interval(market: Market) -> None:
+    [task] = await market.open(1)
+    assert await market.visit([task], None, ErrorKind.TIMEOUT) == [Outcome.MISSED]
+    assert await market.state(task) == ("pending", 1, "timeout", True)
+    assert await market.visit([task], 500, ErrorKind.HTTP_SERVER) == [Outcome.MISSED]
+    # often enough, but not for long enough
+    assert await market.visit([task], 500, ErrorKind.HTTP_SERVER) == [Outcome.MISSED]
+    await market.later(hours=25)
+    assert await market.visit([task], 500, ErrorKind.HTTP_SERVER) == [Outcome.FAILED]
+    assert await market.state(task) == ("failed", 4, "http_server", True)
+    assert await market.availability(task) == "in_stock"
+
+
+async def test_a_page_that_never_existed_is_a_dead_letter_at_once(market: Market) -> None:
+    [task] = await market.open(1)
+    await market.tasks.sql("UPDATE crawl_tasks SET parser_version = NULL")
+    assert await market.visit([task]) == [Outcome.FAILED]
+
+
+async def test_discontinued_needs_several_visits_over_time(market: Market) -> None:
+    [task] = await market.open(1)
+    assert await market.visit([task]) == [Outcome.MISSED]
+    await market.later(hours=2)
+    # something else in between starts the count again
+    await market.visit([task], 500, ErrorKind.HTTP_SERVER)
+    await market.visit([task])
+    assert await market.availability(task) == "in_stock"
+    await market.later(hours=2)
+    await market.visit([task], 410)
+    assert await market.availability(task) == "discontinued"
+    assert await market.events() == ["product.availability_changed"]
+    # and the same page makes it available again
+    await market.shop.visit("p0", lamp("10"))
+    assert await market.availability(task) == "in_stock"
+
+
+async def test_a_domain_whose_pages_are_all_gone_holds_its_results(market: Market) -> None:
+    ids = await market.open(14)
+    assert set(await market.visit(ids[:9])) == {Outcome.MISSED}
+    assert await list_alarms(market.tasks.database) == []
+    # the batch that raises the alarm is held as well
+    assert set(await market.visit(ids[9:])) == {Outcome.HELD}
+    [alarm] = await list_alarms(market.tasks.database)
+    assert (alarm.domain, alarm.reason) == (market.shop.host, "gone")
+    assert await market.events() == ["domain.alarm"]
+    slowed = await market.tasks.sql("SELECT blocked_until > now() FROM domains")
+    assert slowed == [(True,)]
+    await market.later(hours=2)
+    await market.visit(ids[9:])
+    assert {await market.availability(id_) for id_ in ids} == {"in_stock"}
+    # the domain recovers by itself
+    await market.visit(ids, 200)
+    assert await list_alarms(market.tasks.database) == []
+    assert await market.events() == ["domain.alarm", "domain.recovered"]
+
+
+@pytest.mark.parametrize("decision", Decision)
+async def test_held_results_are_accepted_or_discarded(market: Market, decision: Decision) -> None:
+    ids = await market.open(12)
+    await market.visit(ids)
+    assert await decide_alarm(market.tasks.database, market.shop.host, decision) == 12
+    found = {await market.availability(id_) for id_ in ids}
+    due = await market.tasks.sql("SELECT count(*) FROM crawl_tasks WHERE scheduled_at <= now()")
+    if decision is Decision.ACCEPT:
+        assert found == {"discontinued"}
+        # accepted: the same answers raise no second alarm
+        await market.visit(ids)
+        assert await list_alarms(market.tasks.database) == []
+    else:
+        assert (found, due) == ({"in_stock"}, [(12,)])
+    with pytest.raises(NotFound):
+        await decide_alarm(market.tasks.database, market.shop.host, decision)
+
+
+async def test_challenges_pause_the_domain_and_spend_nothing(market: Market) -> None:
+    ids = await market.open(3)
+    for at, id_ in enumerate(ids):
+        assert await market.visit([id_], 200 + 203, ErrorKind.BLOCKED) == [Outcome.HELD]
+        assert len(await list_alarms(market.tasks.database)) == (at == 2)
+    pause = await market.tasks.sql("SELECT blocked_until > now() + interval '3 min' FROM domains")
+    assert pause == [(True,)]
+    assert (await market.state(ids[0]))[:3] == ("pending", 0, "blocked")
+    await market.visit(ids[:1], 200)
+    assert await market.events() == ["domain.alarm", "domain.recovered"]
+
+
+async def test_products_that_get_the_same_name_are_held(market: Market) -> None:
+    ids = await market.open(6)
+    held_by_visit = []
+    for id_ in ids[:5]:
+        read = ReadName(await market.held(id_), "Welcome to our shop")
+        async with market.tasks.database.transaction() as connection:
+            held_by_visit.append(bool(await hold_same_pages(connection, [read])))
+    assert held_by_visit == [False, False, True, True, True]
+    [alarm] = await list_alarms(market.tasks.database)
+    assert alarm.reason == "same_page"
+    product: Product = lamp("15")
+    async with market.tasks.database.transaction() as connection:
+        fine = ReadName(await market.held(ids[5]), product.name or "")
+        assert await hold_same_pages(connection, [fine]) == set()
+    assert await list_alarms(market.tasks.database) == []
