@@ -496,6 +496,24 @@ async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.M
     assert shop.site.hits["/a.jpg"] == 0
 
 
+async def test_an_image_that_waited_long_takes_the_slot_of_a_page(shop: Shop) -> None:
+    paths = ("/a.jpg", "/b.jpg")
+    shop.site.pages |= {path: Page(picture(colour=n)) for n, path in enumerate(paths)}
+    await shop.show(1, *paths)
+    await shop.execute(
+        """
+        INSERT INTO crawl_tasks (domain_id, url, url_hash)
+        SELECT id, 'http://due.example/', 'due' FROM domains
+        """
+    )
+    # pages of the host are due: nothing is fetched, so that the fetcher sleeps
+    assert await shop.fetch() == 0
+    assert [row["waits"] for row in await shop.rows()] == [True, True]
+    await shop.execute("UPDATE images SET next_attempt_at = now(), pending_since = 'yesterday'")
+    assert await shop.fetch() == 1
+    assert sorted(row["status"] for row in await shop.rows()) == ["pending", "stored"]
+
+
 async def test_with_images_off_nothing_runs(shop: Shop) -> None:
     settings = shop.settings.model_copy(update={"images": False})
     shop.site.pages["/a.jpg"] = Page(picture())

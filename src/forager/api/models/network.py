@@ -32,6 +32,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
+from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
 Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
@@ -123,6 +124,24 @@ class NewDomain(DomainSettings):
     host: Annotated[PlainText, Field(min_length=1, max_length=300)] = Field(
         description="A host, host:port, or a URL."
     )
+
+
+class Alarm(View):
+    """A domain whose results are held because they look wrong."""
+
+    domain: str
+    reason: str
+    raised_at: Time
+
+
+class AlarmOrder(Order):
+    model_config = example(decision="accept")
+
+    decision: Decision = Field(description="Accept or discard the held results.")
+
+
+class ResolvedAlarm(View):
+    tasks: int = Field(description="Number of tasks concerned.")
 
 
 class Proxy(View):

@@ -151,7 +151,11 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
     return await _detail(here, task_id)
 
 
-@router.get("/tasks/{task_id}/page", response_class=Response)
+@router.get(
+    "/tasks/{task_id}/page",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
 async def read_page(
     task_id: TaskId, here: Here, caller: Operator, visit: Annotated[int, Query(ge=1)] = 1
 ) -> Response:

@@ -10,9 +10,8 @@ from urllib.parse import quote
 from forager.db.database import Connection
 from forager.documents.search import store
 from forager.documents.search.hit import FurtherSection, Hit
-from forager.documents.search.plain import one_line
 from forager.documents.search.score import Candidate
-from forager.documents.search.snippets import HEADLINE_OPTIONS, make_snippet, text_to_mark
+from forager.documents.search.snippets import HEADLINE_OPTIONS, make_snippet, one_line, text_to_mark
 from forager.documents.search.store import FoundSection, SearchedGeneration
 from forager.documents.search.tsquery import TsQuery
 

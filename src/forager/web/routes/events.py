@@ -92,6 +92,8 @@ def told_by(event: EventRow) -> str:
             now, before = payload.get("recent_rate"), payload.get("week_rate")
             pages = counted(int(payload.get("recent_pages") or 0), "page")
             return f"{percent(now)} of the newest {pages} were read well, {percent(before)} before"
+        case EventKind.DOMAIN_ALARM | EventKind.DOMAIN_RECOVERED | EventKind.PARSER_BYPASSED:
+            return str(payload.get("reason") or "")
         case EventKind.AUDIT:
             checks = counted(int(payload.get("checks") or 0), "check")
             return f"{checks}, {counted(len(payload.get('findings') or []), 'finding')}"
