@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -288,3 +288,17 @@ def spec_url(spec: ProxySpec) -> str:
     return shown_address(
         spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
     )
+
+
+class DomainAlarm(View):
+    """A domain whose results are held because they look wrong."""
+
+    domain: str = Field(description="The host.")
+    reason: str = Field(description="gone, blocked or same_page.")
+    raised_at: datetime = Field(description="When the alarm was raised.")
+
+
+class ResolvedAlarm(View):
+    """An alarm that an operator ended."""
+
+    tasks: int = Field(description="Tasks whose results were held.")

@@ -13,12 +13,14 @@ from forager.api.models.network import (
     CostReport,
     DisableOrder,
     Domain,
+    DomainAlarm,
     DomainSettings,
     NewDomain,
     Proxy,
     ProxyOrder,
     ProxySettings,
     RemovedProxy,
+    ResolvedAlarm,
     TrialOrder,
     TrialResult,
     spec_url,
@@ -34,7 +36,7 @@ from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.probe import try_proxies
 from forager.fetch.proxies.service import parse_address
-from forager.tasks.alarms import Decision, DomainAlarm, decide_alarm, list_alarms
+from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 
 router = APIRouter()
 
@@ -89,18 +91,21 @@ async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admi
     return Domain.model_validate(await here.domains.set(host, order.changes()))
 
 
+AlarmDecision = Annotated[Decision, Query(description="Believe the held results, or drop them.")]
+
+
 @router.get("/domain-alarms", tags=["domains"])
 async def list_domain_alarms(here: Here, caller: Operator) -> list[DomainAlarm]:
     """Domains whose results are held because they look wrong."""
-    return await list_alarms(here.database)
+    return [DomainAlarm.model_validate(alarm) for alarm in await list_alarms(here.database)]
 
 
 @router.post("/domains/{host}/alarm", tags=["domains"])
 async def resolve_alarm(
-    host: Host, decision: Decision, here: Here, caller: Operator
-) -> dict[str, int]:
+    host: Host, decision: AlarmDecision, here: Here, caller: Operator
+) -> ResolvedAlarm:
     """Accept or discard the held results of a domain."""
-    return {"tasks": await decide_alarm(here.database, host, decision)}
+    return ResolvedAlarm(tasks=await decide_alarm(here.database, host, decision))
 
 
 @router.post("/domains/{host}/unblock", tags=["domains"])
