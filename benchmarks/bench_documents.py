@@ -40,7 +40,7 @@ from forager.extract.directives import DEFAULT_AGENT
 from forager.extract.document import EXTRACTOR_VERSION, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.markdown.convert import Converter
-from forager.extract.markdown.links import Links
+from forager.extract.markdown.phrasing import Links
 from forager.extract.markdown.tokens import tokenise
 from forager.extract.page import read_page
 from forager.extract.sections import build_sections, join_parts

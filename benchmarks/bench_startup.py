@@ -94,7 +94,7 @@ class Installation:
             return Run(site.at - began, run.cpu)
 
     def first_request_in_new_home(self) -> Run:
-        with tempfile.TemporaryDirectory() as home:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
             try:
                 return self.first_request(Path(home))
             finally:
@@ -159,7 +159,7 @@ def main() -> None:
     options = parser.parse_args()
     report = Report("Start-up")
     report.text("Made by `make bench-startup`.")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         report.table(("machine", ""), describe_machine(Path(folder)))
         here = Path(__file__).parent.parent / "src"
         sources = {"this": here} | ({"other": options.source} if options.source else {})

@@ -11,9 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase
 from forager.extract.content.choose import choose_main
-from forager.extract.content.phrases import is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.tokens import tokenise
 

@@ -71,6 +71,16 @@ class Examples:
             return {"crawl_id": await self.job("pending" if method == "DELETE" else "completed")}
         if path.startswith("/api/v1/dead-letters/") and method in ("POST", "DELETE"):
             return {"letter_id": str(await add_letter(self.database))}
+        if path == "/api/v1/domains/{host}/alarm":
+            await rows_of(
+                self.database,
+                """
+                INSERT INTO domain_health (domain_id, alarm, alarm_at)
+                SELECT id, 'blocked', now() FROM domains WHERE domain_name = %s
+                RETURNING 1
+                """,
+                self.known["host"],
+            )
         if (method, path) == ("DELETE", "/api/v1/sources/{source_id}"):
             await self.queue.cancel(UUID(self.known["job_id"]))
         return {}

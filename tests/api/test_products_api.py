@@ -209,7 +209,8 @@ async def test_an_export_that_cannot_be_made_is_an_error_and_no_file(api: Api, s
     with DOWNLOADS.taken(), DOWNLOADS.taken(), DOWNLOADS.taken(), DOWNLOADS.taken():
         busy = await api.get("/api/v1/products/export")
         assert (busy.status, busy.is_problem) == (429, True)
-    assert (await api.get("/api/v1/products/export?output=/tmp/x")).status == 200
+    assert (await api.get("/api/v1/products/export?output=/tmp/x")).status == 422
+    assert (await api.get("/api/v1/products/export")).status == 200
 
 
 # --- all ---------------------------------------------------------------------------------------

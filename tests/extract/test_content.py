@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from forager.extract.content.language import detect_language
-from forager.extract.content.phrases import is_boilerplate_phrase
+from forager.extract.content.boilerplate import is_boilerplate_phrase
 from forager.extract.document import Document, extract_document
+from forager.extract.metadata import detect_language
 
 URL = "https://docs.example.org/guide/page.html"
 TEXT = "The quick brown fox explains how to configure the frobnicator. " * 5

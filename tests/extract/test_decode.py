@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.extract.charsets import encoding_for, python_codec
-from forager.extract.decode import EncodingSource, decode, utf8_of
+from forager.extract.decode import EncodingSource, decode, encoding_for, python_codec, utf8_of
 from forager.extract.text import storable
 
 LABELS = ["utf-8", "latin1", "shift_jis", "gb2312", "big5", "euc-kr", "iso-2022-jp", "utf-16"]

@@ -6,7 +6,7 @@ import pytest
 
 from forager.documents.names import section_names
 from forager.extract.document import Document, extract_document
-from forager.extract.qualified import container_of, qualified_names
+from forager.extract.identifiers import container_of, qualified_names
 from forager.extract.sections import CONTINUED
 
 URL = "https://docs.example.org/guide/page.html"

@@ -5,7 +5,7 @@ from markdown_it import MarkdownIt
 
 from forager.extract.document import extract_document
 from forager.extract.markdown.escape import code_span, escape_line_start, escape_text, fence
-from forager.extract.markdown.split import split_markdown
+from forager.extract.sections import split_markdown
 
 URL = "https://docs.example.org/guide/page.html"
 

@@ -12,13 +12,12 @@ from time import process_time
 
 import pytest
 
-from forager.extract.content.language import detect_language
 from forager.extract.directives import header_directives
 from forager.extract.document import extract_reading
 from forager.extract.identifiers import identifier_lexemes
 from forager.extract.kinds import kind_of
 from forager.extract.markdown.scan import scan_markdown
-from forager.extract.metadata import header_canonicals
+from forager.extract.metadata import detect_language, header_canonicals
 from forager.extract.product.json_ld import lenient_json
 from forager.extract.product.price import money_in
 from forager.extract.traps import find_trap

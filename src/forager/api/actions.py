@@ -156,7 +156,7 @@ ACTIONS: dict[str, Forms] = {
             "db downgrade", "db backup", "db restore", "search reindex", "sources check",
             "analytics sync", "products archive", "products restore", "archive list",
             "archive show", "archive verify", "archive prune", "archive read", "archive migrate",
-            "mcp", "sources apply",
+            "mcp", "sources apply", "db stop",
         ),
         Forms(),
     ),

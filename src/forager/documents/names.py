@@ -9,8 +9,13 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from forager.documents.page import ExtractedDocument, ExtractedSection, SectionNames
-from forager.extract.identifiers import MAX_IDENTIFIERS, identifier_lexemes
-from forager.extract.qualified import Container, container_of, qualified_names
+from forager.extract.identifiers import (
+    MAX_IDENTIFIERS,
+    Container,
+    container_of,
+    identifier_lexemes,
+    qualified_names,
+)
 
 DEFINITION = "definition"
 LISTING = "listing"

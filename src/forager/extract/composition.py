@@ -9,7 +9,6 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.content.boilerplate import Verdict
 from forager.extract.content.choose import Main, choose_main
-from forager.extract.content.language import detect_language
 from forager.extract.content.removal import is_dropped
 from forager.extract.content.repeated import (
     NOTHING_REPEATED,
@@ -17,16 +16,17 @@ from forager.extract.content.repeated import (
     block_text,
     mark_repeated,
 )
-from forager.extract.content.scripted import STREAMED, place_streamed_pieces
+from forager.extract.content.state import STREAMED, place_streamed_pieces
 from forager.extract.document import Document, RemovedBlock, extractor_version
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
 from forager.extract.markdown.convert import MAX_HEADING_LENGTH, Converter
 from forager.extract.markdown.escape import escape_text
 from forager.extract.markdown.headings import read_heading
-from forager.extract.markdown.links import MIN_BUDGET, Links
+from forager.extract.markdown.phrasing import MIN_BUDGET, Links
 from forager.extract.markdown.scan import looks_like_markdown, scan_markdown
 from forager.extract.markdown.tokens import Tokens, first_id, tokenise
+from forager.extract.metadata import detect_language
 from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, without_labels
 from forager.extract.text import storable
 

@@ -10,16 +10,17 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
-from forager.extract.content.scripted import MAX_TEXT_OF_SHELL, needs_javascript
+from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript
 from forager.extract.decode import Decoded, EncodingSource, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
-from forager.extract.elements import Elements, collect_elements
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
 from forager.extract.markup import close_self_closed, cut_hostile_markup
 from forager.extract.metadata import (
+    Elements,
     Refresh,
     canonical_of,
+    collect_elements,
     header_canonicals,
     language_of,
     markdown_title,

@@ -37,6 +37,7 @@ from forager.mcp.text import (
     fenced,
     fitting,
     numbered_lines,
+    one_line,
     window,
 )
 from forager.products import search as product_search
@@ -115,6 +116,8 @@ async def search_docs(
     lines = [f"{len(shown)} of {len(hits)} results on this page." if shown else "No results."]
     if page.note:
         lines.append(page.note)
+    if page.suggestion:
+        lines.append(f"Did you mean {one_line(page.suggestion)}?")
     if shown:
         lines += [fenced("\n".join(shown)), "Read one with read_section(url)."]
     if len(shown) < len(hits):

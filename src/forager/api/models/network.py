@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
+from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
 Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
@@ -123,6 +124,24 @@ class NewDomain(DomainSettings):
     host: Annotated[PlainText, Field(min_length=1, max_length=300)] = Field(
         description="A host, host:port, or a URL."
     )
+
+
+class Alarm(View):
+    """A domain whose results are held because they look wrong."""
+
+    domain: str
+    reason: str
+    raised_at: Time
+
+
+class AlarmOrder(Order):
+    model_config = example(decision="accept")
+
+    decision: Decision = Field(description="Accept or discard the held results.")
+
+
+class ResolvedAlarm(View):
+    tasks: int = Field(description="Number of tasks concerned.")
 
 
 class Proxy(View):
@@ -288,17 +307,3 @@ def spec_url(spec: ProxySpec) -> str:
     return shown_address(
         spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
     )
-
-
-class DomainAlarm(View):
-    """A domain whose results are held because they look wrong."""
-
-    domain: str = Field(description="The host.")
-    reason: str = Field(description="gone, blocked or same_page.")
-    raised_at: datetime = Field(description="When the alarm was raised.")
-
-
-class ResolvedAlarm(View):
-    """An alarm that an operator ended."""
-
-    tasks: int = Field(description="Tasks whose results were held.")

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.network import (
     AddedProxy,
+    Alarm,
+    AlarmOrder,
     CostReport,
     DisableOrder,
     Domain,
-    DomainAlarm,
     DomainSettings,
     NewDomain,
     Proxy,
@@ -26,7 +27,7 @@ from forager.api.models.network import (
     spec_url,
 )
 from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Admin, Here, Operator, Services
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
@@ -36,7 +37,7 @@ from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.probe import try_proxies
 from forager.fetch.proxies.service import parse_address
-from forager.tasks.alarms import Decision, decide_alarm, list_alarms
+from forager.tasks.alarms import decide_alarm, list_alarms
 
 router = APIRouter()
 
@@ -91,21 +92,20 @@ async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admi
     return Domain.model_validate(await here.domains.set(host, order.changes()))
 
 
-AlarmDecision = Annotated[Decision, Query(description="Believe the held results, or drop them.")]
-
-
 @router.get("/domain-alarms", tags=["domains"])
-async def list_domain_alarms(here: Here, caller: Operator) -> list[DomainAlarm]:
-    """Domains whose results are held because they look wrong."""
-    return [DomainAlarm.model_validate(alarm) for alarm in await list_alarms(here.database)]
+async def list_domain_alarms(
+    here: Here, caller: Operator, limit: Limit = 100, cursor: Offset = 0
+) -> Listed[Alarm]:
+    """List domains whose results are held because they look wrong."""
+    return listed(cut(await list_alarms(here.database), cursor, limit), Alarm.of)
 
 
 @router.post("/domains/{host}/alarm", tags=["domains"])
 async def resolve_alarm(
-    host: Host, decision: AlarmDecision, here: Here, caller: Operator
+    host: Host, order: AlarmOrder, here: Here, caller: Operator
 ) -> ResolvedAlarm:
     """Accept or discard the held results of a domain."""
-    return ResolvedAlarm(tasks=await decide_alarm(here.database, host, decision))
+    return ResolvedAlarm(tasks=await decide_alarm(here.database, host, order.decision))
 
 
 @router.post("/domains/{host}/unblock", tags=["domains"])

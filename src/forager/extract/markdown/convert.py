@@ -9,20 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from forager.extract.content.boilerplate import Verdict
-from forager.extract.content.phrases import is_boilerplate_phrase, is_copyright
+from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase, is_copyright
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.blocks import Blocks, Container, Part
-from forager.extract.markdown.code import code_text
-from forager.extract.markdown.definitions import is_definition, signature
-from forager.extract.markdown.escape import code_span, escape_text, fence
-from forager.extract.markdown.headings import HeadingText, read_heading, visible
-from forager.extract.markdown.links import Links
-from forager.extract.markdown.phrasing import Phrasing
+from forager.extract.markdown.escape import code_span, code_text, escape_text, fence
+from forager.extract.markdown.headings import (
+    HeadingText,
+    is_definition,
+    may_be_definition,
+    read_heading,
+    signature,
+    visible,
+)
+from forager.extract.markdown.phrasing import Links, Phrasing
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
-from forager.extract.markdown.tags import Attributes, Shape, Tag, unescape
+from forager.extract.markdown.tags import (
+    PLAIN,
+    Attributes,
+    Shape,
+    Tag,
+    language_of,
+    traits_of,
+    unescape,
+)
 from forager.extract.markdown.tokens import Tokens
-from forager.extract.markdown.traits import PLAIN, language_of, traits_of
 from forager.extract.text import collapse, name_set
 
 MAX_HEADING_LENGTH = 1_000
@@ -204,7 +214,12 @@ class Converter(Phrasing):
         self._flush()
         end = self._tokens.closing[index]
         terms = self._terms[-1] if self._terms else None
-        if terms and not self._cell and not self.blocks.in_quote:
+        may_define = terms is not None and (
+            terms.defined
+            or bool(tag.attributes.get("id"))
+            or may_be_definition(self._tokens, index)
+        )
+        if terms and may_define and not self._cell and not self.blocks.in_quote:
             heading = read_heading(self._tokens, index, end)
             if is_definition(tag, heading, terms.classes, after_another=terms.defined):
                 return self._define(index, tag, heading, terms)

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import re
 
+from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.removal import is_dropped
+from forager.extract.markdown.tags import unescape
+from forager.extract.markdown.tokens import Tokens
+
 _ACTIVE = re.compile(
     r"""
       \\(?=[!-/:-@\[-`{-~])                 # a backslash that would escape what follows
@@ -77,3 +82,80 @@ def balanced(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
+
+
+_LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
+
+
+def code_text(tokens: Tokens, start: int, end: int) -> str:
+    """The text of a `<pre>`, without line numbers, buttons and the colours."""
+    texts, tags = tokens.texts, tokens.tags
+    parts: list[str] = []
+    index = start + 1
+    while index < end:
+        parts.append(texts[index])
+        tag = tags[index]
+        if tag.verdict is not Verdict.KEEP and _is_furniture(tokens, index, tag.verdict):
+            index = tokens.closing[index]
+        elif _ends_line(parts, tokens, index, end):
+            parts.append("\n")
+        index += 1
+    parts.append(texts[end])
+    code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
+    return _without_line_numbers(_without_colours(code))
+
+
+# what a terminal's colours become on their way to a page, for a script there to show again
+_COLOUR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
+
+
+def _without_colours(code: str) -> str:
+    """A terminal session whose colours are written as tags, as text; code about tags stays."""
+    if '<font color="' not in code or not code.startswith(("$ ", "# ", "> ")):
+        return code
+    return _COLOUR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+
+
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")
+_GLUED = re.compile(r"[A-Za-z_$#@<{\"'/]")
+
+
+def _without_line_numbers(code: str) -> str:
+    """Code without numbers at the beginning of its lines, if all lines are numbered from 1."""
+    if not code.lstrip(" ").startswith("1") or "\n" not in code:
+        return code
+    lines = [_NUMBERED.fullmatch(line) for line in code.split("\n")]
+    counted = all(line and int(line[1][:9]) == at for at, line in enumerate(lines, start=1))
+    # a column of numbers is data; numbers that touch the words are not
+    if not counted or not any(line and _GLUED.match(line[2]) for line in lines):
+        return code
+    return "\n".join(line[2] for line in lines if line)
+
+
+def _is_furniture(tokens: Tokens, index: int, verdict: Verdict) -> bool:
+    if verdict is Verdict.NEVER:
+        return True
+    end = tokens.closing[index]
+    if tokens.tags[index].name in _WIDGETS:
+        return is_dropped(tokens, index)
+    # a class such as "nav" may colour a word: only what is empty or a number is no code
+    text = "".join(tokens.texts[index + 1 : end + 1]) if end - index < _FEW_TAGS else "code"
+    return _NUMBERS.fullmatch(text) is not None
+
+
+_FEW_TAGS = 12
+_NUMBERS = re.compile(r"[\d\s.]*")
+_WIDGETS = frozenset({"div", "a", "nav", "ul"})
+
+
+def _ends_line(parts: list[str], tokens: Tokens, index: int, end: int) -> bool:
+    name = tokens.tags[index].name
+    if name == "br":
+        return True
+    if name not in _LINE_ENDS:
+        return False
+    if name == "/code" and (index + 1 >= end or tokens.tags[index + 1].name != "code"):
+        return False
+    last = next((part for part in reversed(parts[-4:]) if part), "")
+    following = tokens.texts[index + 1]
+    return not last.endswith("\n") and not following.startswith("\n")

@@ -1,11 +1,13 @@
-"""Headings: their words without permalinks and buttons, and the anchor that leads to them."""
+"""Headings and definitions: their words without permalinks and buttons, and their anchors."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import Verdict
-from forager.extract.markdown.tags import unescape
+from forager.extract.markdown.escape import code_span, escape_text
+from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
 
@@ -113,3 +115,52 @@ def plain(text: str) -> str:
 def visible(text: str) -> str:
     """The text without characters that nobody sees."""
     return text if text.isascii() else collapse(text.translate(_INVISIBLE))
+
+
+MAX_TERM = 300  # characters; a longer entry is a paragraph, unless it is a signature
+_OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
+# footnotes have anchors too
+_NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
+_LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
+_CODE = frozenset({"code", "tt", "kbd", "samp", "var"})
+
+
+def may_be_definition(tokens: Tokens, start: int) -> bool:
+    """Whether a term without an id is worth reading: it holds an anchor, or begins as an option."""
+    end = tokens.closing[start]
+    for tag in tokens.tags[start + 1 : end]:
+        names = tag.attributes
+        if names and ("id" in names or "name" in names or names.get("href", "")[:1] == "#"):
+            return True
+    text = "".join(tokens.texts[start + 1 : end + 1]).lstrip()
+    return text[:1] == "-" or not text[:1].isascii()
+
+
+def is_definition(
+    tag: Tag, heading: HeadingText, list_classes: str, *, after_another: bool
+) -> bool:
+    """Whether a term is one to link to and to search for: it has an anchor, or is an option.
+
+    In a list with such a term, those after it are definitions as well, or they would belong to it.
+    """
+    text = heading.text
+    if not _LETTER.search(text) or _NOTES.search(list_classes.lower()):
+        return False
+    if is_signature(tag):
+        return bool(tag.attributes.get("id") or heading.anchor)
+    if len(text) > MAX_TERM:
+        return False
+    anchored = bool(tag.attributes.get("id") or heading.anchor)
+    return anchored or after_another or _OPTION.match(text) is not None
+
+
+def is_signature(tag: Tag) -> bool:
+    return "sig" in tag.attributes.get("class", "").split()
+
+
+def signature(tokens: Tokens, start: int, end: int, text: str) -> str:
+    """The term as the markdown of a heading: code where the page says that it is code."""
+    is_code = is_signature(tokens.tags[start]) or any(
+        tag.name in _CODE for tag in tokens.tags[start + 1 : min(end, start + 4)]
+    )
+    return code_span(text) if is_code or _OPTION.match(text) else escape_text(text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
-from forager.extract.markdown.escape import code_span, escape_text
+import ada_url
+
+from forager.extract.markdown.escape import balanced, code_span, escape_line_start, escape_text
 from forager.extract.markdown.headings import is_sign
-from forager.extract.markdown.inline import BREAK, Inline
-from forager.extract.markdown.links import Links
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
@@ -175,3 +176,143 @@ def image_markdown(attributes: Attributes, links: Links) -> str:
 def _source(attributes: Attributes) -> str | None:
     sources = (attributes.get(name) for name in _SOURCES)
     return next((source for source in sources if source and not source.startswith("data:")), None)
+
+
+# stands for <br> until the paragraph is complete; no white space, so that it survives collapsing
+BREAK = "\x01"
+MAX_FRAMES = 40  # inline elements inside each other; deeper ones are text
+
+
+class Frame:
+    """An inline element that is open: where its text begins, and what goes around it."""
+
+    __slots__ = ("mark", "start", "url")
+
+    def __init__(self, start: int, mark: str, url: str = "") -> None:
+        self.start = start
+        self.mark = mark
+        self.url = url
+
+
+class Inline:
+    __slots__ = ("frames", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.frames: list[Frame] = []
+
+    def open(self, mark: str, url: str = "") -> bool:
+        """Begin an element, unless it is one inside its like or too deep."""
+        frames = self.frames
+        if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
+            return False
+        frames.append(Frame(len(self.parts), mark, url))
+        return True
+
+    def close(self) -> None:
+        self._wrap(self.frames.pop())
+
+    @property
+    def in_link(self) -> bool:
+        return bool(self.frames) and any(frame.url for frame in self.frames)
+
+    def take_line(self) -> str:
+        """All of it as one line; the paragraph is empty afterwards."""
+        for frame in reversed(self.frames):
+            if frame.url:
+                self._wrap(frame)
+                frame.url = ""
+            frame.start = 0
+        text = collapse("".join(self.parts).replace(BREAK, " "))
+        self.parts.clear()
+        return text
+
+    def take_lines(self) -> list[str]:
+        """The lines of the paragraph, now empty; elements that are open go on in the next."""
+        for frame in reversed(self.frames):
+            self._wrap(frame)
+            frame.start = 0
+            if frame.url:  # a link around several blocks is written at the first
+                frame.url = ""
+        text = "".join(self.parts)
+        self.parts.clear()
+        lines = text.split(BREAK) if BREAK in text else (text,)
+        return [escape_line_start(line) for line in map(collapse, lines) if line]
+
+    def _wrap(self, frame: Frame) -> None:
+        parts, start = self.parts, frame.start
+        if start >= len(parts) or (frame.mark == "]" and not frame.url):
+            return
+        text = "".join(parts[start:])
+        stripped = text.strip(_EDGES)
+        if not stripped:
+            return
+        before, _, after = text.partition(stripped)
+        parts[start:] = [before, _marked(stripped, frame), after]
+
+
+_EDGES = " \t\n\r\f\v\u00a0" + BREAK
+
+
+def _marked(text: str, frame: Frame) -> str:
+    if frame.url:
+        if ("[" in text or "]" in text) and not balanced(text):
+            text = _BRACKET.sub(r"\\\g<0>", text)
+        return f"[{text.replace(BREAK, ' ')}]({frame.url})"
+    mark = frame.mark
+    if BREAK in text:
+        lines = (line.strip() for line in text.split(BREAK))
+        return BREAK.join(f"{mark}{line}{mark}" if line else "" for line in lines)
+    return f"{mark}{text}{mark}"
+
+
+_BRACKET = re.compile(r"(?<!\\)[\[\]]")
+
+
+MAX_HREF = 8_192
+# Every link repeats the page's address: a page of short links with a long address could grow a
+# thousandfold. Real pages stay far below this.
+MIN_BUDGET = 2_000_000
+
+_NOWHERE = ("javascript:", "data:", "blob:", "about:", "vbscript:")
+
+
+class Links:
+    """Resolves against one base and remembers, since pages repeat their links."""
+
+    __slots__ = ("_known", "base", "budget", "dropped")
+
+    def __init__(self, base: str, budget: int = MIN_BUDGET) -> None:
+        self.base = base
+        self.budget = budget
+        self.dropped = 0  # links beyond the budget
+        self._known: dict[str, str | None] = {}
+
+    def absolute(self, href: str | None) -> str | None:
+        """The destination as markdown writes it, or None where it leads nowhere."""
+        if href is None:
+            return None
+        if href not in self._known:
+            self._known[href] = _target(href, self.base)
+        url = self._known[href]
+        if url is None:
+            return None
+        self.budget -= len(url)
+        if self.budget < 0:
+            self.dropped += 1
+            return None
+        return url
+
+
+def _target(href: str, base: str) -> str | None:
+    href = href.strip()
+    if not href or len(href) > MAX_HREF or href[:11].lower().startswith(_NOWHERE):
+        return None
+    try:
+        url: str = ada_url.join_url(base, href)
+    except ValueError:
+        return None
+    if "(" in url or ")" in url or "<" in url or ">" in url or " " in url:
+        for character in "()<> ":
+            url = url.replace(character, f"%{ord(character):02X}")
+    return url
