@@ -27,12 +27,12 @@ from forager.index.tsquery import engine_query
 # characters of two texts that are compared, and how many at least
 _COMPARED = 200
 _MIN_COMPARED = 40
-HEADINGS_CAP = 1_000
-TEXTS_CAP = 1_000
+HEADINGS_CAP = 500
+TEXTS_CAP = 400
 # with as many headings that match, texts are not looked at
-ENOUGH = 200
+ENOUGH = 150
 # candidates whose headings and titles are read
-MAX_SCORED = 300
+MAX_SCORED = 200
 # how much of a query the words of a section must tell to be most of them, and some of them
 MOST, SOME = 0.6, 0.3
 # more sources than this are told apart by the manifest alone
