@@ -149,8 +149,8 @@ async def test_the_response_of_each_visit_is_kept(database: Database, settings: 
         for stored in (first, second):
             await connection.execute(
                 """
-                INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, segment,
-                                           segment_offset, segment_length)
+                INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                           segment, segment_offset, segment_length)
                 SELECT %s, %s, 'download', 1, 1, 'ok', segment, segment_offset, segment_length
                   FROM crawl_tasks WHERE id = %s
                 """,
