@@ -36,7 +36,7 @@ class User:
         self.rounds: Counter[str] = Counter()
         self.orders = True
         self._budget = budget
-        self._base = f"http://127.0.0.1:{port}/api"
+        self._base = f"http://127.0.0.1:{port}/api/v1"
         self._paused_since: dict[str, float] = {}
 
     async def __aenter__(self) -> Self:
@@ -127,7 +127,7 @@ class User:
             "allow_private": True,
         }
         key = {"Idempotency-Key": agent}
-        if await self.ask("POST", "/knowledge-items/crawl", order, **key) is not None:
+        if await self.ask("POST", "/crawls", order, **key) is not None:
             self.rounds[host.name] += 1
 
     async def jobs(self, *statuses: str) -> list[dict[str, Any]]:

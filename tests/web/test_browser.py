@@ -208,7 +208,7 @@ async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None
     badge = tab.page.locator("h1 .badge")
     await tab.page.add_init_script(HEARS_CANCELLED)
     await tab.go(f"/jobs/{job.id}")
-    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
+    await tab.page.get_by_role("button", name="Cancel job").click()
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await queue.cancel(job.id)
     await tab.page.locator("body[data-told-of]").wait_for()
