@@ -25,7 +25,7 @@ async def test_without_a_lake_there_is_nothing(settings: Settings) -> None:
 
 
 async def test_only_known_questions_in_sane_numbers(settings: Settings) -> None:
-    with pytest.raises(NotFound, match="no question"):
+    with pytest.raises(NotFound, match="no query"):
         await answer(settings, "'; DROP TABLE")
     for days in (0, -1, 3_661, 10**6):
         with pytest.raises(InvalidInput, match="days"):

@@ -51,6 +51,8 @@ async def test_everybody_is_told_the_same(
     found = (await api.get(f"/api/v1/explain?url={URL}")).json
     expected = plain(await explain(database, queue, URL))
     why, told = expected["task"].pop("why"), found["task"].pop("why")
+    # reading the page again is left to the command line, which has a sandbox for it
+    assert expected.pop("content") is None
     assert found == expected
     assert why.partition("`")[0] == told.partition("`")[0]
     assert (found["job_id"], found["verdict"], found["words"]) == (str(job_id), "excluded", DETAIL)

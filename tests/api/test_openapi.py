@@ -58,6 +58,9 @@ async def _furnish(settings: Settings) -> tuple[str, dict[str, str]]:
         made = await create_key(database, "schemathesis", scope=Scope.ADMIN)
         return made.text, await furnish(database, settings)
 
+# a longer request line is refused by the server itself, in plain text
+MAX_HEAD = 16_384
+
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("with_key", [True, False])
@@ -94,6 +97,8 @@ def _try(operation: Any, target: Target, session: requests.Session, examples: in
             known = {n: v for n, v in target.known.items() if n in (case.path_parameters or {})}
             case.path_parameters = {**(case.path_parameters or {}), **known}
         answer = case.call(session=session, base_url=target.address)
+        if answer.status_code == 400 and len(answer.request.url or "") > MAX_HEAD:
+            return  # refused before the application has read it
         case.validate_response(answer, checks=CHECKS)
         if "Authorization" not in session.headers and operation.path.startswith("/api/"):
             assert answer.status_code == 401

@@ -163,7 +163,7 @@ async def test_rates_by_domain_and_version_and_in_pages(database: Database) -> N
     overall = await parser_rates(database, [("kiosk", "1"), ("kiosk", "9")])
     assert (overall["kiosk", "1"].week_pages, overall["kiosk", "1"].week_good) == (154, 123)
     assert overall["kiosk", "9"].week_pages == 0
-    with pytest.raises(InvalidInput, match="not a cursor of this list"):
+    with pytest.raises(InvalidInput, match="not one that a list gave"):
         await list_rates(database, cursor="nonsense")
 
 

@@ -79,7 +79,7 @@ async def test_what_is_open_stays_open_and_what_is_closed_closed(
     await first.locator("summary").click()
     await second.locator("summary").click()
     await put_failures(database, job.id, 30, 20)
-    await expect(second).to_contain_text("http 404: 20")
+    await expect(second).to_contain_text("404 Not Found: 20")
     await expect(first).to_contain_text("timeout: 30")
     await expect(first).not_to_have_attribute("open", "")
     await expect(second).to_have_attribute("open", "")

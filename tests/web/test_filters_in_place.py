@@ -14,7 +14,7 @@ HOSTILE = '"><script>alert(1)</script>'
 def told_on(page: str) -> str:
     """What is told where the rows would be."""
     shown = re.sub("<noscript>.*?</noscript>", "", page)
-    return shown.partition('<p class="notice error">')[2].partition("</p>")[0]
+    return shown.partition('<p class="notice error" role="alert">')[2].partition("</p>")[0]
 
 
 @pytest.mark.parametrize(
