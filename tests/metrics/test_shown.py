@@ -71,8 +71,9 @@ async def test_a_crawl_is_seen(
             key("forager_errors_total", kind="http_client"): 1,
             key("forager_job_runs_total", outcome="completed"): 1,
             key("forager_extraction_seconds_count", what="page"): 3,
-            key("forager_fetch_seconds_count"): 4,
-            key("forager_budget_wait_seconds_count"): 4,
+            # the pages and robots.txt
+            key("forager_fetch_seconds_count"): 5,
+            key("forager_budget_wait_seconds_count"): 5,
             key("forager_jobs", state="completed"): 1,
             key("forager_jobs", state="pending"): 0,
         },

@@ -87,6 +87,10 @@ class World:
             "FORAGER_HEARTBEAT_INTERVAL": "1",
             "FORAGER_TASK_RETRY_DELAY": "0.05",
             "FORAGER_TASK_RETRY_DELAY_MAX": "0.2",
+            "FORAGER_DEAD_LETTER_VISITS": "1",
+            "FORAGER_DEAD_LETTER_AFTER": "0",
+            "FORAGER_GONE_VISITS": "1",
+            "FORAGER_GONE_AFTER": "0",
             "FORAGER_IMAGES": "false",
             "FORAGER_API_PORT": "0",
         }
