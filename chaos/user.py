@@ -98,7 +98,7 @@ class User:
 
     async def _look(self) -> None:
         found = await self.jobs(*ACTIVE, "failed")
-        busy = {job["source_id"] for job in found}
+        busy = {job["source"] for job in found}
         for job in found:
             if job["status"] == "failed":
                 await self.move(job["id"], "retry")

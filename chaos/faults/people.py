@@ -38,11 +38,11 @@ async def _move(world: World, action: str, statuses: tuple[str, ...]) -> Hit | N
         jobs: list[dict[str, Any]] = await world.user.jobs(*statuses)
         if not jobs:
             return None
-        job = world.chance.choice(sorted(jobs, key=lambda job: str(job["source_id"])))
+        job = world.chance.choice(sorted(jobs, key=lambda job: str(job["source"])))
         done = await world.user.move(job["id"], action)
     except ApiAway:
         return None
-    words = f"{action} {job['source_id']}" + ("" if done else ": refused")
+    words = f"{action} {job['source']}" + ("" if done else ": refused")
     return Hit(words, frozenset({UUID(job["id"])}) if action == "resume" and done else frozenset())
 
 

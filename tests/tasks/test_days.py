@@ -91,6 +91,7 @@ class World:
             "FORAGER_DEAD_LETTER_AFTER": "0",
             "FORAGER_GONE_VISITS": "1",
             "FORAGER_GONE_AFTER": "0",
+            "FORAGER_REVISIT_CHANGED": "false",
             "FORAGER_IMAGES": "false",
             "FORAGER_API_PORT": "0",
         }
