@@ -12,8 +12,8 @@ from forager.fetch.budgets.accounts import DomainAccount
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html
 
-GOOD, BROKEN = 240, 4
-DELAY = 0.02
+GOOD, BROKEN = 400, 6
+DELAY = 0.05
 RETRIES = 3
 
 
@@ -37,10 +37,10 @@ async def test_a_few_broken_pages_do_not_starve_two_crawls(
 ) -> None:
     good = [f"/good/{n}" for n in range(GOOD)]
     broken = [f"/broken/{n}" for n in range(BROKEN)]
-    site.pages["/"] = html("Start", [*broken[:2], *good, *broken[2:]])
+    site.pages["/"] = html("Start", [*broken[:3], *good, *broken[3:]])
     site.pages |= {path: html(f"Page {path}") for path in good}
     site.pages |= {path: Page(b"", "503 Service Unavailable") for path in broken}
-    options: dict[str, Any] = {"delay": DELAY, "retries": RETRIES, "retry_delay": 0.5}
+    options: dict[str, Any] = {"delay": DELAY, "retries": RETRIES, "retry_delay": 2.0}
     crawled = await asyncio.gather(*(crawls.run(f"{site.url}/", **options) for _ in range(2)))
     for each in crawled:
         assert each.job.stop_reason == "finished"

@@ -10,7 +10,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.parsers.backtest import Example, backtest
 from forager.settings import Settings
-from forager.tasks.archived_page import archived_page
+from forager.tasks.archived_page import archived_page, visited_page
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from products.rows import insert_domain
 
@@ -138,3 +138,25 @@ async def test_the_page_of_a_task_is_found_by_its_url(
     assert found is not None
     assert (found.body, found.content_type) == (item(1), "text/html; charset=utf-8")
     assert await archived_page(database, settings, "http://kiosk.example/item/2") is None
+
+
+async def test_the_response_of_each_visit_is_kept(database: Database, settings: Settings) -> None:
+    shop = Kiosk(database, settings)
+    await shop.archive([(1, item(1)), (2, item(2))])
+    first, second = shop.task_ids
+    async with database.transaction() as connection:
+        domain_id = await insert_domain(connection, shop.host)
+        for stored in (first, second):
+            await connection.execute(
+                """
+                INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                           segment, segment_offset, segment_length)
+                SELECT %s, %s, 'download', 1, 1, 'ok', segment, segment_offset, segment_length
+                  FROM crawl_tasks WHERE id = %s
+                """,
+                (first, domain_id, stored),
+            )
+    bodies = [(await visited_page(database, settings, first, visit=n)).body for n in (1, 2)]
+    assert bodies == [item(2), item(1)]
+    with pytest.raises(NotFound, match="no stored response 3"):
+        await visited_page(database, settings, first, visit=3)

@@ -93,7 +93,9 @@ SITE: Mapping[str, Answer] = {
     "/worker": shown("Worker", 'navigator.serviceWorker?.register("/sw.js")'),
     "/sw.js": text("self.addEventListener('fetch', (e) => 0)", "text/javascript"),
     "/endless": shown(
-        "Endless", "let i = 0; const go = () => fetch('/none?' + i++).finally(go); go()"
+        "Endless",
+        "let i = 0; const go = () => fetch('/none?' + i++).finally(go);"
+        " for (let n = 0; n < 50; n++) go()",
     ),
     "/huge": shown("Huge", "fetch('/endless/body').catch(() => 0)"),
     "/loop": shell("while (true) {}"),

@@ -73,6 +73,8 @@ REASONS = {
     "regions": "Workers of other regions do not process this work.",
     "search": "Without the configured search engine, PostgreSQL answers searches, more slowly.",
     "clickhouse": "Queries are answered from the data on the server, without newer rows.",
+    "domain alarms": "Results of a domain that suddenly answers with wrong pages are held.",
+    "bypassed parsers": "Pages of a parser that keeps breaking are read generically.",
     "dead letters": "They are retried only by hand.",
     "broker": "Workers get no tasks through it; the tasks wait in PostgreSQL.",
     "proxies": "Fewer proxies mean fewer requests, and more load on the others.",

@@ -59,6 +59,8 @@ class PageAccount:
     pictures: bool = False
     resources: list[Resource] = field(default_factory=list)
     bytes: int = 0
+    # requests that the page has made, also those that are not answered yet
+    requests: int = 0
     # the first failure without which the page might show more
     trouble: Retry | None = None
 
@@ -103,6 +105,7 @@ class ResourceLoader:
         """The reply to one request of a page; never raises for anything that a page can cause."""
         if order.main:
             return _reply(account.document)
+        account.requests += 1
         if (over := self._limit_reached(account)) is not None:
             return ResourceReply(refused=over, over=True)
         refused = _refusal(account, order)
@@ -127,7 +130,7 @@ class ResourceLoader:
         return _reply(response)
 
     def _limit_reached(self, account: PageAccount) -> str | None:
-        if len(account.resources) >= self.limits.requests:
+        if account.requests > self.limits.requests:
             return f"more than {self.limits.requests} requests"
         if account.bytes >= self.limits.bytes:
             return f"more than {self.limits.bytes:,} bytes"

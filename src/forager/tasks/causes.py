@@ -37,6 +37,7 @@ ERROR_TYPES: dict[ErrorKind, ErrorType] = {
     ErrorKind.NOT_ALLOWED: ErrorType.OTHER,
     ErrorKind.ROBOTS: ErrorType.OTHER,
     ErrorKind.PARSE: ErrorType.PARSE,
+    ErrorKind.RENDER: ErrorType.PARSE,
     ErrorKind.VALIDATION: ErrorType.VALIDATION,
     ErrorKind.INTERNAL: ErrorType.OTHER,
 }

@@ -151,14 +151,15 @@ async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
     return await _detail(here, task_id)
 
 
+Visit = Annotated[int, Query(ge=1, description="1 is the newest stored response.")]
+
+
 @router.get(
     "/tasks/{task_id}/page",
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
-async def read_page(
-    task_id: TaskId, here: Here, caller: Operator, visit: Annotated[int, Query(ge=1)] = 1
-) -> Response:
+async def read_page(task_id: TaskId, here: Here, caller: Operator, visit: Visit = 1) -> Response:
     """Download the stored response of a visit; 1 is the newest."""
     await _detail(here, task_id)
     saved = await visited_page(here.database, here.settings, task_id, visit=visit)
