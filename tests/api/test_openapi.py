@@ -58,6 +58,7 @@ async def _furnish(settings: Settings) -> tuple[str, dict[str, str]]:
         made = await create_key(database, "schemathesis", scope=Scope.ADMIN)
         return made.text, await furnish(database, settings)
 
+
 # a longer request line is refused by the server itself, in plain text
 MAX_HEAD = 16_384
 
