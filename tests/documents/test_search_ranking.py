@@ -75,6 +75,9 @@ async def test_queries_that_match_nothing_are_relaxed_and_it_is_said(look: Any) 
     assert paths(spelled)[0] == "/argparse"
     assert spelled.suggestion == "argparse"
     assert spelled.note == "Nothing was found for argprse. Showing results for argparse."
+    partly = await look("argprse qqqqzzz")
+    assert paths(partly)[0] == "/argparse"
+    assert (partly.suggestion, partly.items[0].missing) == ("argparse qqqqzzz", ("qqqqzzz",))
     most = await look("what happens to my file after a power cut")
     assert paths(most)[0] == "/power"
     assert "cut" in most.items[0].missing

@@ -10,6 +10,7 @@ import typer
 
 from forager.cli.options import AsJson, Cursor, Limit, grouped, option
 from forager.cli.output import (
+    counted,
     duration,
     long_time,
     say,
@@ -182,15 +183,18 @@ def resolve(
     context: typer.Context,
     host: Host,
     accept: Annotated[
-        bool, typer.Option("--accept/--discard", help="Believe the held results, or drop them.")
-    ],
+        bool | None,
+        typer.Option("--accept/--discard", help="Store the held results, or discard them."),
+    ] = None,
 ) -> None:
     """End the alarm of a domain: accept or discard its held results."""
+    if accept is None:
+        raise InvalidInput("choose what to do with the held results: --accept or --discard")
     from forager.tasks.alarms import Decision, decide_alarm
 
     decision = Decision.ACCEPT if accept else Decision.DISCARD
     tasks = with_database(context, lambda database, _: decide_alarm(database, host, decision))
-    say(f"Held results {decision.value}ed: {tasks} tasks.")
+    say(f"Held results {decision.value}ed: {counted(tasks, 'task')}.")
 
 
 def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answer]]) -> Answer:

@@ -178,12 +178,17 @@ class Finder:
             found = await self._rank(query, reading)
             if found.candidates:
                 return replace(found, note=note)
-        if (corrected := await self._corrected(query)) and corrected.candidates:
+        corrected = await self._corrected(query)
+        if corrected is not None and corrected.candidates:
             return corrected
         found = await self._rank(query, Reading.STEM)
         if found.candidates:
             return replace(found, note=BY_STEM)
-        return await self._rank(query, share=SOME)
+        if corrected is None or corrected.suggestion is None:
+            return await self._rank(query, share=SOME)
+        # one misspelled word could be corrected, another one not
+        found = await self._rank(parse_query(corrected.suggestion), share=SOME)
+        return replace(found, note=corrected.note, suggestion=corrected.suggestion)
 
     async def _rank(
         self, query: Query, reading: Reading = Reading.TYPED, *, share: float = 1.0
