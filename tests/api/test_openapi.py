@@ -27,7 +27,7 @@ from forager.db.database import open_database
 from forager.settings import Settings
 
 # more, and other ones, on demand
-EXAMPLES = int(os.environ.get("FORAGER_TEST_API_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("FORAGER_TEST_API_EXAMPLES", "12"))
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,
