@@ -12,7 +12,6 @@ from forager.archive.record import (
     FRAME_ERRORS,
     MAX_RECORD_BYTES,
     FrameDecoder,
-    decompress,
     digest_of,
     frame_decoder,
 )
@@ -63,6 +62,8 @@ class ArchivedResponse:
     protocol: str | None = None
     truncated: str | None = None
     digest: str | None = None
+    # the page as its scripts left it
+    rendered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,30 @@ class Tail:
     reason: str
 
 
-async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
-    """The record at a reference; one that is not what was stored is an error."""
-    record = parse_record(decompress(codec_of(ref.segment), await storage.read(ref)))
-    if not record.is_intact:
+async def read_records(storage: Storage, ref: ArchiveRef) -> list[ArchivedRecord]:
+    """The records at a reference; what is not as it was stored is an error."""
+    records = [parse_record(each) for each in unpack(ref, await storage.read(ref))]
+    if not all(record.is_intact for record in records):
         raise DamagedRecord(f"the record at byte {ref.offset} of {ref.segment} is damaged")
-    return record
+    return records
+
+
+def unpack(ref: ArchiveRef, frames: bytes) -> list[bytes]:
+    """The records in the frames at a reference: one, or those that belong to a rendered page."""
+    records: list[bytes] = []
+    rest = memoryview(frames)
+    while rest or not records:
+        frame = _Frame(frame_decoder(codec_of(ref.segment)))
+        rest = frame.feed(rest)
+        if not frame.complete:
+            raise DamagedRecord("a reference into the archive does not cover whole records")
+        records.append(frame.content())
+    return records
+
+
+async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
+    """The record at a reference; of several, the last, which the others belong to."""
+    return (await read_records(storage, ref))[-1]
 
 
 async def read_response(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
@@ -199,6 +218,7 @@ def _rendered(record: ArchivedRecord) -> ArchivedResponse:
         headers=(("Content-Type", content_type),),
         body=record.block,
         digest=record.fields.get("warc-payload-digest"),
+        rendered=True,
     )
 
 

@@ -35,6 +35,8 @@ class Worker:
     state: str
     role: str
     region: str | None
+    # whether it has a browser
+    renders: bool
     note: str | None
 
 
@@ -51,6 +53,7 @@ async def register(
     note: str | None,
     role: str = "jobs",
     region: str | None = None,
+    renders: bool = False,
 ) -> str | None:
     """Say that a worker is there; the answer is the database's schema version."""
     cursor = connection.cursor(row_factory=scalar_row)
@@ -58,9 +61,9 @@ async def register(
         """
         WITH seen AS (
             INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
-                                 region)
+                                 region, renders)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s, %(role)s, %(region)s)
+                    %(state)s, %(note)s, %(role)s, %(region)s, %(renders)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -77,6 +80,7 @@ async def register(
             "note": note,
             "role": role,
             "region": region,
+            "renders": renders,
         },
     )
     return await cursor.fetchone()
@@ -108,7 +112,7 @@ async def select_workers(connection: Connection) -> list[Worker]:
     await cursor.execute(
         """
         SELECT id, host, pid, version, capacity, started_at, last_seen, state,
-               role, region, note
+               role, region, renders, note
           FROM workers
          ORDER BY started_at
         """
@@ -198,6 +202,7 @@ class Registration:
         capacity: int,
         role: str = "jobs",
         region: str | None = None,
+        renders: bool = False,
         returns: bool = True,
     ) -> None:
         self.note: str | None = None
@@ -206,6 +211,7 @@ class Registration:
         self._capacity = capacity
         self._role = role
         self._region = region
+        self._renders = renders
         self._returns = returns
         self._entered = False
 
@@ -252,6 +258,7 @@ class Registration:
                 note=self.note,
                 role=self._role,
                 region=self._region,
+                renders=self._renders,
             )
 
 

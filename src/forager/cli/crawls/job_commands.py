@@ -168,13 +168,14 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
     if not found:
         return note("There are no workers. `forager worker` or `forager up` runs one.")
     return show_table(
-        "ID, ROLE, STATE, REGION, HOST, PID>, SEEN, NOTE",
+        "ID, ROLE, STATE, REGION, RENDERS, HOST, PID>, SEEN, NOTE",
         [
             (
                 each.id,
                 each.role,
                 each.state,
                 each.region,
+                "yes" if each.renders else "",
                 each.host,
                 each.pid,
                 short_time(each.last_seen),
