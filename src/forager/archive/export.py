@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from forager.archive.errors import DamagedRecord
-from forager.archive.reader import unpack
-from forager.archive.record import Codec, InfoRecord, compress
+from forager.archive.record import Codec, InfoRecord, compress, unpack
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 from forager.errors import InvalidInput, NotFound
@@ -63,7 +62,7 @@ async def warc_parts(
         try:
             frame = await storage.read(ref)
             # unpacked even if it could be copied as it is: a damaged record is not passed on
-            records = unpack(ref, frame)
+            records = unpack(codec_of(ref.segment), frame)
         except (DamagedRecord, NotFound) as error:
             report.miss(ref, error.message)
             continue

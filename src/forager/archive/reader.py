@@ -14,6 +14,7 @@ from forager.archive.record import (
     FrameDecoder,
     digest_of,
     frame_decoder,
+    unpack,
 )
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
@@ -76,23 +77,16 @@ class Tail:
 
 
 async def read_records(storage: Storage, ref: ArchiveRef) -> list[ArchivedRecord]:
-    """The records at a reference; what is not as it was stored is an error."""
-    records = [parse_record(each) for each in unpack(ref, await storage.read(ref))]
+    """The records at a reference: one, or those of a rendered page, which is the last.
+
+    What is not as it was stored is an error.
+    """
+    frames = await storage.read(ref)
+    records = [parse_record(each) for each in unpack(codec_of(ref.segment), frames)]
+    if len(records) > 1 and records[-1].kind != _CONVERSION:
+        raise DamagedRecord("a reference into the archive covers records of several pages")
     if not all(record.is_intact for record in records):
         raise DamagedRecord(f"the record at byte {ref.offset} of {ref.segment} is damaged")
-    return records
-
-
-def unpack(ref: ArchiveRef, frames: bytes) -> list[bytes]:
-    """The records in the frames at a reference: one, or those that belong to a rendered page."""
-    records: list[bytes] = []
-    rest = memoryview(frames)
-    while rest or not records:
-        frame = _Frame(frame_decoder(codec_of(ref.segment)))
-        rest = frame.feed(rest)
-        if not frame.complete:
-            raise DamagedRecord("a reference into the archive does not cover whole records")
-        records.append(frame.content())
     return records
 
 
