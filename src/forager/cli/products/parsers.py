@@ -10,7 +10,7 @@ import typer
 
 from forager.cli.flags import flags_of
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
-from forager.cli.output import note, show_json, show_list
+from forager.cli.output import note, show_json, show_list, show_rows
 from forager.cli.progress import Steps
 from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
@@ -44,7 +44,7 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
     if as_json:
         return show_json({"items": found.parsers, "broken": found.broken})
-    return views.show_parsers(found.parsers)
+    return show_rows(views.PARSER_COLUMNS, found.parsers)
 
 
 @app.command()
@@ -65,7 +65,7 @@ def rates(
     return show_list(
         page,
         as_json,
-        views.show_rates,
+        views.RATE_COLUMNS,
         none="No pages were parsed in the last seven days.",
         document=views.rate_fields,
     )
