@@ -9,6 +9,7 @@ from forager.doctor.check import Check, ok, warn
 from forager.fetch.proxies.record import ProxyState
 from forager.fetch.proxies.service import Proxies
 from forager.parsers.overview import overview
+from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
 from forager.secrets import Vault
 from forager.settings import Settings
@@ -44,6 +45,23 @@ async def check_bypassed(database: Database, _settings: Settings) -> Check:
         "bypassed parsers",
         f"{len(bypassed)} parsers keep breaking, so that their pages are read generically: {names}",
         "See forager errors list --type parse; roll the parser back or fix it.",
+    )
+
+
+async def check_rates(database: Database, settings: Settings) -> Check:
+    """Whether domains are parsed much worse than usual."""
+    degraded = await degraded_domains(database, settings)
+    if not degraded:
+        return ok("success rates", "no drops")
+    names = ", ".join(
+        f"{rate.domain} ({rate.recent_good / rate.recent_pages:.0%} of the last"
+        f" {rate.recent_pages} pages, usually {rate.earlier_good / rate.earlier_pages:.0%})"
+        for rate in degraded[:NAMED]
+    )
+    return warn(
+        "success rates",
+        f"{len(degraded)} domains are parsed much worse than usual: {names}",
+        "See forager parsers rates --domain; the shop may have been redesigned.",
     )
 
 

@@ -31,9 +31,9 @@ REFRESH_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """Every decision there is. A parser without one runs in its newest installed version.
+    """All rollout decisions. A parser without one runs in its newest installed version.
 
-    So does one whose version is not installed here.
+    So does one whose version is not installed here. A canary runs only where it is installed.
     """
 
     rollouts: Mapping[str, Rollout] = field(default_factory=dict)
@@ -52,7 +52,9 @@ class RolloutPlan:
         canary = {
             name: rollout.canary_version
             for name, rollout in self.rollouts.items()
-            if rollout.canary_version is not None and _is_in_share(rollout, task_id)
+            if rollout.canary_version is not None
+            and rollout.canary_version in registry().versions(name)
+            and _is_in_share(rollout, task_id)
         }
         return active, canary or None
 

@@ -295,6 +295,7 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         ref=ref,
         role=role,
         problems=parsed.problems,
+        fallbacks=parsed.fallbacks,
     )
 
 
