@@ -131,4 +131,15 @@ async def check_parsers(database: Database, settings: Settings) -> Check:
             f"{finding}; rolled out, and not installed here: {', '.join(missing[:NAMED])}",
             "Install it again, or roll out another: forager parsers rollout NAME VERSION",
         )
+    lacking = [each for each in found.parsers if each.missing_on]
+    if lacking:
+        names = "; ".join(
+            f"{each.name} {each.version}: {', '.join(each.missing_on[:NAMED])}"
+            for each in lacking[:NAMED]
+        )
+        return warn(
+            "parsers",
+            f"{finding}; not installed on every worker: {names}",
+            "Install the version there and restart the worker.",
+        )
     return ok("parsers", finding)

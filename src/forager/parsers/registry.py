@@ -147,6 +147,11 @@ def _registry(modules: tuple[str, ...]) -> Registry:
     return build_registry(modules)
 
 
+def installed_versions() -> dict[str, list[str]]:
+    """The versions of each parser in this process."""
+    return {name: list(versions) for name, versions in registry().plugins.items()}
+
+
 def all_parsers() -> list[ParserVersion]:
     """Every version of every parser, by name, oldest first."""
     known = registry()

@@ -91,7 +91,7 @@ class ParseStage(StageLoop[ReadTask]):
             hints=hints,
         )
         self._pool = pool
-        self._breakers = ParserBreakers(database, pool)
+        self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
         self._cache = cache
         self._storage = archive_options(settings).open()
