@@ -11,7 +11,7 @@ import pytest
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor.check import Level
-from forager.doctor.products import check_parsers
+from forager.doctor.work import check_parsers
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.workers import Registration
 from forager.parsers.backtest import backtest
