@@ -15,9 +15,10 @@ from forager.parsers.scaffold import Scaffold
 
 _STYLES = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
 _SHOWN = 60
+_NAMED_WORKERS = 5
 
 
-PARSER_COLUMNS: Columns = {
+_PARSER_COLUMNS: Columns = {
     "PARSER": "name",
     "VERSION": "version",
     "STATE": lambda each: (_state_words(each), _STYLES[each.state]),
@@ -26,6 +27,20 @@ PARSER_COLUMNS: Columns = {
     "FROM": "origin",
     "PATTERNS…": lambda each: ", ".join(each.patterns),
 }
+
+
+def show_parsers(parsers: Sequence[ParserLine]) -> None:
+    show_rows(_PARSER_COLUMNS, parsers)
+    for each in parsers:
+        note_missing(each.name, each.version, each)
+
+
+def note_missing(parser: str, version: str, where: Rollout | ParserLine) -> None:
+    """Name the workers that cannot use a version."""
+    if where.missing_on:
+        workers = counted(len(where.missing_on), "worker")
+        named = ", ".join(where.missing_on[:_NAMED_WORKERS])
+        note(f"{parser} {version} is not installed on {workers}: {named}")
 
 
 def _state_words(each: ParserLine) -> str:
@@ -62,10 +77,11 @@ RATE_COLUMNS: Columns = {
 
 
 def show_rollout(rollout: Rollout) -> None:
-    say(f"{rollout.parser}: version {rollout.active_version} counts")
+    say(f"{rollout.parser}: version {rollout.active_version} is active")
     if rollout.canary_version is not None:
-        say(f"version {rollout.canary_version} is tried on {rollout.canary_share:.1%} of the tasks")
+        say(f"version {rollout.canary_version} runs on {rollout.canary_share:.1%} of the tasks")
     note("Workers follow within seconds.")
+    note_missing(rollout.parser, rollout.canary_version or rollout.active_version, rollout)
 
 
 # --- fixtures ------------------------------------------------------------------------------------
