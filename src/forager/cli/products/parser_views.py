@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from forager.cli.output import Columns, counted, note, on_one_line, say, show_table
+from forager.cli.output import Columns, counted, note, on_one_line, say, show_rows, show_table
 from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.fixtures import Difference, Fixture
 from forager.parsers.overview import ParserLine
