@@ -20,7 +20,7 @@ from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.extract.wildcard import Pattern
 from forager.fetch.headers import header_refusal
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.settings.rendering import RenderMode
 from forager.settings.values import LARGEST_BIGINT, PlainText
 

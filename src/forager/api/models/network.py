@@ -27,12 +27,12 @@ from forager.fetch.domains.service import (
     DomainChanges,
 )
 from forager.fetch.proxies.probe import Trial
-from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
     ProxyCost,
     ProxyRecord,
+    ProxySpec,
     ProxyState,
     shown_address,
 )

@@ -98,7 +98,7 @@ class ParseStage(StageLoop[ReadTask]):
         )
         self._pool = pool
         self._decisions = decisions
-        self._breakers = ParserBreakers(database, pool)
+        self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
         self._cache = cache
         self._storage = archive_options(settings).open()
@@ -329,6 +329,7 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         ref=ref,
         role=role,
         problems=parsed.problems,
+        fallbacks=parsed.fallbacks,
     )
 
 

@@ -68,4 +68,5 @@ DROP TABLE render_lessons, domain_render_lessons;
 ALTER TABLE domains DROP COLUMN render, DROP COLUMN render_urls;
 ALTER TABLE workers DROP COLUMN renders;
 ALTER TABLE crawl_visited DROP COLUMN rendering;
+ALTER TABLE workers DROP COLUMN parsers;
 DROP FUNCTION region_of_host(text);

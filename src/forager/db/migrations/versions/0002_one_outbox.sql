@@ -31,6 +31,12 @@ ALTER TABLE domains
     ADD CONSTRAINT domains_render_check CHECK (render IN ('auto', 'always', 'never'));
 
 
+-- jobs --------------------------------------------------------------------------------------------
+
+-- of a worker for tasks: the versions of each parser that it has installed, by name
+ALTER TABLE workers ADD COLUMN parsers jsonb;
+
+
 -- crawl -------------------------------------------------------------------------------------------
 
 -- whether and why the page was rendered in a browser, in words; NULL where it needed none
