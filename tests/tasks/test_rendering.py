@@ -13,6 +13,7 @@ from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.workers import Registration
 from forager.settings import Settings
+from forager.settings.rendering import RenderMode
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.store.claims import claim_queued
@@ -125,8 +126,8 @@ async def test_tasks_wait_visibly_for_a_worker_that_renders(tasks: Tasks, shop: 
     always, pattern, never = await tasks.add(*urls, status="pending")
     service = TaskService(tasks.database, tasks.settings)
     await Domains(tasks.database).set(shop.host, DomainChanges(render_urls=["/p/b"]))
-    await service.set_terms(Selection(ids=(always,)), render="always")
-    await service.set_terms(Selection(ids=(never,)), render="never")
+    await service.set_terms(Selection(ids=(always,)), render=RenderMode.ALWAYS)
+    await service.set_terms(Selection(ids=(never,)), render=RenderMode.NEVER)
     async with at_work(tasks):
         await tasks.schedule()
         await tasks.when(never, "completed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -123,10 +124,10 @@ async def select_previous(
         {"generation": generation_id, "keys": list(keys), "version": extractor_version},
     )
     return {
-        key: PreviousPage(
-            *page, archive=None if segment is None else ArchiveRef(segment, offset, length)
+        row[0]: replace(
+            PreviousPage(*row[1:-3]), archive=ArchiveRef(*row[-3:]) if row[-3] else None
         )
-        for key, *page, segment, offset, length in await cursor.fetchall()
+        for row in await cursor.fetchall()
     }
 
 
