@@ -1,0 +1,264 @@
+"""`forager search`: find sections in what was crawled. `forager search reindex` is beside it."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Cursor
+from forager.cli.output import clean, console, counted, note, say, short_time, show_json, write
+from forager.cli.progress import Steps
+from forager.cli.running import run, with_database
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.documents.search import Hit, SearchPage, SearchRequest
+    from forager.index.reindex import Reindexed
+    from forager.settings import Settings
+
+MAX_HITS = 100
+REINDEX = "reindex"
+WORDS = "words"
+
+
+class Kind(StrEnum):
+    DEFINITION = "definition"
+    LISTING = "listing"
+
+
+class What(StrEnum):
+    SECTIONS = "sections"
+    PRODUCTS = "products"
+
+
+def reindex(
+    context: typer.Context,
+    only: Annotated[What | None, typer.Option(help="One of the two indexes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the indexes of the search engine from PostgreSQL.
+
+    Searches keep working, with the old index or with PostgreSQL. The next run resumes an
+    interrupted one.
+    """
+    settings = flags_of(context).load()
+    done = run(_reindex(settings, only, shown=not as_json))
+    if as_json:
+        return show_json(done)
+    for each in done:
+        rows = "document" if each.kind == What.SECTIONS else "product"
+        again = ", resumed from an earlier run" if each.resumed else ""
+        note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
+    return None
+
+
+async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
+    from forager.db.database import open_database
+    from forager.documents.search.indexing import INDEXED_SECTIONS
+    from forager.index.client import EngineClient
+    from forager.index.reindex import Reindexer
+    from forager.products.indexing import INDEXED_PRODUCTS
+    from forager.settings import Search
+
+    if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
+        raise InvalidInput(
+            "there is no search engine: PostgreSQL is searched, and needs no index made",
+            hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
+        )
+    async with (
+        open_database(settings, name="forager reindex") as database,
+        EngineClient(settings.opensearch_url.get_secret_value()) as client,
+    ):
+        steps = Steps("", shown=shown)
+
+        def progress(kind: str, rows: int, total: int) -> None:
+            steps.show(rows, total=total, what=kind)
+
+        with steps:
+            reindexer = Reindexer(database, client, settings.opensearch_prefix, progress=progress)
+            kinds = [
+                kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)
+            ]
+            return [await reindexer.run(kind) for kind in kinds]
+
+
+class SearchGroup(TyperGroup):
+    """Whatever is not the name of a command is looked for."""
+
+    @property
+    def default(self) -> Any:
+        return self.commands[WORDS]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args[:1] == [REINDEX] else [WORDS, *args])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        # shown as it was typed: without a name
+        return ("" if name == WORDS else name), command, rest
+
+
+app = typer.Typer(
+    cls=SearchGroup,
+    help="Search what was crawled and published; rebuild the index of a search engine.",
+)
+app.command(REINDEX)(reindex)
+
+
+@app.command(WORDS, hidden=True)
+def search(
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
+    ],
+    source: Annotated[
+        str | None, typer.Option(help="Only in this source; `python` includes `python@3.13`.")
+    ] = None,
+    generation: Annotated[
+        int | None, typer.Option(min=1, max=2**31 - 1, help="Search this generation of the source.")
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Only pages in this language, such as en.")
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only sections of this kind.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search what was crawled and published. Words that begin with - go behind a --.
+
+    The word reindex alone goes behind one too: `forager search reindex` is a command.
+    """
+    from forager.documents.search import SearchRequest, SectionKind
+    from forager.documents.search.hit import preferred_language
+
+    request = SearchRequest(
+        query=" ".join(words),
+        source=source,
+        generation=generation,
+        path=path,
+        language=language,
+        kind=None if kind is None else SectionKind(kind.value),
+        prefers=preferred_language(os.environ.get("LANG")),
+        limit=limit,
+        cursor=cursor,
+    )
+    page = run(find(flags_of(context).load(), request))
+    return show_json(page) if as_json else show_hits(page)
+
+
+async def find(settings: Settings, request: SearchRequest) -> SearchPage:
+    from forager.db.database import open_database
+    from forager.documents.search import search
+    from forager.documents.search.embedding import embedder_of
+    from forager.index.engine import open_engine
+
+    async with (
+        open_database(settings, name="forager search") as database,
+        open_engine(settings) as engine,
+    ):
+        return await search(database, request, engine, embedder_of(settings))
+
+
+# --- how it looks ------------------------------------------------------------------------------
+
+
+def show_hits(page: SearchPage) -> None:
+    """Hits for people: highlighted, with what was left out said below."""
+    for hit in page.items:
+        _show_hit(hit)
+    total = f"{'at least ' if page.capped else ''}{counted(page.total, 'page')}"
+    note(f"{counted(len(page.items), 'hit')} of {total} in {page.took * 1000:.0f} ms")
+    if page.note:
+        note(page.note)
+    if page.capped:
+        note("Too many sections match, so only some were ranked. Add words to narrow the search.")
+    if page.next_cursor:
+        note(f"More results: --cursor {page.next_cursor}")
+
+
+def _show_hit(hit: Hit) -> None:
+    from rich.text import Text
+
+    head = hit.heading or hit.title
+    console().print(
+        Text.assemble((clean(head), "bold"), (f"  {clean(_place(hit))}", "dim")), soft_wrap=True
+    )
+    say(hit.url, "cyan")
+    # ranges hold for the text as it is: control characters were taken out of it before
+    snippet = Text(clean(hit.snippet))
+    for start, end in hit.highlights:
+        snippet.stylize("bold", start, end)
+    console().print(snippet, soft_wrap=True)
+    if further := _further(hit):
+        console().print(Text(clean(further), "dim"), soft_wrap=True)
+    say("")
+
+
+def _further(hit: Hit) -> str:
+    """What else there is: other sections of the page, and pages that say the same."""
+    parts = []
+    if hit.more_sections:
+        listed = ", ".join(section.heading for section in hit.sections if section.heading)
+        parts.append(f"{counted(hit.more_sections, 'more section')} of this page: {listed}")
+    if hit.repeats:
+        parts.append(f"{hit.repeats} more with the same text")
+    if hit.missing:
+        parts.append(f"without: {', '.join(hit.missing)}")
+    return " · ".join(parts)
+
+
+def _place(hit: Hit) -> str:
+    return hit.title if hit.title and hit.title != hit.heading else hit.source_id
+
+
+def read(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
+    source: Annotated[
+        str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
+    ] = None,
+    generation: Annotated[
+        int | None,
+        typer.Option(min=1, help="Generation of the source.", show_default="the published one"),
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Only this section and those below it: an anchor, heading or name."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the published markdown of a page, or of one of its sections."""
+    from forager.documents.reader import as_markdown, read_page, section_of
+
+    page = with_database(
+        context, lambda db, _: read_page(db, url, source_id=source, generation=generation)
+    )
+    if page.duplicate:
+        note(f"{page.duplicate} repeats {page.document.url}: this is that page")
+    if page.document.carried_since:
+        since = short_time(page.document.carried_since)
+        note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
+    sections = page.sections if section is None else section_of(page, section)
+    markdown = as_markdown(sections)
+    if not as_json:
+        return write(clean(markdown).encode("utf-8", "replace"))
+    return show_json(
+        {
+            "url": page.document.url,
+            "duplicate": page.duplicate,
+            "title": page.document.title,
+            "language": page.document.language,
+            "source_id": page.document.source_id,
+            "fetched_at": page.document.fetched_at,
+            "markdown": markdown,
+            "sections": sections,
+        }
+    )

@@ -1,0 +1,347 @@
+"""`forager webhooks`: subscriptions to events, and their deliveries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from forager.cli.failures import FAILED
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
+from forager.cli.output import (
+    Columns,
+    counted,
+    long_time,
+    note,
+    plain,
+    say,
+    short_time,
+    show_facts,
+    show_json,
+    show_list,
+)
+from forager.cli.running import confirm, with_database
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.webhooks.service import Changed, Issued, Webhooks
+    from forager.webhooks.webhook import Delivery, Webhook
+
+
+Answer = TypeVar("Answer")
+
+app = typer.Typer(
+    help="Webhook URLs that receive events, and their deliveries.", no_args_is_help=True
+)
+
+MAX_SECRET = 1000
+ORDERED = "Deliver events of one product in order; a failed one delays its later ones."
+
+
+class State(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+WebhookId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="A webhook.")]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the secret that messages are signed with; - reads standard input."
+        " Without it, a new one is made and shown once."
+    ),
+]
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where events are posted to.")],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
+    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    allow_private: AllowPrivate = False,
+    ordered: Annotated[bool, typer.Option("--ordered", help=ORDERED)] = False,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send events to a webhook URL. Its secret is shown once, and stored encrypted."""
+    from forager.webhooks.service import NewWebhook
+
+    new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private, ordered)
+    issued = with_webhooks(context, lambda webhooks: webhooks.add(new))
+    return _show_issued(issued, "added", as_json)
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List webhooks with their state."""
+
+    page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
+    return show_list(
+        page,
+        as_json,
+        WEBHOOK_COLUMNS,
+        none="There are no webhooks. `forager webhooks add URL` adds one.",
+    )
+
+
+@app.command()
+def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Show one webhook."""
+
+    found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
+    return show_json(found) if as_json else show_webhook(found)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    webhook: WebhookId,
+    url: Annotated[str | None, typer.Option(help="Where events are posted to.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--events", metavar="KIND|all", help="Only events of this kind; may be repeated."
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
+    ] = None,
+    allow_private: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
+        ),
+    ] = None,
+    ordered: Annotated[bool | None, typer.Option("--ordered/--unordered", help=ORDERED)] = None,
+    on: Annotated[
+        bool | None, typer.Option("--on/--off", help="Whether it receives events.")
+    ] = None,
+    rotate: Annotated[
+        bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
+    ] = False,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a webhook. Other values stay; pending messages go to the new URL."""
+    from forager.webhooks.service import WebhookChanges
+
+    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
+    given["ordered"] = ordered
+    named = {name: value for name, value in given.items() if value is not None}
+    if kind:
+        named["kinds"] = () if kind == ["all"] else tuple(kind)
+    if domain is not None:
+        named["domain"] = None if domain == "all" else domain
+    if rotate or secret_file is not None:
+        named["secret"] = _secret(secret_file)
+    if not named:
+        raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
+    changed = with_webhooks(context, lambda hooks: hooks.change(webhook, WebhookChanges(**named)))
+    return _show_changed(changed, as_json)
+
+
+@app.command()
+def remove(
+    context: typer.Context, webhook: WebhookId, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete a webhook and its pending messages."""
+
+    async def ask(webhooks: Webhooks) -> Webhook:
+        found = await webhooks.get(webhook)
+        confirm(f"Remove {found.url} with {counted(found.waiting, 'waiting message')}?", yes=yes)
+        return await webhooks.remove(webhook)
+
+    found = with_webhooks(context, ask)
+    return show_json(found) if as_json else say(f"removed webhook {found.id}: {found.url}")
+
+
+@app.command()
+def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Resume deliveries to a webhook, starting with pending messages."""
+    found = with_webhooks(context, lambda webhooks: webhooks.enable(webhook))
+    return show_json(found) if as_json else say(f"enabled webhook {found.id}: {found.url}")
+
+
+@app.command()
+def disable(
+    context: typer.Context,
+    webhook: WebhookId,
+    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop deliveries to a webhook until it is enabled again."""
+    found = with_webhooks(context, lambda webhooks: webhooks.disable(webhook, reason))
+    return show_json(found) if as_json else say(f"disabled webhook {found.id}: {found.url}")
+
+
+@app.command("rotate-secret")
+def rotate_secret(
+    context: typer.Context,
+    webhook: WebhookId,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign with a new secret from the next message on."""
+    secret = _secret(secret_file)
+    issued = with_webhooks(context, lambda webhooks: webhooks.rotate_secret(webhook, secret))
+    return _show_issued(issued, "new secret of", as_json)
+
+
+@app.command("test")
+def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Send a test message now, and show the response."""
+    from forager.webhooks.delivery import send_test
+
+    posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
+    if as_json:
+        show_json({"taken": posted.taken, **plain(posted)})
+    else:
+        what = "taken" if posted.error is None else f"not taken: {posted.error}"
+        say(f"{what} ({posted.seconds * 1000:.0f} ms)")
+    if not posted.taken:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def deliveries(
+    context: typer.Context,
+    webhook: WebhookId,
+    state: Annotated[State | None, typer.Option(help="Only messages in this state.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages to a webhook, newest first: sent, waiting or failed."""
+    from forager.webhooks.service import DeliveryState
+
+    wanted = None if state is None else DeliveryState(state.value)
+    page = with_webhooks(
+        context,
+        lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
+    )
+    return show_list(page, as_json, DELIVERY_COLUMNS, none="There are no such messages.")
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    webhook: WebhookId,
+    messages: Annotated[
+        list[int] | None, typer.Argument(metavar="[MESSAGE]...", help="Only these messages.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Retry failed messages, and send pending ones at once."""
+    done = with_webhooks(context, lambda webhooks: webhooks.retry(webhook, messages or None))
+    if as_json:
+        return show_json({"webhook_id": webhook, "messages": done})
+    return say(f"{counted(done, 'message')} will be sent to webhook {webhook}")
+
+
+def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[Answer]]) -> Answer:
+    """The answer to one question about webhooks."""
+    from forager.secrets import Vault
+    from forager.webhooks.service import Webhooks
+
+    return with_database(
+        context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
+    )
+
+
+def _secret(file: Path | None) -> str | None:
+    """From a file: every user of the machine can read command lines."""
+    if file is None:
+        return None
+    try:
+        stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+        with stream:
+            return stream.read(MAX_SECRET).decode("ascii").strip()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _show_changed(changed: Changed, as_json: bool) -> None:
+    from forager.webhooks.service import Issued
+
+    if changed.secret is not None:
+        return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
+    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
+
+
+def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
+    if as_json:
+        return show_json({**plain(issued.webhook), "secret": issued.secret})
+    say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
+    say(f"secret: {issued.secret}")
+    return note("It is not shown again. Receivers check signatures with it.")
+
+
+def show_webhook(webhook: Webhook) -> None:
+    facts = {
+        "id": webhook.id,
+        "url": webhook.url,
+        "state": _state(webhook)[0],
+        "tells": _wants(webhook),
+        "private": "addresses allowed" if webhook.allow_private else "",
+        "order": "in order for each product" if webhook.ordered else "",
+        "waiting": webhook.waiting,
+        "failures": webhook.failures or "",
+        "added": long_time(webhook.created_at),
+    }
+    show_facts(facts)
+
+
+def _state(webhook: Webhook) -> tuple[str, str]:
+    if not webhook.is_active:
+        return f"disabled: {webhook.disabled_reason}", "yellow"
+    if webhook.rests_until is not None:
+        return f"failing; next try {short_time(webhook.rests_until)}", "red"
+    if webhook.failures:
+        return f"failing: {webhook.failures} in a row", "yellow"
+    return "active", "green"
+
+
+def _wants(webhook: Webhook) -> str:
+    kinds = ", ".join(webhook.kinds) or "all events"
+    return f"{kinds} of {webhook.domain}" if webhook.domain else kinds
+
+
+WEBHOOK_COLUMNS: Columns = {
+    "ID>": "id",
+    "URL": "url",
+    "STATE": _state,
+    "PENDING>": "waiting",
+    "EVENTS": _wants,
+}
+
+
+def _delivery_state(delivery: Delivery) -> tuple[str, str]:
+    if delivery.sent_at is not None:
+        return f"sent {short_time(delivery.sent_at)}", "green"
+    if delivery.given_up_at is not None:
+        return "failed", "red"
+    return f"next try {short_time(delivery.next_attempt_at)}", "yellow"
+
+
+DELIVERY_COLUMNS: Columns = {
+    "MESSAGE>": "id",
+    "EVENT>": "event_id",
+    "KIND": "kind",
+    "STATE": _delivery_state,
+    "ATTEMPTS>": "attempts",
+    "CREATED": "created_at",
+    "LAST ERROR": "last_error",
+}

@@ -1,0 +1,94 @@
+"""`forager analytics`: copy what was crawled to files, and ask them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson
+from forager.cli.output import counted, note, show_json, show_rows, show_table
+from forager.cli.running import run as run_loop
+from forager.cli.running import with_database
+
+if TYPE_CHECKING:
+    from forager.analytics.answers import Answer
+
+app = typer.Typer(
+    help="Products, prices, pages and parsers as Parquet files, and queries on them.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def sync(context: typer.Context, as_json: AsJson = False) -> None:
+    """Copy what is new to the lake of Parquet files, and to ClickHouse if there is a server.
+
+    The next run resumes an interrupted one.
+    """
+    from forager.analytics.sync import sync as sync_lake
+
+    done = with_database(context, sync_lake)
+    if as_json:
+        return show_json(done)
+    for name, rows in done.rows.items():
+        note(f"{name}: {counted(rows, 'new row')}")
+    if done.loaded is not None:
+        note(f"{counted(done.loaded, 'row')} loaded into ClickHouse")
+    return note(f"{counted(done.files, 'file')} in {done.folder}")
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the available queries."""
+    from forager.analytics.answers import list_queries
+
+    found = list_queries()
+    if as_json:
+        return show_json([{"name": each.name, "about": each.about} for each in found])
+    return show_rows(
+        {
+            "NAME": "name",
+            "WHAT": "about",
+        },
+        found,
+    )
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name, as shown by `list`.")],
+    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to cover.")] = 30,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Rows to show.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Run a query. Results are as fresh as the last sync."""
+    from forager.analytics.answers import answer
+
+    settings = flags_of(context).load()
+    found = run_loop(answer(settings, name, days=days, limit=limit))
+    return show_json(found) if as_json else _show(found)
+
+
+def _show(found: Answer) -> None:
+    if found.rows:
+        numbers: dict[str, Any] = {"justify": "right"}
+        columns = {
+            name.replace("_", " ").upper(): numbers if _is_number(found, place) else {}
+            for place, name in enumerate(found.columns)
+        }
+        show_table(columns, found.rows)
+    else:
+        note("The lake has nothing of that time.")
+    if found.is_cut:
+        note("There are more rows: give a larger --limit.")
+    if found.complete_until is None:
+        note("Nothing was copied yet: `forager analytics sync` does it.")
+    else:
+        note(f"As of {found.complete_until:%Y-%m-%d %H:%M} UTC, the last `forager analytics sync`.")
+
+
+def _is_number(found: Answer, place: int) -> bool:
+    return all(isinstance(row[place], int | float | None) for row in found.rows)

@@ -1,0 +1,289 @@
+"""Products, their histories and their numbers in the words people read."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from forager.cli.output import (
+    Columns,
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    say,
+    show_facts,
+    show_rows,
+    show_table,
+)
+from forager.products.export import amount_text
+from forager.products.price_history import PriceEntry
+from forager.products.record import ProductRecord
+from forager.products.service import ProductDetails, Stats
+
+RIGHT = {"justify": "right"}
+_STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
+_SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
+_DESCRIPTION = 400
+
+
+def money(amount: Decimal | None, currency: str | None) -> str:
+    return "" if amount is None else f"{amount_text(amount)} {currency or ''}".strip()
+
+
+PRODUCT_COLUMNS: Columns = {
+    "ID>": "id",
+    "NAME…": "name",
+    "PRICE>": lambda product: money(product.price, product.currency),
+    "STOCK": lambda product: _stock(product.availability),
+    "RATING>": "rating",
+    "BRAND…": "brand",
+    "DOMAIN": "domain",
+    "CHANGED": "updated_at",
+    "": lambda product: ("!", "yellow") if product.problems else "",
+}
+
+
+def _stock(availability: str | None) -> tuple[str, str]:
+    return (availability or "").replace("_", " "), _STOCK.get(availability or "", "")
+
+
+# --- one product -----------------------------------------------------------------------------
+
+
+def show_details(details: ProductDetails) -> None:
+    product = details.product
+    _show_fields(product)
+    _show_about(details)
+    if product.problems:
+        say("\nproblems", "bold")
+        for problem in product.problems:
+            style = _SEVERITY.get(problem["severity"], "")
+            say(f"  {problem['field']}: {problem['message']} ({problem['rule']})", style)
+    _show_images(details)
+    _show_visits(details)
+
+
+def _show_fields(product: ProductRecord) -> None:
+    """Every field with how sure it is, and what in the page said so."""
+    values: dict[str, Any] = {
+        "name": product.name,
+        "price": money(product.price, product.currency),
+        "list_price": money(product.list_price, product.currency),
+        "currency": product.currency,
+        "availability": product.availability,
+        "rating": product.rating,
+        "review_count": product.review_count,
+        "brand": product.brand,
+        "category": product.category,
+        "sku": product.sku,
+        "gtin": product.gtin,
+        "variants": len(product.variants) or None,
+        "description": _short(product.description),
+    }
+    rows = [
+        (name, on_one_line(str(value)), *_evidence(product, name))
+        for name, value in values.items()
+        if value not in (None, "")
+    ]
+    show_table(
+        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": RIGHT, "FROM": {}}, rows
+    )
+
+
+def _evidence(product: ProductRecord, name: str) -> tuple[str, str]:
+    said = product.evidence.get(name)
+    return ("", "") if said is None else (f"{said['confidence']:.0%}", said["origin"] or "")
+
+
+def _short(text: str | None) -> str | None:
+    if text is None or len(text) <= _DESCRIPTION:
+        return text
+    return f"{text[:_DESCRIPTION]}…"
+
+
+def _show_about(details: ProductDetails) -> None:
+    product, history = details.product, details.history
+    spread = (
+        f"{history.changes} known, from {money(history.lowest, product.currency)} to "
+        f"{money(history.highest, product.currency)}"
+        if history.lowest is not None
+        else str(history.changes)
+    )
+    facts = {
+        "id": product.id,
+        "url": product.url,
+        "final url": product.metadata.get("final_url", ""),
+        "parser": f"{product.parser} {product.parser_version}",
+        "language": product.language or "",
+        "offers": spread,
+        "first seen": long_time(product.created_at),
+        "changed": long_time(product.updated_at),
+        "price changed": long_time(product.price_changed_at),
+        "last seen": long_time(product.last_seen_at),
+        "task": _task(product),
+        "next visit": long_time(product.next_crawl_at),
+    }
+    say("")
+    show_facts(facts)
+
+
+def _task(product: ProductRecord) -> str:
+    if product.task_id is None:
+        return "none: it is not tracked any more"
+    often = product.crawl_frequency
+    parts = [
+        f"{product.task_id} {product.task_status}",
+        f"every {duration(often.total_seconds())}" if often is not None else "",
+        product.task_hold or "",
+        product.task_error or "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _show_images(details: ProductDetails) -> None:
+    if not details.images:
+        return
+    say("\nimages", "bold")
+    columns: dict[str, dict[str, Any]] = {"": {}, "TYPE": {}, "STATE": {}, "SIZE": {}, "URL": {}}
+    rows = [
+        (
+            image.position,
+            image.type,
+            image.problem or image.status,
+            f"{image.width}x{image.height}" if image.width else "",
+            image.url,
+        )
+        for image in details.images
+    ]
+    show_table(columns, rows)
+
+
+_EXTRACTION_COLUMNS: Columns = {
+    "WHEN": "created_at",
+    "PARSER": lambda found: f"{found.parser} {found.parser_version}",
+    "ROLE": "role",
+    "OUTCOME": "outcome",
+    "WHY": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
+}
+_ATTEMPT_COLUMNS: Columns = {
+    "WHEN": "finished_at",
+    "STAGE": "stage",
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "WHY": "error_message",
+}
+
+
+def _show_visits(details: ProductDetails) -> None:
+    if details.extractions:
+        say("\nwhat was read", "bold")
+        show_rows(_EXTRACTION_COLUMNS, details.extractions)
+    if details.attempts:
+        say("\nattempts", "bold")
+        show_rows(_ATTEMPT_COLUMNS, details.attempts)
+
+
+# --- history ---------------------------------------------------------------------------------
+
+
+def show_history(entries: Sequence[PriceEntry]) -> None:
+    """Newest first; the chart shows the currency of the newest price."""
+    for line in chart(list(reversed(entries))):
+        say(line, "cyan")
+    show_rows(
+        {
+            "WHEN": "recorded_at",
+            "PRICE>": lambda entry: money(entry.price, entry.currency),
+            "CHANGE>": lambda entry: _change(entry.percent),
+            "LIST PRICE>": lambda entry: money(entry.list_price, entry.currency),
+            "STOCK": lambda entry: _stock(entry.availability),
+        },
+        entries,
+    )
+
+
+def _change(percent: float | None) -> tuple[str, str]:
+    if not percent:
+        return "", ""
+    return f"{percent:+.1f} %", "green" if percent < 0 else "red"
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def show_stats(stats: Stats) -> None:
+    counts = stats.counts
+    facts = {
+        "products": counts.products,
+        "with a price": counts.priced,
+        "with problems": counts.with_problems,
+        "domains": counts.domains,
+        "added in a day": counts.added_today,
+        "changed in a day": counts.changed_today,
+        "price changes in a day": counts.price_changes_today,
+        "not seen for a week": counts.unseen_for_a_week,
+    }
+    show_table({"": {"style": "bold"}, " ": RIGHT}, list(facts.items()))
+    _show_counts("stock", stats.availability)
+    _show_counts("currency", stats.currencies)
+    _show_counts("domains", stats.largest_domains)
+    _show_counts("problems", [(f"{f}: {rule}", number) for f, rule, number in stats.problems])
+    if not counts.products:
+        note("`forager products track URL` adds the first.")
+
+
+def _show_counts(title: str, counts: Sequence[tuple[str | None, int]]) -> None:
+    if counts:
+        say(f"\n{title}", "bold")
+        show_table({"": {}, " ": RIGHT}, [(name or "not said", number) for name, number in counts])
+
+
+WIDTH = 60
+HEIGHT = 6
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_STEPS = len(_BLOCKS) - 1
+
+
+def chart(entries: Sequence[PriceEntry], *, now: datetime | None = None) -> list[str]:
+    """The prices in the newest currency, from the oldest entry until now; nothing for one price."""
+    known = [entry for entry in entries if entry.price is not None]
+    shown = [entry for entry in known if entry.currency == known[-1].currency] if known else []
+    amounts = [entry.price for entry in shown if entry.price is not None]
+    if len(set(amounts)) < 2:
+        return []
+    end = max(now or datetime.now(UTC), shown[-1].recorded_at)
+    levels = [_level(price, min(amounts), max(amounts)) for price in _sampled(shown, end)]
+    return [*_lines(levels, min(amounts), max(amounts)), _axis(shown[0].recorded_at, end)]
+
+
+def _sampled(entries: Sequence[PriceEntry], end: datetime) -> Iterator[Decimal]:
+    """The price at evenly spaced moments; at each, the last one that was known."""
+    times = [entry.recorded_at for entry in entries]
+    span = (end - times[0]) / (WIDTH - 1)
+    for column in range(WIDTH):
+        place = max(bisect_right(times, times[0] + span * column), 1)
+        price = entries[place - 1].price
+        assert price is not None
+        yield price
+
+
+def _level(price: Decimal, low: Decimal, high: Decimal) -> int:
+    """How many eighths of a line high the column is; the lowest price is one."""
+    return 1 + round((price - low) / (high - low) * (HEIGHT * _STEPS - 1))
+
+
+def _lines(levels: Sequence[int], low: Decimal, high: Decimal) -> Iterator[str]:
+    labels = {HEIGHT - 1: amount_text(high), 0: amount_text(low)}
+    width = max(map(len, labels.values()))
+    for line in reversed(range(HEIGHT)):
+        blocks = (_BLOCKS[min(max(level - line * _STEPS, 0), _STEPS)] for level in levels)
+        yield f"{labels.get(line, ''):>{width}} {''.join(blocks)}".rstrip()
+
+
+def _axis(start: datetime, end: datetime) -> str:
+    first, last = (f"{at.astimezone():%Y-%m-%d}" for at in (start, end))
+    return f"{first} to {last}"

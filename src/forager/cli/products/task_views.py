@@ -1,0 +1,151 @@
+"""How tasks look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from forager.cli.output import (
+    Columns,
+    counted,
+    duration,
+    long_time,
+    note,
+    on_one_line,
+    plain,
+    say,
+    short_time,
+    show_rows,
+    show_table,
+)
+
+if TYPE_CHECKING:
+    from forager.tasks.service import TaskReport, TaskStats
+    from forager.tasks.task import Task
+
+DOMAINS_NAMED = 5
+
+STYLES = {
+    "queued": "cyan",
+    "crawling": "cyan",
+    "downloaded": "cyan",
+    "parsing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "paused": "yellow",
+    "stopped": "yellow",
+}
+
+
+def document(task: Task) -> dict[str, Any]:
+    return {**plain(task), "held_by": task.held_by}
+
+
+def report_document(report: TaskReport) -> dict[str, Any]:
+    more = {"every": report.every, "next_at": report.next_at, "why": report.why}
+    return document(report.task) | more | {"attempts": report.attempts}
+
+
+def show_tasks(tasks: Sequence[Task]) -> None:
+    show_table("ID>, STATUS, PRIORITY>, NEXT, URL…, NOTE…", [_row(task) for task in tasks])
+
+
+def _row(task: Task) -> tuple[Any, ...]:
+    following = task.next_crawl_at if task.status == "completed" else task.scheduled_at
+    return (
+        task.id,
+        (task.shown_status, STYLES.get(task.shown_status, "")),
+        task.priority,
+        short_time(following) if task.status in ("completed", "pending") else "",
+        task.url,
+        on_one_line("; ".join(filter(None, (_wide_hold(task), task.error_message)))),
+    )
+
+
+def _wide_hold(task: Task) -> str | None:
+    """A hold that the state does not show: on its domain, or on everything."""
+    return task.held_by if task.all_hold or task.domain_hold else None
+
+
+def note_holds(tasks: Sequence[Task]) -> None:
+    """Say what keeps tasks of a list from beginning, and how that ends."""
+    everything = next((task.all_hold for task in tasks if task.all_hold), None)
+    if everything:
+        note(f"All tasks are {everything}: `forager tasks resume --all` lets them go.")
+    domains = {task.domain: task.domain_hold for task in tasks if task.domain_hold}
+    for domain, hold in list(domains.items())[:DOMAINS_NAMED]:
+        note(f"Those of {domain} are {hold}: `forager tasks resume --domain {domain}`")
+    if len(domains) > DOMAINS_NAMED:
+        note(f"So are those of {counted(len(domains) - DOMAINS_NAMED, 'more domain')}.")
+
+
+def show_report(report: TaskReport) -> None:
+    task = report.task
+    facts = {
+        "task": task.id,
+        "url": task.url,
+        "domain": task.domain,
+        "status": (task.shown_status, STYLES.get(task.shown_status, "")),
+        "held": (task.held_by, "yellow") if _is_unsaid(report) else None,
+        "now": report.why,
+        "next": long_time(report.next_at) or "when that is done",
+        "every": duration(report.every.total_seconds()),
+        "priority": task.priority,
+        "popularity": f"{task.popularity:g}" if task.popularity else None,
+        "last visit": long_time(task.completed_at) or None,
+        "error": on_one_line(task.error_message) if task.error_message else None,
+        "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
+        "failed visits": str(task.failed_visits) if task.failed_visits else None,
+        "tracked": f"{long_time(task.created_at)}, by {task.found_by or 'unknown'}",
+    }
+    shown = [(name, value) for name, value in facts.items() if value is not None]
+    show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, shown)
+    if report.attempts:
+        say("\nLast attempts", style="bold")
+        show_rows(_ATTEMPT_COLUMNS, report.attempts)
+
+
+def _is_unsaid(report: TaskReport) -> bool:
+    """Whether something holds the task that the reason why it does not run leaves out."""
+    held_by = report.task.held_by
+    return held_by is not None and not str(report.why).startswith(held_by)
+
+
+_ATTEMPT_COLUMNS: Columns = {
+    "FINISHED": "finished_at",
+    "STAGE": "stage",
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "TOOK>": lambda attempt: None if attempt.duration_ms is None else f"{attempt.duration_ms} ms",
+    "NOTE…": lambda attempt: on_one_line(attempt.error_message or attempt.final_url or ""),
+}
+
+
+def show_stats(stats: TaskStats) -> None:
+    show_table(
+        "STATUS, TASKS>",
+        [((status.value, STYLES.get(status, "")), count) for status, count in stats.counts.items()],
+    )
+    say(f"\noldest due      {long_time(stats.oldest_due) or 'nothing is due'}")
+    say(f"last scheduled  {long_time(stats.ticked_at) or 'never; run `forager scheduler`'}")
+    say(f"held            {_held(stats)}")
+    if stats.backlog:
+        say("\nMost work waiting", style="bold")
+        show_rows(
+            {
+                "DOMAIN": "domain",
+                "DUE>": "due",
+                "IN PROGRESS>": "under_way",
+                "OLDEST": "oldest_due",
+            },
+            stats.backlog,
+        )
+
+
+def _held(stats: TaskStats) -> str:
+    if stats.all_hold is not None:
+        return f"all ({stats.all_hold})"
+    if not stats.held_domains and not stats.held_tasks:
+        return "nothing"
+    tasks = counted(stats.held_tasks, "task")
+    return f"{counted(stats.held_domains, 'domain')}, {tasks} individually"

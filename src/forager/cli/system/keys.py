@@ -1,0 +1,174 @@
+"""`forager keys`: who may use the API, for what, and how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+
+from forager.access.caller import Scope
+from forager.amounts import parse_duration
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import (
+    long_time,
+    note,
+    plain,
+    say,
+    show_json,
+    show_page,
+    show_rows,
+    show_table,
+)
+from forager.cli.running import with_database
+
+if TYPE_CHECKING:
+    from forager.access.key import ApiKey
+    from forager.access.quota import Quota, Usage
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
+
+KeyId = Annotated[str, typer.Argument(metavar="KEY", help="A key's id.")]
+STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
+NO_LIMIT = "no limit"
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    scope: Annotated[
+        Scope, typer.Option(help="read, operate (start and steer), or admin (everything).")
+    ] = Scope.OPERATE,
+    owner: Annotated[
+        UUID | None,
+        typer.Option(help="Owner of everything created with it.", show_default="a new owner"),
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="Time until it expires: 12h, 90d.", show_default="never")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a key and print it once. After the first key, every request needs one."""
+    from forager.access.keys import create_key
+
+    life = None if expires is None else parse_duration(expires).total_seconds()
+    made = with_database(
+        context, lambda db, _: create_key(db, name, scope=scope, user_id=owner, expires_in=life)
+    )
+    if as_json:
+        return show_json({"key": made.text, **plain(made.key)})
+    say(made.text)
+    return note(
+        f"This is its only copy. Scope {made.key.scope}, owner {made.key.user_id}. Use it as:"
+        ' curl -H "Authorization: Bearer fgr_…"'
+    )
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List keys, newest first."""
+    from forager.access.keys import list_keys
+
+    page = with_database(context, lambda db, _: list_keys(db, cursor=cursor, limit=limit))
+    if as_json:
+        return show_page(page.items, page.next_cursor)
+    if not page.items:
+        return note("There are no keys: the API is open to this machine alone.")
+    show_rows(
+        {
+            "ID": "id",
+            "NAME…": "name",
+            "SCOPE": lambda key: key.scope.value,
+            "STATE": lambda key: (key.state.value, STYLES[key.state]),
+            "OWNER": "user_id",
+            "USED": "last_used_at",
+        },
+        page.items,
+    )
+    return note(f"There are more: --cursor {page.next_cursor}") if page.next_cursor else None
+
+
+@app.command()
+def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+    """Show a key, its owner's quota, and what of it is in use."""
+    from forager.access.keys import get_key
+    from forager.access.quotas import get_quota, get_usage
+
+    async def ask(database: Database, _: Settings) -> tuple[ApiKey, Quota, Usage]:
+        found = await get_key(database, key)
+        quota = await get_quota(database, found.user_id)
+        return found, quota, await get_usage(database, found.user_id)
+
+    found, quota, usage = with_database(context, ask)
+    if as_json:
+        return show_json({**plain(found), "quota": quota, "usage": usage})
+    return _show(found, quota, usage)
+
+
+@app.command()
+def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+    """Revoke a key permanently."""
+    from forager.access.keys import revoke_key
+
+    found = with_database(context, lambda db, _: revoke_key(db, key))
+    return show_json(found) if as_json else say(f"{found.id} ({found.name}) is revoked")
+
+
+@app.command("set-quota")
+def set_quota(
+    context: typer.Context,
+    owner: Annotated[
+        UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
+    ],
+    active_jobs: Annotated[
+        int | None, typer.Option(min=0, help="Jobs waiting, running or paused at a time.")
+    ] = None,
+    pages_per_job: Annotated[int | None, typer.Option(min=1, help="Pages of one crawl.")] = None,
+    pages_per_day: Annotated[
+        int | None, typer.Option(min=0, help="Pages of all crawls begun on a day, in UTC.")
+    ] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="Requests to all API processes together.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the quota of an owner; limits that are not given are removed."""
+    from forager.access import quotas
+    from forager.access.quota import Quota
+
+    wanted = Quota(active_jobs, pages_per_job, pages_per_day, requests_per_minute)
+    done = with_database(context, lambda db, _: quotas.set_quota(db, owner, wanted))
+    if as_json:
+        return show_json({"user_id": owner, "quota": done})
+    return show_table({"": {"style": "dim"}, " ": {}}, _limits(done))
+
+
+def _show(key: ApiKey, quota: Quota, usage: Usage) -> None:
+    facts = {
+        "id": key.id,
+        "name": key.name,
+        "scope": key.scope.value,
+        "state": (key.state.value, STYLES[key.state]),
+        "owner": key.user_id,
+        "created": long_time(key.created_at),
+        "expires": long_time(key.expires_at) or "never",
+        "revoked": long_time(key.revoked_at),
+        "last used": long_time(key.last_used_at) or "never",
+        "active jobs": usage.active_jobs,
+        "pages today": usage.pages_today,
+    }
+    rows = [(name, value) for name, value in facts.items() if value != ""]
+    show_table({"": {"style": "dim"}, " ": {}}, [*rows, *_limits(quota)])
+
+
+def _limits(quota: Quota) -> list[tuple[str, Any]]:
+    return [
+        (f"limit of {name.replace('_', ' ')}", NO_LIMIT if value is None else value)
+        for name in quota.__slots__
+        for value in [getattr(quota, name)]
+    ]
