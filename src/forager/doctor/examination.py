@@ -107,6 +107,7 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     yield products.check_dead_letters
     yield products.check_alarms
     yield products.check_bypassed
+    yield products.check_rates
     yield products.check_proxies
     yield products.check_webhooks
     yield products.check_parsers

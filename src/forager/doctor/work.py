@@ -15,6 +15,7 @@ from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
 from forager.parsers.overview import overview
+from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
 from forager.products.store.audit import TASKS_OVERDUE, find
 from forager.secrets import Vault
@@ -214,6 +215,23 @@ async def check_bypassed(database: Database, _settings: Settings) -> Check:
     )
 
 
+async def check_rates(database: Database, settings: Settings) -> Check:
+    """Whether domains are parsed much worse than usual."""
+    degraded = await degraded_domains(database, settings)
+    if not degraded:
+        return ok("success rates", "no drops")
+    names = ", ".join(
+        f"{rate.domain} ({rate.recent_good / rate.recent_pages:.0%} of the last"
+        f" {rate.recent_pages} pages, usually {rate.earlier_good / rate.earlier_pages:.0%})"
+        for rate in degraded[:NAMED]
+    )
+    return warn(
+        "success rates",
+        f"{len(degraded)} domains are parsed much worse than usual: {names}",
+        "See forager parsers rates --domain; the shop may have been redesigned.",
+    )
+
+
 async def check_alarms(database: Database, _settings: Settings) -> Check:
     alarms = await list_alarms(database)
     if not alarms:
@@ -279,5 +297,16 @@ async def check_parsers(database: Database, settings: Settings) -> Check:
             "parsers",
             f"{finding}; rolled out, and not installed here: {', '.join(missing[:NAMED])}",
             "Install it again, or roll out another: forager parsers rollout NAME VERSION",
+        )
+    lacking = [each for each in found.parsers if each.missing_on]
+    if lacking:
+        names = "; ".join(
+            f"{each.name} {each.version}: {', '.join(each.missing_on[:NAMED])}"
+            for each in lacking[:NAMED]
+        )
+        return warn(
+            "parsers",
+            f"{finding}; not installed on every worker: {names}",
+            "Install the version there and restart the worker.",
         )
     return ok("parsers", finding)

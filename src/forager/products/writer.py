@@ -122,7 +122,7 @@ async def write_pages(
         connection,
         [extraction_of(v, w.product_id) for v, w in zip(judged, written, strict=True)],
     )
-    alerts = await _count(connection, judged)
+    alerts = await _count(connection, judged, settings)
     told = [event for change in changes.values() for event in _events(change)]
     await record_events(connection, [*told, *alerts])
     return written
@@ -204,8 +204,10 @@ async def _show_images(connection: Connection, changes: Sequence[_Change], *, li
         await record_images(connection, seen, limit=limit)
 
 
-async def _count(connection: Connection, visits: Sequence[Visit]) -> list[NewEvent]:
-    """How well pages are read, and whether somebody must be told that it got worse."""
+async def _count(
+    connection: Connection, visits: Sequence[Visit], settings: Settings
+) -> list[NewEvent]:
+    """Count how pages were parsed; the alerts of domains whose success rate fell."""
     counts = [
         ParseCount(
             visit.page.domain_id,
@@ -219,7 +221,7 @@ async def _count(connection: Connection, visits: Sequence[Visit]) -> list[NewEve
     ]
     await count_parses(connection, counts)
     # a rate falls only with a page that was read badly
-    return await check_rates(connection, {c.domain_id for c in counts if not c.good})
+    return await check_rates(connection, {c.domain_id for c in counts if not c.good}, settings)
 
 
 def _events(change: _Change) -> list[NewEvent]:
