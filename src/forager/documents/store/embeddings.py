@@ -102,7 +102,11 @@ async def insert_vectors(
                AS v (document_id, position, embedding)
         ON CONFLICT DO NOTHING
         """,
-        ([key[0] for key in keys], [key[1] for key in keys], [_as_text(vector) for vector in vectors]),
+        (
+            [key[0] for key in keys],
+            [key[1] for key in keys],
+            [_as_text(vector) for vector in vectors],
+        ),
     )
 
 
