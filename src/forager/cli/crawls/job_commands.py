@@ -88,6 +88,31 @@ def retry(
     _move_all(context, job_ids, lambda queue: queue.retry, reason, as_json=as_json)
 
 
+@app.command("retry-failed")
+def retry_failed(
+    context: typer.Context,
+    job_id: JobId,
+    reason: Annotated[
+        list[str] | None, typer.Option(help="Only URLs with this reason; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.admission import RetriedUrls
+    from forager.crawl.admission import retry_failed as start
+    from forager.jobs.queue import Queue
+
+    async def ask(database: Database, settings: Settings) -> RetriedUrls:
+        job = await Queue(database, settings).resolve(job_id)
+        return await start(database, settings, LOCAL, job, reason or ())
+
+    done = with_database(context, ask)
+    if as_json:
+        return show_json({"job": done.job, "urls": done.urls})
+    return output.say(f"{done.job.id} is {done.job.shown_status}: {counted(done.urls, 'URL')}")
+
+
 def _move_all(
     context: typer.Context,
     ids: list[str],
