@@ -1,4 +1,4 @@
-"""Webhooks: operators look, admins change, for what happens is told outside. And events."""
+"""Webhooks, their deliveries, and events. Operators read; only admins change webhooks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CatalogEvent(View):
 
 
 class Webhook(View):
-    """An address that hears of events, without its secret."""
+    """A webhook that receives events, without its secret."""
 
     id: int
     url: str
@@ -170,7 +170,7 @@ class RetryOrder(Order):
 
 
 class Delivery(View):
-    """One message to one webhook, and what became of it."""
+    """One message to one webhook, and its outcome."""
 
     id: int
     event_id: int
