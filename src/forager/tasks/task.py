@@ -12,7 +12,8 @@ from forager.errors import InvalidInput
 from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
-PRIORITIES = range(1, 11)
+# Higher runs first, as for jobs. The column counts down, so that its indexes begin with what runs first.
+PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
 """Where workers are told that something was queued, or that a hold was put or lifted."""

@@ -47,7 +47,7 @@ async def insert_tasks(
         """
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
                                  scheduled_at, max_retries, found_by)
-        SELECT domain_id, url, url_hash, coalesce(priority, %(default_priority)s), every,
+        SELECT domain_id, url, url_hash, 10 - coalesce(priority, %(default_priority)s), every,
                coalesce(popularity, 0), coalesce(at, %(due)s, now()),
                coalesce(retries, %(max_retries)s), %(found_by)s
           FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
@@ -83,7 +83,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
                           %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[])
                    AS w (url_hash, priority, every, popularity, at, retries)
               JOIN crawl_tasks t ON t.url_hash = w.url_hash
-             WHERE w.priority <> t.priority
+             WHERE 10 - w.priority <> t.priority
                 OR w.popularity <> t.popularity
                 OR w.retries <> t.max_retries
                 OR w.at <> CASE t.status WHEN 'completed' THEN t.next_crawl_at
@@ -93,7 +93,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
                FOR NO KEY UPDATE OF t
         )
         UPDATE crawl_tasks t
-           SET priority = coalesce(w.priority, t.priority),
+           SET priority = coalesce(10 - w.priority, t.priority),
                popularity = coalesce(w.popularity, t.popularity),
                max_retries = coalesce(w.retries, t.max_retries),
                scheduled_at = CASE WHEN t.status = 'pending'
