@@ -12,7 +12,7 @@ from forager.errors import InvalidInput
 from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
-# Higher runs first, as for jobs. The column counts down, so that its indexes begin with what runs first.
+# higher runs first, as for jobs; the store keeps 10 - priority (decision 0029)
 PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
