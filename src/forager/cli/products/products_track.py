@@ -35,7 +35,7 @@ def track(
         typer.Option(help="Crawl this often: 30m, 6h, 1d, 1w.", show_default="the domain's"),
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default="5")
+        int | None, typer.Option(min=0, max=9, help="Higher runs first.", show_default="5")
     ] = None,
     popularity: Annotated[
         float | None,

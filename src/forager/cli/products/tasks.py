@@ -201,7 +201,7 @@ def remove(
 def set_(
     context: typer.Context,
     choice: TaskChoice,
-    priority: Annotated[int | None, typer.Option(min=1, max=10, help="1 is highest.")] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=9, help="Higher runs first.")] = None,
     every: Annotated[
         str | None,
         typer.Option(
