@@ -7,7 +7,8 @@ READY  := $(VENV)/.ready
 # commands start a second faster from compiled modules
 unexport PYTHONDONTWRITEBYTECODE
 # pytest-xdist processes; every test has a separate database
-JOBS   ?= auto
+# more than there are cores, because many tests wait for processes and timers
+JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
 .PHONY: help setup crawl docs test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
