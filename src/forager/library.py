@@ -88,6 +88,7 @@ class TrackSettings(TypedDict, total=False):
     popularity: float
     at: datetime
     max_retries: int
+    render: str
     allow_private: bool
 
 

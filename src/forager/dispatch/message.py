@@ -15,7 +15,8 @@ DEAD = "forager.dead"
 # a message that kills its worker, or is given back over and over, is not for us
 DELIVERY_LIMIT = 20
 MOST_DEAD = 10_000
-STAGES = ("crawl", "parse")
+# `render`: downloads that need a browser
+STAGES = ("crawl", "parse", "render")
 
 
 class Band(IntEnum):
@@ -56,10 +57,14 @@ class Place:
     parse: str | None = None
 
 
-def routes_of(region: str | None) -> list[Route]:
-    """What a worker of this region consumes: what is tied to it, and what is tied to nothing."""
+def routes_of(region: str | None, *, renders: bool = True) -> list[Route]:
+    """What a worker of this region consumes: what is tied to it, and what is tied to nothing.
+
+    `renders`: whether it has a browser.
+    """
     regions = [None] if region is None else [region, None]
-    return [Route(stage, band, place) for place in regions for band in Band for stage in STAGES]
+    stages = [stage for stage in STAGES if renders or stage != "render"]
+    return [Route(stage, band, place) for place in regions for band in Band for stage in stages]
 
 
 QUEUE_ARGUMENTS: dict[str, Any] = {

@@ -20,7 +20,12 @@ from forager.api.models.values import (
     example,
     interval_of,
 )
-from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.domains.service import (
+    MAX_CONCURRENCY,
+    MAX_DELAY,
+    MAX_PATTERNS,
+    DomainChanges,
+)
 from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
@@ -32,6 +37,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
+from forager.settings.rendering import RenderMode
 from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
@@ -59,6 +65,8 @@ class Domain(View):
     currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
     region: str | None = Field(description="Only workers of this region crawl it; null: all.")
+    render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
+    render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
     blocked_until: Time | None
     slow_delay: float
     next_slot_at: Time | None
@@ -96,6 +104,16 @@ class DomainSettings(Order):
     region: Region | None = Field(
         default=None, description="Only workers of this region crawl it; null: all of them."
     )
+    render: RenderMode | None = Field(
+        default=None,
+        description="Render pages in a browser: where the static response lacks the content or the"
+        " price (auto), always, or never; null: auto.",
+    )
+    render_urls: list[Annotated[PlainText, Field(min_length=1, max_length=2000)]] = Field(
+        default_factory=list,
+        max_length=MAX_PATTERNS,
+        description="Always render URLs that match a pattern, such as /app/*.",
+    )
 
     def changes(self) -> DomainChanges:
         """What was given; null is a value too."""
@@ -112,6 +130,8 @@ class DomainSettings(Order):
             "proxies": self.proxies,
             "allow_private": self.allow_private,
             "region": self.region,
+            "render": self.render,
+            "render_urls": self.render_urls,
         }
         names = {"min_every": "shortest", "max_every": "longest"}
         given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}

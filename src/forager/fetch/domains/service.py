@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,15 +19,18 @@ from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import parent_domains
+from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
 from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.store import check_region
 from forager.hints import Hint, action
+from forager.settings.rendering import RenderMode, parse_render
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
+MAX_PATTERNS = 100
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(days=3660)
 
@@ -64,6 +67,9 @@ class DomainChanges:
     currency: str | Unchanged | None = UNCHANGED
     # whose workers alone ask it for anything
     region: str | Unchanged | None = UNCHANGED
+    # which pages are rendered (None: auto), and patterns of URLs that always are
+    render: RenderMode | Unchanged | None = UNCHANGED
+    render_urls: Sequence[str] | Unchanged = UNCHANGED
 
     def named(self) -> dict[str, Any]:
         """The values that are to be set, checked."""
@@ -75,6 +81,10 @@ class DomainChanges:
             _check_interval(changes.get(name))
         _check_currency(changes.get("currency"))
         check_region(changes.get("region"))
+        if changes.get("render") is not None:
+            changes["render"] = parse_render(changes["render"]).value
+        if "render_urls" in changes:
+            changes["render_urls"] = _checked_patterns(changes["render_urls"])
         return changes
 
 
@@ -210,6 +220,12 @@ def _check_currency(currency: str | None) -> None:
         raise InvalidInput(
             f"{currency[:20]!r} is not a currency", hint="Write it in three letters, as EUR or USD."
         )
+
+
+def _checked_patterns(patterns: Sequence[str]) -> list[str]:
+    if len(patterns) > MAX_PATTERNS:
+        raise InvalidInput(f"a domain has at most {MAX_PATTERNS} patterns of URLs to render")
+    return [Pattern.compile(text).text for text in patterns]
 
 
 @contextmanager
