@@ -148,6 +148,19 @@ async def count_products(connection: Connection, filters: Filters) -> int:
     return await cursor.fetchone() or 0
 
 
+async def select_matching(
+    connection: Connection, filters: Filters, product_ids: Sequence[int]
+) -> list[int]:
+    """The products among these that match."""
+    conditions, values = _filtered(filters)
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions} ORDER BY p.id",
+        {**values, "ids": list(product_ids)},
+    )
+    return await cursor.fetchall()
+
+
 # --- search ----------------------------------------------------------------------------------
 
 
