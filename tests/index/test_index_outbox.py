@@ -250,7 +250,8 @@ def test_processes_that_are_started_get_the_url_whole(settings: Settings) -> Non
 def test_nothing_that_talks_to_an_engine_is_imported_without_one() -> None:
     code = """
 import sys
-import forager.background, forager.cli.search, forager.documents.search, forager.products.search
+import forager.background, forager.documents.search, forager.products.search
+import forager.cli.crawls.search
 import forager.documents.writer, forager.products.writer
 print(sorted(name for name in sys.modules if name.startswith("forager.index")))
 """

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.crawl import crawl_in_foreground
+from forager.cli.crawls.crawl import crawl_in_foreground
+from forager.cli.crawls.search import find, show_hits
 from forager.cli.failures import OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson
 from forager.cli.output import note, say
-from forager.cli.search import find, show_hits
 from forager.demo import PORT
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from forager.amounts import parse_duration, parse_size
-from forager.cli import archive_views as views
-from forager.cli.archive_migrate import migrate
 from forager.cli.failures import FAILED
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, Limit, Yes
 from forager.cli.output import note, show_json, show_page
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, run, with_database
+from forager.cli.system import archive_views as views
+from forager.cli.system.archive_migrate import migrate
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

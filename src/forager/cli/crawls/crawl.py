@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import typer
 
-from forager.cli.crawl_flags import with_crawl_flags
-from forager.cli.crawl_progress import nothing_was_allowed, show_summary
+from forager.cli.crawls.crawl_flags import with_crawl_flags
+from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId
@@ -26,7 +26,7 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from forager.cli.crawl_progress import CrawlProgress
+    from forager.cli.crawls.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
@@ -210,7 +210,7 @@ async def _watch(
     as_json: bool,
     spare: StartedProcess | None,
 ) -> int:
-    from forager.cli.crawl_progress import CrawlProgress
+    from forager.cli.crawls.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
     await _say_whose(database, settings, job_id)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli import source_views as views
+from forager.cli.crawls import source_views as views
+from forager.cli.crawls.sources_apply import apply
 from forager.cli.options import AsJson, Cursor, Limit, Yes
 from forager.cli.output import say, show_json, show_list
 from forager.cli.running import confirm, with_database
-from forager.cli.sources_apply import apply
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:

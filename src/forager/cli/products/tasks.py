@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli import task_views as views
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
+from forager.cli.products import task_views as views
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.errors import InvalidInput
 from forager.tasks.lifecycle import TaskStatus

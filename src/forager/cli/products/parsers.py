@@ -36,7 +36,7 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
     """List parsers: versions, patterns, what counts, what is tried, and how well they read."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.overview import overview
 
     found = with_database(context, overview)
@@ -56,7 +56,7 @@ def rates(
     as_json: AsJson = False,
 ) -> None:
     """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.rates import list_rates
 
     page = with_database(
@@ -83,7 +83,7 @@ def rollout(
     as_json: AsJson = False,
 ) -> None:
     """Activate a version; with --canary, try it on some tasks first."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_out
 
     share = None if canary is None else parse_share(canary)
@@ -95,7 +95,7 @@ def rollout(
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Undo the last step: end a trial, or else return to the version before."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_back
 
     _load(context)
@@ -121,7 +121,7 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Read archived pages with two versions and show what differs; nothing is fetched or stored."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
     with Steps("pages", shown=not as_json) as steps:
@@ -153,7 +153,7 @@ def run_fixtures(
     as_json: AsJson = False,
 ) -> None:
     """Read saved pages and compare with what is expected of them (default: this folder's)."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.fixtures import check_fixture, find_fixtures
 
     _load(context, module)
@@ -190,7 +190,7 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Write a new parser to begin with: a module and, from a page, its first fixture."""
-    from forager.cli import parser_views as views
+    from forager.cli.products import parser_views as views
     from forager.parsers.scaffold import write_parser
 
     saved = _page(context, page, url, allow_private=allow_private)

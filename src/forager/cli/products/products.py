@@ -21,8 +21,8 @@ from forager.cli.output import (
     show_table,
     silence_stdout,
 )
-from forager.cli.product_filters import ProductOptions, moment
-from forager.cli.products_track import track
+from forager.cli.products.product_filters import ProductOptions, moment
+from forager.cli.products.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
@@ -147,7 +147,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List products, the newest first; products without a price come last in orders by price."""
-    from forager.cli import product_views as views
+    from forager.cli.products import product_views as views
     from forager.products import filters
     from forager.products import service as products
 
@@ -165,7 +165,7 @@ def list_(
 @app.command()
 def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
     """Show all data of one product, with the confidence of each field."""
-    from forager.cli import product_views as views
+    from forager.cli.products import product_views as views
     from forager.products.service import show_product
 
     found = with_database(context, lambda db, _: show_product(db, product))
@@ -184,7 +184,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show the price history of a product, newest first, with a small chart."""
-    from forager.cli import product_views as views
+    from forager.cli.products import product_views as views
     from forager.products.price_history import price_history
 
     page = with_database(
@@ -208,7 +208,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search names, brands, categories and descriptions. Words with a - go behind a --."""
-    from forager.cli import product_views as views
+    from forager.cli.products import product_views as views
     from forager.index.engine import open_engine
     from forager.products.search import search_products
 
@@ -303,7 +303,7 @@ def image(
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
     """Show numbers about all products."""
-    from forager.cli import product_views as views
+    from forager.cli.products import product_views as views
     from forager.products.service import product_stats
 
     found = with_database(context, lambda db, _: product_stats(db))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli import output
+from forager.cli.crawls.jobs import app
 from forager.cli.failures import OK, complain
-from forager.cli.jobs import app
 from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
 from forager.cli.output import (
     counted,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from forager.cli.crawl_flags import RequestOptions
+from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped
 from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
 from forager.cli.running import with_database

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.crawl import checked_options
-from forager.cli.crawl_flags import RequestOptions
+from forager.cli.crawls.crawl import checked_options
+from forager.cli.crawls.crawl_flags import RequestOptions
+from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped
 from forager.cli.output import say, show_json, write
-from forager.cli.parse import show_removed
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
 from forager.cli.output import note
 from forager.cli.running import run, run_until_stopped
-from forager.cli.worker import run_worker
+from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
