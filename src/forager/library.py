@@ -31,10 +31,12 @@ from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
+from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 from forager.products.filters import Filters
 from forager.products.price_history import PriceEntry, price_history
 from forager.products.record import ListedProduct
 from forager.products.service import list_products
+from forager.products.store.alerts import AlertRule
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import Tracked
@@ -231,6 +233,18 @@ class AsyncForager:
         """What happened to products and domains, newest first."""
         return (await list_events(self._database, kind=kind, since=since, limit=limit)).items
 
+    async def add_alert(self, rule: NewAlert) -> AlertRule:
+        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+        return await add_alert(self._database, rule)
+
+    async def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
+        """Alert rules by ID, a page at a time."""
+        return await list_alerts(self._database, cursor=cursor, limit=limit)
+
+    async def delete_alert(self, rule_id: int) -> AlertRule:
+        """Delete an alert rule."""
+        return await delete_alert(self._database, rule_id)
+
 
 class Forager:
     """The store, for programs without an event loop; made by `open`.
@@ -408,6 +422,18 @@ class Forager:
     ) -> list[EventRow]:
         """What happened to products and domains, newest first."""
         return self._call(lambda store: store.events(kind=kind, since=since, limit=limit))
+
+    def add_alert(self, rule: NewAlert) -> AlertRule:
+        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+        return self._call(lambda store: store.add_alert(rule))
+
+    def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
+        """Alert rules by ID, a page at a time."""
+        return self._call(lambda store: store.alerts(cursor=cursor, limit=limit))
+
+    def delete_alert(self, rule_id: int) -> AlertRule:
+        """Delete an alert rule."""
+        return self._call(lambda store: store.delete_alert(rule_id))
 
 
 def open(

@@ -1,4 +1,4 @@
-"""Alert rules: which changes of an offer trigger an event. CLI, API, library and dashboard call these.
+"""Alert rules: which new offers trigger an event. CLI, API, library and dashboard call these.
 
 A rule is evaluated in the transaction that stores the new offer, against the offers before it. It
 triggers when its condition holds now and did not hold before: once per crossing, not per visit.
@@ -6,8 +6,9 @@ triggers when its condition holds now and did not hold before: once per crossing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -29,7 +30,7 @@ from forager.webhooks.events import row_id
 
 # every one of them is evaluated with every changed offer
 MAX_SELECTIONS = 1_000
-MAX_DAYS = 3_650
+_STEP = Decimal("0.001")
 _IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])
 
 
@@ -136,21 +137,29 @@ def _checked(new: NewAlert) -> NewAlert:
     for name in ("percent", "amount", "days", "currency"):
         if getattr(new, name) is not None and name not in allowed:
             raise InvalidInput(f"a {new.kind} rule has no `{name}`")
-    if new.percent is not None and not 0 < new.percent < 100:
-        raise InvalidInput(f"a percentage is between 0 and 100, not {new.percent}")
-    if new.amount is not None and not 0 < new.amount < Decimal("1e10"):
-        raise InvalidInput(f"an amount is positive, not {new.amount}")
-    if new.days is not None and not 1 <= new.days <= MAX_DAYS:
-        raise InvalidInput(f"days are between 1 and {MAX_DAYS:,}, not {new.days}")
+    if new.percent is not None:
+        _check_range("percent", new.percent, _STEP, Decimal("99.999"))
+    if new.amount is not None:
+        _check_range("amount", new.amount, _STEP, Decimal("9999999999"))
+    if new.days is not None:
+        _check_range("days", Decimal(new.days), Decimal(1), Decimal(3_650))
+    currency = None if new.currency is None else new.currency.strip().upper()
+    if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
+        raise InvalidInput(f"{currency[:20]!r} is not a currency", hint="For example EUR.")
     if new.product is not None and _selection(new):
         raise InvalidInput(
             "a rule is for one product or for a selection",
             hint=f"Give `product`, or any of {', '.join(SELECTION)}.",
         )
-    return new
+    return replace(new, currency=currency)
 
 
-def _selection(new: NewAlert) -> dict[str, str]:
+def _check_range(name: str, value: Decimal, low: Decimal, high: Decimal) -> None:
+    if not (value.is_finite() and low <= value <= high):
+        raise InvalidInput(f"`{name}` must be from {low} to {high}, not {value}")
+
+
+def _selection(new: NewAlert) -> dict[str, Any]:
     return {name: getattr(new, name) for name in SELECTION if getattr(new, name) is not None}
 
 
@@ -168,13 +177,15 @@ async def triggered_alerts(connection: Connection, offers: dict[int, Offer]) -> 
     days = sorted({rule.days for rule in rules if rule.days is not None})
     past = await store.select_past_offers(connection, offers, days)
     spans = {length: place for place, length in enumerate(days)}
-    triggered = []
+    triggered: list[Triggered] = []
     for rule in rules:
         candidates = [rule.product_id] if rule.product_id is not None else list(offers)
         place = None if rule.days is None else spans[rule.days]
         crossed = [id_ for id_ in candidates if _crosses(rule, offers[id_], past[id_], place)]
-        for id_ in await _selected(connection, rule, crossed):
-            triggered.append(Triggered(id_, _payload(rule, offers[id_], past[id_])))
+        triggered += [
+            Triggered(id_, _payload(rule, offers[id_], past[id_]))
+            for id_ in await _selected(connection, rule, crossed)
+        ]
     return triggered
 
 

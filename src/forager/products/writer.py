@@ -206,9 +206,7 @@ async def _show_images(connection: Connection, changes: Sequence[_Change], *, li
         await record_images(connection, seen, limit=limit)
 
 
-async def _triggered_alerts(
-    connection: Connection, changes: Iterable[_Change]
-) -> list[NewEvent]:
+async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) -> list[NewEvent]:
     """Events of alert rules, decided before the new offers are part of the history."""
     changed = {change.known.id: change for change in changes if change.offer_changed}
     offers = {product_id: change.new for product_id, change in changed.items()}

@@ -1,4 +1,7 @@
-"""Webhooks: operators look, admins change, for what happens is told outside. And events."""
+"""Events, the alert rules that add to them, and the webhooks that receive them.
+
+Operators view webhooks; only admins change them, because they send data outside.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from starlette.responses import Response
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.values import LARGEST_BIGINT, Moment, PlainText
 from forager.api.models.webhooks import (
+    AlertOrder,
+    AlertRule,
     CatalogEvent,
     ChangedWebhook,
     Delivery,
@@ -26,6 +31,7 @@ from forager.api.models.webhooks import (
 )
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
+from forager.products import alerts
 from forager.webhooks.delivery import send_test
 from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.service import DeliveryState
@@ -35,6 +41,7 @@ router = APIRouter()
 # the scope is all that is asked of the caller here
 # ruff: noqa: ARG001
 
+RuleId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 
 
@@ -67,6 +74,33 @@ async def events(
         limit=limit,
     )
     return listed(page, CatalogEvent.of)
+
+
+# --- alert rules -------------------------------------------------------------------------------
+
+
+@router.get("/alerts", tags=["alerts"])
+async def list_alerts(
+    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[AlertRule]:
+    """List alert rules by ID."""
+    return listed(await alerts.list_alerts(here.database, cursor=cursor, limit=limit), AlertRule.of)
+
+
+@router.post("/alerts", status_code=201, response_model=AlertRule, tags=["alerts"])
+async def add_alert(order: AlertOrder, caller: Operator, once: OnlyOnce) -> Response:
+    """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+
+    async def make(here: Services) -> AlertRule:
+        return AlertRule.of(await alerts.add_alert(here.database, order.new()))
+
+    return await once.do(make, status=201)
+
+
+@router.delete("/alerts/{rule_id}", tags=["alerts"])
+async def delete_alert(rule_id: RuleId, here: Here, caller: Operator) -> AlertRule:
+    """Delete an alert rule. Its past events stay."""
+    return AlertRule.of(await alerts.delete_alert(here.database, rule_id))
 
 
 # --- webhooks ----------------------------------------------------------------------------------

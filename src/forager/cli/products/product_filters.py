@@ -40,11 +40,11 @@ class ProductOptions:
         from forager.products.filters import Filters
 
         return Filters(
-            min_price=_amount(self.min_price),
-            max_price=_amount(self.max_price),
+            min_price=amount_of(self.min_price),
+            max_price=amount_of(self.max_price),
             currency=self.currency,
             availability=tuple(self.availability or ()),
-            min_rating=_amount(self.min_rating),
+            min_rating=amount_of(self.min_rating),
             brand=self.brand,
             category=self.category,
             domain=self.domain,
@@ -75,7 +75,7 @@ def _ago(text: str) -> datetime:
         ) from None
 
 
-def _amount(text: str | None) -> Decimal | None:
+def amount_of(text: str | None) -> Decimal | None:
     if text is None:
         return None
     try:

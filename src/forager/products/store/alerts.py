@@ -28,7 +28,7 @@ class AlertRule:
     product_id: int | None
     product_url: str | None
     # filters of products by name; empty: all products
-    selection: dict[str, str]
+    selection: dict[str, Any]
     created_at: datetime
 
 

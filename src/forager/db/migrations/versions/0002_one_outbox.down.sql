@@ -56,6 +56,8 @@ CREATE INDEX outbox_unsent_idx
 ALTER TABLE webhooks DROP COLUMN ordered;
 ALTER TABLE parser_rollouts DROP COLUMN bypassed_until, DROP COLUMN bypass_reason;
 ALTER TABLE images DROP COLUMN pending_since;
+DROP TABLE alert_rules;
+DROP INDEX products_mpn_idx, products_gtin_idx;
 DROP TABLE domain_health;
 ALTER TABLE crawl_tasks DROP COLUMN failed_visits, DROP COLUMN failing_since;
 DROP TABLE inbound_links, search_words;

@@ -94,6 +94,42 @@ CREATE TABLE domain_health (
 );
 
 
+-- products ----------------------------------------------------------------------------------------
+
+-- offers of the same product, by GTIN or by brand and part number
+CREATE INDEX products_gtin_idx ON products (ltrim(gtin, '0')) WHERE gtin IS NOT NULL;
+CREATE INDEX products_mpn_idx
+    ON products (lower(brand), lower(regexp_replace(metadata ->> 'mpn', '[^[:alnum:]]', '', 'g')))
+    WHERE metadata ? 'mpn';
+
+-- A condition on new offers, of one product or of a selection, that triggers an event.
+CREATE TABLE alert_rules (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind       text NOT NULL,
+    percent    numeric(6, 3),
+    amount     numeric(14, 4),
+    currency   text,
+    days       integer,
+    product_id bigint REFERENCES products (id) ON DELETE CASCADE,
+    -- filters by name; empty: all products
+    selection  jsonb NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT alert_rules_kind_check
+        CHECK (kind IN ('price_drop', 'price_below', 'new_low', 'back_in_stock')),
+    CONSTRAINT alert_rules_percent_check CHECK (percent > 0 AND percent < 100),
+    CONSTRAINT alert_rules_percent_finite_check
+        CHECK (percent > '-Infinity' AND percent < 'Infinity'),
+    CONSTRAINT alert_rules_amount_check CHECK (amount > 0),
+    CONSTRAINT alert_rules_amount_finite_check
+        CHECK (amount > '-Infinity' AND amount < 'Infinity'),
+    CONSTRAINT alert_rules_currency_check CHECK (currency ~ '^[A-Z]{3}$'),
+    CONSTRAINT alert_rules_days_check CHECK (days > 0)
+);
+CREATE UNIQUE INDEX alert_rules_key
+    ON alert_rules (product_id, kind, percent, amount, currency, days, selection)
+    NULLS NOT DISTINCT;
+
+
 -- images ------------------------------------------------------------------------------------------
 
 ALTER TABLE images ADD COLUMN pending_since timestamptz NOT NULL DEFAULT now();
