@@ -33,10 +33,12 @@ from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 from forager.products.filters import Filters
-from forager.products.price_history import PriceEntry, price_history
+from forager.products.offers import ShopOffer, compare_offers
+from forager.products.price_history import PriceEntry, largest_changes, price_history
 from forager.products.record import ListedProduct
 from forager.products.service import list_products
 from forager.products.store.alerts import AlertRule
+from forager.products.store.prices import PriceMove
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import Tracked
@@ -227,6 +229,16 @@ class AsyncForager:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
         return (await price_history(self._database, product, limit=limit)).items
 
+    async def offers(self, which: str) -> list[ShopOffer]:
+        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
+        return await compare_offers(self._database, which)
+
+    async def changes(
+        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
+    ) -> list[PriceMove]:
+        """The largest price changes in percent, compared with the price at a time."""
+        return await largest_changes(self._database, since, filters, limit=limit)
+
     async def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
     ) -> list[EventRow]:
@@ -416,6 +428,16 @@ class Forager:
     def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
         return self._call(lambda store: store.history(product, limit=limit))
+
+    def offers(self, which: str) -> list[ShopOffer]:
+        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
+        return self._call(lambda store: store.offers(which))
+
+    def changes(
+        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
+    ) -> list[PriceMove]:
+        """The largest price changes in percent, compared with the price at a time."""
+        return self._call(lambda store: store.changes(since, filters, limit=limit))
 
     def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100

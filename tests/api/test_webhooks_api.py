@@ -190,5 +190,6 @@ async def test_alert_rules(api: Api, keyed: Keyed, database: Database) -> None:
     ]
     path = f"/api/v1/alerts/{made.json['id']}"
     assert (await reader.send("DELETE", path)).status == 403
-    assert (await api.send("DELETE", path)).status == 200
-    assert (await api.send("DELETE", path)).status == 404
+    operator = await keyed(Scope.OPERATE)
+    answers = [(await operator.send("DELETE", path)).status for _ in range(2)]
+    assert answers == [200, 404]

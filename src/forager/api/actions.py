@@ -77,6 +77,10 @@ ACTIONS: dict[str, Forms] = {
     "products list": _on("Products", "GET /products"),
     "products search": _on("Products", "GET /products"),
     "products show": _on("Products", "GET /products/{product_id}", "GET /products/by-url"),
+    "products offers": _on(
+        "Products", "GET /products/{product_id}/offers", "GET /products/offers"
+    ),
+    "products changes": _on("Products", "GET /products/changes"),
     "products history": _on("Products", "GET /products/{product_id}/history"),
     "products image": _on("Products", "GET /products/{product_id}/images/{position}"),
     "products export": _on("Products", "GET /products/export"),

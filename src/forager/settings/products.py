@@ -17,7 +17,8 @@ class ProductSettings(BaseModel):
     revisit_changed: bool = Field(
         default=True,
         description="Visit a product whose price changed again after a quarter of its interval, at"
-        " least an hour; adaptive scheduling has its own rule.",
+        " least an hour, and other offers with its GTIN soon; adaptive scheduling has its own"
+        " interval.",
     )
     adaptive_schedule: bool = Field(
         default=False,

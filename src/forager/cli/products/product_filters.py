@@ -65,6 +65,10 @@ def moment(text: str | None) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
+def column_names(text: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+
+
 def _ago(text: str) -> datetime:
     try:
         return datetime.now(UTC) - parse_duration(text)

@@ -19,9 +19,11 @@ from forager.cli.output import (
     show_table,
 )
 from forager.products.export import amount_text
+from forager.products.offers import ShopOffer
 from forager.products.price_history import PriceEntry
 from forager.products.record import ListedProduct, ProductRecord
 from forager.products.service import ProductDetails, Stats
+from forager.products.store.prices import PriceMove
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
@@ -219,6 +221,38 @@ def _change(percent: float | None) -> tuple[str, str]:
     if not percent:
         return "", ""
     return f"{percent:+.1f} %", "green" if percent < 0 else "red"
+
+
+def show_offers(offers: Sequence[ShopOffer]) -> None:
+    rows = [
+        (
+            offer.product_id,
+            offer.domain,
+            money(offer.price, offer.currency),
+            _change(offer.percent),
+            _stock(offer.availability),
+            short_time(offer.last_seen_at),
+            on_one_line(offer.name),
+        )
+        for offer in offers
+    ]
+    show_table("ID>, SHOP, PRICE>, ABOVE LOWEST>, STOCK, LAST SEEN, NAME…", rows)
+
+
+def show_moves(moves: Sequence[PriceMove]) -> None:
+    rows = [
+        (
+            move.product_id,
+            on_one_line(move.name),
+            money(move.old_price, move.currency),
+            money(move.price, move.currency),
+            _change(move.percent),
+            move.domain,
+            short_time(move.price_changed_at),
+        )
+        for move in moves
+    ]
+    show_table("ID>, NAME…, OLD>, NEW>, CHANGE>, DOMAIN, CHANGED", rows)
 
 
 # --- numbers ---------------------------------------------------------------------------------

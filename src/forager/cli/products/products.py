@@ -21,7 +21,7 @@ from forager.cli.output import (
     show_table,
     silence_stdout,
 )
-from forager.cli.products.product_filters import ProductOptions, moment
+from forager.cli.products.product_filters import ProductOptions, column_names, moment
 from forager.cli.products.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
@@ -245,6 +245,16 @@ def export(
     prices: Annotated[
         bool, typer.Option("--history", help="Write one row per price change instead.")
     ] = False,
+    offers: Annotated[
+        bool,
+        typer.Option("--offers", help="Write one row per offer of another shop instead."),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…|all", help="Columns of products.", show_default="those of lists"
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
     ] = None,
@@ -253,14 +263,23 @@ def export(
     force: Force = False,
 ) -> None:
     """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
-    from forager.products.export import Export, ExportFormat
+    from forager.products.export import Export, ExportContent, ExportFormat
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
+    if prices and offers:
+        raise InvalidInput("a file has price changes or offers", hint="Give one of both options.")
+    content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
     if format_ is Format.PARQUET:
         refuse_terminal(output, "a parquet file")
     filters = options.filters()
-    wanted = Export(ExportFormat(format_), filters, prices, moment(since))
+    wanted = Export(
+        ExportFormat(format_),
+        filters,
+        ExportContent.OFFERS if offers else content,
+        moment(since),
+        column_names(columns),
+    )
 
     async def write(database: Database, _: Settings) -> int:
         return await _export(database, wanted, output, force=force)
@@ -279,6 +298,43 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
     total = await export_size(database, wanted)
     with open_output(output, force=force) as file, Steps("exporting", total) as steps:
         return await export_products(database, wanted, file, steps.advance)
+
+
+@app.command()
+def offers(
+    context: typer.Context,
+    which: Annotated[
+        str, typer.Argument(metavar="GTIN|PRODUCT", help="A GTIN, or a product's id or URL.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Compare the offers of the same article in all shops, cheapest first."""
+    from forager.cli.products import product_views as views
+    from forager.products.offers import compare_offers
+
+    found = with_database(context, lambda db, _: compare_offers(db, which))
+    return show_json(found) if as_json else views.show_offers(found)
+
+
+@app.command()
+@grouped
+def changes(
+    context: typer.Context,
+    options: ProductOptions,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="Since: 7d, 12h, 2026-01-31.")] = "7d",
+    limit: Limit = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the largest price changes in percent, compared with the price at a time."""
+    from forager.cli.products import product_views as views
+    from forager.products.price_history import largest_changes
+
+    start, filters = moment(since), options.filters()
+    assert start is not None
+    found = with_database(context, lambda db, _: largest_changes(db, start, filters, limit=limit))
+    if as_json:
+        return show_json(found)
+    return views.show_moves(found) if found else note("No price has changed since then.")
 
 
 @app.command()

@@ -11,7 +11,9 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.products.filters import Filters
 from forager.products.plausibility import Offer
+from forager.products.store.lists import filtered
 
 
 async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) -> None:
@@ -112,6 +114,60 @@ async def select_histories(
          ORDER BY h.product_id, h.recorded_at, h.id
         """,
         {"products": list(product_ids), "since": since},
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceMove:
+    """How a product's price has moved since a time, within its present currency."""
+
+    product_id: int
+    url: str
+    domain: str
+    name: str
+    old_price: Decimal
+    price: Decimal
+    currency: str | None
+    percent: float
+    availability: str | None
+    price_changed_at: datetime | None
+
+
+async def select_moves(
+    connection: Connection, filters: Filters, *, since: datetime, limit: int
+) -> list[PriceMove]:
+    """Products whose price differs from the one at a time, or their first since; largest first."""
+    conditions, values = filtered(filters)
+    priced: LiteralString = """
+        SELECT h.price
+          FROM price_history h
+         WHERE h.product_id = p.id AND h.currency IS NOT DISTINCT FROM p.currency AND h.price > 0
+    """
+    cursor = connection.cursor(row_factory=class_row(PriceMove))
+    await cursor.execute(
+        f"""
+        WITH moved AS MATERIALIZED (
+            SELECT DISTINCT product_id FROM price_history WHERE recorded_at >= %(since)s
+        )
+        SELECT p.id AS product_id, p.url, d.domain_name AS domain, p.product_name AS name,
+               old.price AS old_price, p.price, p.currency, p.availability, p.price_changed_at,
+               round((p.price - old.price) / old.price * 100, 2)::float8 AS percent
+          FROM moved
+          JOIN products p ON p.id = moved.product_id
+          JOIN domains d ON d.id = p.domain_id
+         CROSS JOIN LATERAL (
+            SELECT coalesce(
+                ({priced} AND h.recorded_at <= %(since)s
+                 ORDER BY h.recorded_at DESC, h.id DESC LIMIT 1),
+                ({priced} AND h.recorded_at > %(since)s ORDER BY h.recorded_at, h.id LIMIT 1)
+            ) AS price
+         ) AS old
+         WHERE p.price <> old.price AND {conditions}
+         ORDER BY abs(p.price - old.price) / old.price DESC, p.id
+         LIMIT %(limit)s
+        """,
+        {**values, "since": since, "limit": limit},
     )
     return await cursor.fetchall()
 
