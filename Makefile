@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# xdist workers; each test has a database of its own, so they never meet
+# pytest-xdist processes; every test has a separate database
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -28,6 +28,16 @@ crawl: $(READY) ## Crawl the bundled site, or URL=https://... instead
 
 test: $(READY) ## Run the tests
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+DOCS := .venv-docs
+$(DOCS)/.ready: docs/requirements.lock
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+docs: $(DOCS)/.ready ## Build the documentation site into build/site and check its links
+	@$(PYTHON) scripts/site.py
+	@$(DOCS)/bin/zensical build --strict --clean --config-file build/zensical.toml
 
 services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
 	@$(BIN)/python -c 'import chdb' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5'
@@ -110,7 +120,7 @@ conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA
 	@$(BIN)/python benchmarks/conformance_urls.py $(CORPORA)
 	@$(BIN)/python benchmarks/conformance_robots.py $(CORPORA)
 
-format: $(READY) ## Format the code and mend what the linter can mend
+format: $(READY) ## Format the code and apply automatic lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
@@ -122,11 +132,13 @@ revision: $(READY) ## Start a migration (MESSAGE="add a column")
 	@$(BIN)/alembic revision --rev-id "$$(printf '%04d' $$(($$(ls $(VERSIONS)/*.py | wc -l) + 1)))" -m "$(MESSAGE)"
 	@script=$$(ls $(VERSIONS)/*.py | tail -1) && touch $${script%.py}.sql $${script%.py}.down.sql
 
-lock: ## Compile requirements.lock anew from pyproject.toml
+lock: ## Update requirements.lock and docs/requirements.lock from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv
 	@$(VENV)-lock/bin/uv pip compile --quiet --universal --upgrade --generate-hashes --no-emit-index-url \
 		--no-header --no-annotate pyproject.toml --group dev --output-file requirements.lock
+	@$(VENV)-lock/bin/uv pip compile --quiet --universal --upgrade --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate --python-version 3.11 --group docs --output-file docs/requirements.lock
 	@rm -rf $(VENV)-lock
 
 clean: ## Remove what the commands above made (no crawled data)
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(DOCS) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

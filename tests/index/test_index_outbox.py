@@ -19,9 +19,8 @@ from forager.index import engine as choice
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
-from forager.index.errors import EngineRefused
 from forager.index.feeder import Feeder
-from forager.index.kind import Kind
+from forager.index.kind import EngineRefused, Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
 from forager.outbox import store as outbox

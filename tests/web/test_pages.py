@@ -7,11 +7,14 @@ import re
 
 import pytest
 
+from archived_job import Settled, html, start_job
 from built_site import SOURCE, Crawls, active_site, rows_of
+from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.settings import Settings
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -271,4 +274,45 @@ async def test_a_page_is_rendered_with_its_code_and_without_its_images(
     assert '<span class="k">def</span>' in page
     assert "<img" not in page
     assert "&lt;b&gt;bold" in page
-    assert "```python" in (await visitor.get(f"{read}&format=markdown")).text
+    assert "```python" in (await visitor.get(f"{read}&tab=markdown")).text
+
+
+async def test_versions_of_a_page_are_read_and_compared(visitor: Visitor, crawls: Crawls) -> None:
+    for text in ("old words", "old words", "new words"):
+        await crawls.crawl({"a": text, "b": "same"})
+    read = f"/read?url=https://{SOURCE}/a&source={SOURCE}"
+    assert "Generation 1\N{EN DASH}2" in (await visitor.get(read)).text
+    earlier = (await visitor.get(f"{read}&generation=1")).text
+    assert "This is an earlier version" in earlier
+    assert "About old words." in earlier
+    changes = (await visitor.get(f"{read}&tab=changes&view=side")).text
+    assert "<del>old</del>" in changes
+    assert "<ins>new</ins>" in changes
+    unchanged = f"/read?url=https://{SOURCE}/b&source={SOURCE}&tab=changes"
+    assert "No earlier version" in (await visitor.get(unchanged)).text
+    assert "not in the archive" in (await visitor.get(f"{read}&tab=original")).text
+    assert (await visitor.get(f"{read}&generation=9")).status == 404
+
+
+async def test_urls_of_a_job_are_filtered_sorted_and_read(
+    visitor: Visitor, database: Database, queue: Queue, web_settings: Settings
+) -> None:
+    job = await start_job(database, archive_options(web_settings).open(), queue)
+    await job.settle([html(1), Settled("https://docs.example.org/2", outcome="failed")])
+    await job.writer.close()
+    base = f"/jobs/{job.id}/pages"
+    listed = (await visitor.get(f"{base}?sort=-size&minutes=1440")).text
+    assert 'aria-sort="descending"' in listed
+    assert "sort=url" in listed
+    for query, words in (
+        ("path=nowhere", "No matching URLs"),
+        ("status=many", "must be a whole number"),
+        ("outcome=pending", "No pending URLs"),
+    ):
+        assert words in (await visitor.get(f"{base}?{query}")).text
+    response = f"/jobs/{job.id}/response"
+    stored = (await visitor.get(f"{response}?url={html(1).url}")).text
+    assert all(text in stored for text in ("200 OK", "&lt;title&gt;Page 1", "ä ö ü"))
+    body = await visitor.get(f"{response}/file?url={html(1).url}")
+    assert body.headers["Content-Disposition"].startswith("attachment")
+    assert (await visitor.get(f"{response}?url=https://x.example/")).status == 404

@@ -45,7 +45,7 @@ ACTIONS: dict[str, Forms] = {
         "GET /crawls/{crawl_id}/events",
     ),
     "jobs events": _on("Jobs", "GET /jobs/{job_id}/events"),
-    "jobs pages": _on("Jobs", "GET /jobs/{job_id}/pages"),
+    "jobs pages": _on("Jobs", "GET /jobs/{job_id}/pages", "GET /jobs/{job_id}/pending"),
     "jobs work": _on("Jobs", "GET /jobs/work"),
     "jobs workers": _on("Workers", "GET /workers"),
     "jobs prune": Forms(("POST /jobs/prune",)),

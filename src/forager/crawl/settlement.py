@@ -27,6 +27,16 @@ class Outcome(StrEnum):
     EXCLUDED = "excluded"
 
 
+class UrlSort(StrEnum):
+    """What a list of processed URLs is sorted by."""
+
+    URL = "url"
+    STATUS = "status"
+    DEPTH = "depth"
+    SIZE = "size"
+    TIME = "time"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """The end of one URL's way: an outcome, its reason, and everything the page led to."""

@@ -75,6 +75,7 @@ REASONS = {
     "clickhouse": "Queries are answered from the data on the server, without newer rows.",
     "domain alarms": "Results of a domain that suddenly answers with wrong pages are held.",
     "bypassed parsers": "Pages of a parser that keeps breaking are read generically.",
+    "success rates": "Fewer pages of a domain give good products; its shop may have changed.",
     "dead letters": "They are retried only by hand.",
     "broker": "Workers get no tasks through it; the tasks wait in PostgreSQL.",
     "proxies": "Fewer proxies mean fewer requests, and more load on the others.",

@@ -80,6 +80,32 @@ class ProductSettings(BaseModel):
         default=(),
         description="Python modules, separated by commas, that register parsers of your own.",
     )
+    parser_alert_pages: int = Field(
+        default=100,
+        ge=10,
+        le=10_000,
+        description="Newest pages of a domain that are compared with its other pages of the last"
+        " seven days to detect a falling success rate of parsers.",
+    )
+    parser_alert_share: float = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="A success rate below this part of the usual one raises `parser.degraded`.",
+    )
+    parser_alert_interval: Seconds = Field(
+        default=3600.0, description="Shortest time between two `parser.degraded` of one domain."
+    )
+    parser_bypass_after: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Failed pages in a row after which a worker bypasses a parser.",
+    )
+    parser_bypass_time: Seconds = Field(
+        default=900.0,
+        description="How long a failing parser is bypassed; doubles each time, up to six hours.",
+    )
     images: bool = Field(default=True, description="Download the images of products.")
     image_max_mb: float = Field(
         default=10.0, gt=0, le=1000, description="Largest image file that is kept."

@@ -107,6 +107,10 @@ def when(value: datetime | None) -> Markup:
     )
 
 
+def day(value: datetime | None) -> str:
+    return MISSING if value is None else value.astimezone(UTC).strftime("%Y-%m-%d")
+
+
 def short_id(value: UUID | str) -> str:
     """The end of an id: the beginnings of ids of one minute are all the same."""
     return str(value)[-12:]
@@ -177,6 +181,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "moment": moment,
     "when": when,
+    "day": day,
     "short_id": short_id,
     "words": words,
     "sentence": sentence,

@@ -6,8 +6,9 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.report import CrawlReport, Pace, crawl_report, list_settled, pace_of
+from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
 from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.url_lists import UrlFilter, list_settled
 from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import moves_by_hand
 from forager.jobs.workers import job_report
@@ -108,9 +109,8 @@ async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
     counts = report.ledger.reasons_of(Outcome.FAILED)
     if not counts:
         return []
-    found = await list_settled(
-        visit.here.database, report.job.id, outcomes=[Outcome.FAILED], limit=SAMPLED_FAILURES
-    )
+    failed = UrlFilter(outcomes=[Outcome.FAILED])
+    found = await list_settled(visit.here.database, report.job.id, failed, limit=SAMPLED_FAILURES)
     return [
         FailureGroup(reason, count, [u for u in found.items if u.reason == reason][:EXAMPLES])
         for reason, count in counts

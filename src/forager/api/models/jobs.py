@@ -109,6 +109,17 @@ class PageOutcome(View):
     settled_at: Time
 
 
+class PendingUrl(View):
+    """A URL that a job has yet to fetch."""
+
+    url: str
+    depth: int
+    via: str
+    attempts: int
+    not_before: Time | None = Field(description="When it is retried; null: it was not tried yet.")
+    parent_url: str | None
+
+
 class StateCount(View):
     """How many jobs are in one state, and the work they still have."""
 

@@ -19,6 +19,7 @@ from forager.api.models.jobs import (
     Moved,
     MoveOrder,
     PageOutcome,
+    PendingUrl,
     PendingWork,
     Pruned,
     PruneOrder,
@@ -33,8 +34,8 @@ from forager.api.services import Admin, Here, Operator, Reader, Services, only_o
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat
-from forager.crawl.report import list_settled
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, UrlSort
+from forager.crawl.url_lists import UrlFilter, list_pending, list_settled
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.jobs import job as bulk
@@ -125,15 +126,43 @@ async def pages(
     here: Here,
     caller: Reader,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
+    reason: Filter = None,
+    http_status: Annotated[int | None, Query(ge=0, le=999)] = None,
+    contains: Filter = None,
+    sort: UrlSort | None = None,
+    descending: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """List processed URLs of a job with their outcomes, in no particular order."""
+    """List processed URLs of a job with their outcomes.
+
+    Without `sort` the order has no meaning. Up to 100,000 URLs can be sorted. A page of a filtered
+    list may have fewer items than `limit` although more follow.
+    """
     await here.job_of(caller, job_id)
+    wanted = UrlFilter(
+        outcomes=outcome or tuple(Outcome), reason=reason, http_status=http_status, text=contains
+    )
     page = await list_settled(
-        here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
+        here.database,
+        job_id,
+        wanted,
+        sort=sort,
+        descending=descending,
+        cursor=cursor,
+        limit=limit,
     )
     return listed(page, PageOutcome.of)
+
+
+@router.get("/jobs/{job_id}/pending")
+async def pending(
+    job_id: UUID, here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[PendingUrl]:
+    """List URLs that a job has yet to fetch, in the order in which it fetches them."""
+    await here.job_of(caller, job_id)
+    page = await list_pending(here.database, job_id, cursor=cursor, limit=limit)
+    return listed(page, PendingUrl.of)
 
 
 @router.get("/jobs/{job_id}/events")

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from forager.access.caller import Scope
 from forager.api.actions import as_call
+from forager.api.downloads import response_file
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.tasks import (
     ChangedTasks,
@@ -163,13 +164,7 @@ async def read_page(task_id: TaskId, here: Here, caller: Operator, visit: Visit 
     """Download the stored response of a visit; 1 is the newest."""
     await _detail(here, task_id)
     saved = await visited_page(here.database, here.settings, task_id, visit=visit)
-    # never shown by a browser: it is the page of another site
-    disposition = f'attachment; filename="task-{task_id}-visit-{visit}.html"'
-    return Response(
-        saved.body,
-        media_type="application/octet-stream",
-        headers={"Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"},
-    )
+    return response_file(saved.body, f"task-{task_id}-visit-{visit}.html")
 
 
 # --- steering many -----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from forager.cli.flags import flags_of
 from forager.cli.options import AsJson, JobId
 from forager.cli.output import note, say
 from forager.cli.running import StoppedAtOnce
+from forager.demo import PORT
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from forager.jobs.job import Job
     from forager.processes.supervised import StartedProcess
     from forager.settings import Settings
+
 
 # how long somebody who said "at once" waits to hear how things stand
 LAST_LOOK = 2.0
@@ -304,3 +306,50 @@ def _lines(file: Path | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(str(error), param_hint="--file") from None
     return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+
+
+SOURCE = "demo"
+EXAMPLE = "ledger balance"
+
+
+def demo(
+    context: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Only serve the site, until Ctrl-C.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on loopback; a free one if it is taken.")
+    ] = PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl the small documentation site bundled with Forager, served on loopback."""
+    from forager.crawl.options import crawl_options
+    from forager.demo.server import demo_site
+
+    settings = flags_of(context).load()
+    with demo_site(port) as url:
+        note(f"serving the bundled site at {url}")
+        if serve:
+            asyncio.run(_until_interrupted())
+            return
+        options = crawl_options({"urls": [url], "allow_private": True})
+        code = asyncio.run(
+            crawl_in_foreground(settings, options, source=SOURCE, priority=0, as_json=as_json)
+        )
+    if code == OK and not as_json:
+        _show_search(settings)
+    raise typer.Exit(code)
+
+
+def _show_search(settings: Settings) -> None:
+    """What the crawl was for: its pages can be searched."""
+    from forager.cli.crawls.search import find, show_hits
+    from forager.documents.search import SearchRequest
+
+    say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
+    request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
+    show_hits(asyncio.run(find(settings, request)))
+
+
+async def _until_interrupted() -> None:
+    await asyncio.Event().wait()

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from forager.cli.output import console, duration
+from forager.cli.output import console, counted, duration, say, show_json
+from forager.errors import ErrorKind
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from forager.crawl.report import CrawlReport
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-from forager.cli.output import counted, say, show_json
-from forager.errors import ErrorKind
-
-if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.documents.generation import Generation
 

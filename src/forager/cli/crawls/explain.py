@@ -11,22 +11,15 @@ from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped
-from forager.cli.output import say, show_json, write
+from forager.cli.output import say, short_time, show_json, write
 from forager.cli.running import with_database
-
-if TYPE_CHECKING:
-    from forager.crawl.explain.probe import Probe
-    from forager.render.renderer import RenderedPage
-
-
-from typing import TYPE_CHECKING
-
-from forager.cli.output import short_time
 
 if TYPE_CHECKING:
     from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
     from forager.crawl.explain.outlook import Outlook
+    from forager.crawl.explain.probe import Probe
     from forager.db.database import Database
+    from forager.render.renderer import RenderedPage
     from forager.settings import Settings
 
 

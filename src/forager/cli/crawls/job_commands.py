@@ -23,7 +23,7 @@ from forager.cli.output import (
     show_table,
 )
 from forager.cli.running import confirm, with_database, with_queue
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, UrlSort
 from forager.errors import ForagerError
 
 if TYPE_CHECKING:
@@ -137,19 +137,28 @@ def pages(
     outcome: Annotated[
         list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
     ] = None,
+    reason: Annotated[str | None, typer.Option(help="Only URLs with this reason.")] = None,
+    status: Annotated[int | None, typer.Option(help="Only URLs with this HTTP status.")] = None,
+    contains: Annotated[str | None, typer.Option(help="Only URLs that contain this text.")] = None,
+    sort: Annotated[UrlSort | None, typer.Option(help="Sort up to 100,000 URLs.")] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Largest or newest first.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the outcomes of the URLs of a job, in no particular order."""
+    """List the outcomes of the URLs of a job."""
     from forager.crawl.export.export import row_of
-    from forager.crawl.report import list_settled
+    from forager.crawl.url_lists import UrlFilter, list_settled
     from forager.jobs.queue import Queue
 
     async def ask(database: Database, settings: Settings) -> Page[SettledUrl]:
         job = await Queue(database, settings).resolve(job_id)
-        outcomes = tuple(outcome or Outcome)
-        return await list_settled(database, job, outcomes=outcomes, cursor=cursor, limit=limit)
+        wanted = UrlFilter(
+            outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
+        )
+        return await list_settled(
+            database, job, wanted, sort=sort, descending=reverse, cursor=cursor, limit=limit
+        )
 
     page = with_database(context, ask)
     return show_list(

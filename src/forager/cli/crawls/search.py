@@ -225,6 +225,10 @@ def read(
     source: Annotated[
         str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
     ] = None,
+    generation: Annotated[
+        int | None,
+        typer.Option(min=1, help="Generation of the source.", show_default="the published one"),
+    ] = None,
     section: Annotated[
         str | None,
         typer.Option(help="Only this section and those below it: an anchor, heading or name."),
@@ -234,7 +238,9 @@ def read(
     """Print the published markdown of a page, or of one of its sections."""
     from forager.documents.reader import as_markdown, read_page, section_of
 
-    page = with_database(context, lambda db, _: read_page(db, url, source_id=source))
+    page = with_database(
+        context, lambda db, _: read_page(db, url, source_id=source, generation=generation)
+    )
     if page.duplicate:
         note(f"{page.duplicate} repeats {page.document.url}: this is that page")
     if page.document.carried_since:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck
     from forager.documents.diff import ChangedPage, Diff
     from forager.documents.generation import Generation, Source
-    from forager.documents.reading import DocumentRow
+    from forager.documents.page import DocumentRow
     from forager.extract.audit import PageAudit
 
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}

@@ -50,7 +50,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List events, newest first."""
-    from forager.cli.products.product_filters import moment
+    from forager.cli.options import moment
     from forager.webhooks.events import list_events
 
     page = with_database(

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from forager.fetch.client import ClientOptions
     from forager.fetch.proxies.costs import CostLine, CostReport
     from forager.fetch.proxies.probe import ProbeResult
-    from forager.fetch.proxies.proxy import ProxySpec
-    from forager.fetch.proxies.record import PickedProxy, ProxyRecord
+    from forager.fetch.proxies.record import PickedProxy, ProxyRecord, ProxySpec
     from forager.fetch.proxies.service import Proxies, ProxyChanges
 
 MAX_FILE_BYTES = 10 * 1024 * 1024

@@ -15,6 +15,7 @@ from forager.parsers.scaffold import Scaffold
 
 _STYLES = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
 _SHOWN = 60
+_NAMED_WORKERS = 5
 
 
 def show_parsers(parsers: Sequence[ParserLine]) -> None:
@@ -31,6 +32,16 @@ def show_parsers(parsers: Sequence[ParserLine]) -> None:
         for each in parsers
     ]
     show_table("PARSER, VERSION, STATE, LAST 100>, 7 DAYS>, FROM, PATTERNS…", rows)
+    for each in parsers:
+        note_missing(each.name, each.version, each)
+
+
+def note_missing(parser: str, version: str, where: Rollout | ParserLine) -> None:
+    """Name the workers that cannot use a version."""
+    if where.missing_on:
+        workers = counted(len(where.missing_on), "worker")
+        named = ", ".join(where.missing_on[:_NAMED_WORKERS])
+        note(f"{parser} {version} is not installed on {workers}: {named}")
 
 
 def _state_words(each: ParserLine) -> str:
@@ -72,10 +83,11 @@ def show_rates(rates: Sequence[VersionRate]) -> None:
 
 
 def show_rollout(rollout: Rollout) -> None:
-    say(f"{rollout.parser}: version {rollout.active_version} counts")
+    say(f"{rollout.parser}: version {rollout.active_version} is active")
     if rollout.canary_version is not None:
-        say(f"version {rollout.canary_version} is tried on {rollout.canary_share:.1%} of the tasks")
+        say(f"version {rollout.canary_version} runs on {rollout.canary_share:.1%} of the tasks")
     note("Workers follow within seconds.")
+    note_missing(rollout.parser, rollout.canary_version or rollout.active_version, rollout)
 
 
 # --- fixtures ------------------------------------------------------------------------------------

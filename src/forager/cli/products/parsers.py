@@ -78,7 +78,7 @@ def rollout(
     version: Version,
     canary: Annotated[
         str | None,
-        typer.Option(help="Only try it, beside the one that counts, on this share of tasks: 10%."),
+        typer.Option(help="Only run it beside the active version, on this share of tasks: 10%."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +88,9 @@ def rollout(
 
     share = None if canary is None else parse_share(canary)
     _load(context)
-    done = with_database(context, lambda db, _: roll_out(db, name, version, canary=share))
+    done = with_database(
+        context, lambda db, settings: roll_out(db, settings, name, version, canary=share)
+    )
     return show_json(done) if as_json else views.show_rollout(done)
 
 
@@ -107,7 +109,7 @@ def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> Non
 def backtest(
     context: typer.Context,
     name: Name,
-    against: Annotated[str, typer.Option(help="The version to compare with.")],
+    against: Annotated[str, typer.Option(help="The version to compare with, or `generic`.")],
     version: Annotated[
         str | None, typer.Option(help="The version to try.", show_default="the newest")
     ] = None,

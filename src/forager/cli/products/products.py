@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped
+from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
     counted,
@@ -21,7 +23,10 @@ from forager.cli.output import (
     show_table,
     silence_stdout,
 )
+<<<<<<< HEAD
 from forager.cli.products.product_filters import ProductOptions, column_names, moment
+=======
+>>>>>>> main
 from forager.cli.products.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
@@ -31,8 +36,55 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.products.audit import Audit
     from forager.products.export import Export
+    from forager.products.filters import Filters
     from forager.products.search import SearchPage
     from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ProductOptions:
+    """Options that select products."""
+
+    min_price: str | None = option("At least this price.", metavar="AMOUNT")
+    max_price: str | None = option("At most this price.", metavar="AMOUNT")
+    currency: str | None = option("Priced in this currency.", metavar="CODE")
+    availability: Annotated[
+        list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
+    ] = None
+    min_rating: str | None = option("At least this rating.", metavar="STARS")
+    brand: str | None = option("Of this brand.")
+    category: str | None = option("With this in its path: 'Shoes', 'Men > Shoes'.")
+    domain: str | None = option("Of this host, of hosts below it, or of the domain that covers it.")
+    changed_since: str | None = option(
+        "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+    )
+    problems: bool | None = option("With problems, or without any.", "--problems/--no-problems")
+
+    def filters(self, **more: Any) -> Filters:
+        from forager.products.filters import Filters
+
+        return Filters(
+            min_price=_amount(self.min_price),
+            max_price=_amount(self.max_price),
+            currency=self.currency,
+            availability=tuple(self.availability or ()),
+            min_rating=_amount(self.min_rating),
+            brand=self.brand,
+            category=self.category,
+            domain=self.domain,
+            changed_since=moment(self.changed_since),
+            has_problems=self.problems,
+            **more,
+        )
+
+
+def _amount(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        return Decimal(text.strip()[:40])
+    except InvalidOperation:
+        raise InvalidInput(f"{text[:40]!r} is not a number", hint="Write it as 49.90.") from None
 
 
 def archive(

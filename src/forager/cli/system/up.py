@@ -11,14 +11,14 @@ import typer
 
 from forager.cli.flags import flags_of
 from forager.cli.options import Capacity
-from forager.cli.output import note
+from forager.cli.output import note, write
 from forager.cli.running import run, run_until_stopped
 from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
+from forager.mcp.clients import Client, client_config
 
 if TYPE_CHECKING:
     from forager.settings import Settings
-
 
 Api = Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the dashboard.")]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="setting")]
@@ -124,3 +124,32 @@ async def _serve(
 def _note_on_terminal(text: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         note(text)
+
+
+GLOBAL_FLAGS = ("home", "database_url")
+
+
+def mcp(
+    context: typer.Context,
+    print_config: Annotated[
+        Client | None, typer.Option(help="Print how this client is connected, and exit.")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Offer no tool that starts a crawl.")
+    ] = False,
+) -> None:
+    """Serve the Model Context Protocol on standard input and output.
+
+    `forager up` serves the same tools over HTTP, at /mcp.
+    """
+    if print_config is not None:
+        given = flags_of(context).given
+        named = [(name, given[name]) for name in GLOBAL_FLAGS if name in given]
+        flags = [part for name, value in named for part in (f"--{name.replace('_', '-')}", value)]
+        place, text = client_config(print_config, [str(part) for part in flags])
+        note(f"{place}:")
+        return write(f"{text}\n".encode())
+    from forager.mcp.transports import serve_stdio
+
+    settings = flags_of(context).load()
+    return run(serve_stdio(settings, read_only=read_only))

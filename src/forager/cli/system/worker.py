@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from forager.cli import output
 from forager.cli.flags import flags_of
-from forager.cli.options import Capacity
-from forager.cli.output import counted
-from forager.cli.running import run, run_until_stopped
+from forager.cli.options import AsJson, Capacity
+from forager.cli.output import counted, note, say, show_json
+from forager.cli.running import run, run_until_stopped, with_database
 from forager.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from forager.db.database import Database
-    from forager.settings import Settings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
-
-from forager.cli.options import AsJson
-from forager.cli.output import note, say, show_json
-from forager.cli.running import with_database
 
 if TYPE_CHECKING:
     from forager.db.database import Database

@@ -20,6 +20,7 @@ from forager.documents.store.building import (
     upsert_source,
 )
 from forager.documents.store.publishing import (
+    advance,
     count_pages,
     count_removed,
     lock_source,
@@ -28,8 +29,11 @@ from forager.documents.store.publishing import (
     point_at,
     remember_job,
     retire_published,
+    select_due,
     select_effort,
+    select_now,
     set_limits,
+    set_schedule,
 )
 from forager.documents.store.reads import (
     generation_is_readable,
@@ -37,6 +41,7 @@ from forager.documents.store.reads import (
     select_archived_page,
     select_carried_over,
     select_carried_page,
+    select_document_of_generation,
     select_documents,
     select_generation,
     select_generations,
@@ -47,10 +52,12 @@ from forager.documents.store.reads import (
     select_published_documents,
     select_refused,
     select_repeated,
+    select_response_ref,
     select_sections,
     select_sections_of_many,
     select_source,
     select_sources,
+    select_versions,
     stream_differences,
 )
 from forager.documents.store.removal import (
@@ -72,7 +79,6 @@ from forager.documents.store.removal import (
     select_empty_sources,
     select_left_behind,
 )
-from forager.documents.store.schedules import advance, select_due, select_now, set_schedule
 
 __all__ = [
     "abandon_all",
@@ -115,6 +121,7 @@ __all__ = [
     "select_carried_over",
     "select_carried_page",
     "select_counts",
+    "select_document_of_generation",
     "select_documents",
     "select_due",
     "select_effort",
@@ -132,11 +139,13 @@ __all__ = [
     "select_published_documents",
     "select_refused",
     "select_repeated",
+    "select_response_ref",
     "select_sample",
     "select_sections",
     "select_sections_of_many",
     "select_source",
     "select_sources",
+    "select_versions",
     "set_config",
     "set_limits",
     "set_repeated",

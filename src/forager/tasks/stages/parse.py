@@ -91,7 +91,7 @@ class ParseStage(StageLoop[ReadTask]):
             hints=hints,
         )
         self._pool = pool
-        self._breakers = ParserBreakers(database, pool)
+        self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
         self._cache = cache
         self._storage = archive_options(settings).open()
@@ -297,6 +297,7 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         ref=ref,
         role=role,
         problems=parsed.problems,
+        fallbacks=parsed.fallbacks,
     )
 
 

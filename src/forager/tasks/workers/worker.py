@@ -19,7 +19,7 @@ from forager.jobs.workers import Registration
 from forager.logs import get_logger
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reading import ReadingPool
-from forager.parsers.registry import load_parsers
+from forager.parsers.registry import installed_versions, load_parsers
 from forager.parsers.rollouts import Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
@@ -71,6 +71,7 @@ class TaskWorker:
             role="tasks",
             region=settings.region,
             returns=False,
+            parsers=installed_versions,
         )
         self._patience = Patience(log, "the database is unreachable, will retry")
         self._stopping = asyncio.Event()

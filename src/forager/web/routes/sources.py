@@ -92,6 +92,7 @@ async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Numbe
             "numbers": [each.number for each in known.items if each.is_complete],
             "base": _url(source_id),
             "limit": MAX_DIFF,
+            "side": visit.request.query_params.get("view") == "side",
         },
     )
 

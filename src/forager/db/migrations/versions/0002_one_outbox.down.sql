@@ -64,4 +64,5 @@ DROP TABLE inbound_links, search_words;
 ALTER TABLE sources DROP COLUMN repeated_blocks;
 DROP TABLE render_lessons;
 ALTER TABLE crawl_visited DROP COLUMN rendering;
+ALTER TABLE workers DROP COLUMN parsers;
 DROP FUNCTION region_of_host(text);

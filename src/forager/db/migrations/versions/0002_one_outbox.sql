@@ -18,6 +18,12 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 
+-- jobs --------------------------------------------------------------------------------------------
+
+-- of a worker for tasks: the versions of each parser that it has installed, by name
+ALTER TABLE workers ADD COLUMN parsers jsonb;
+
+
 -- crawl -------------------------------------------------------------------------------------------
 
 -- whether and why the page was rendered in a browser, in words; NULL where it needed none
