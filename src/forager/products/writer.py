@@ -124,15 +124,9 @@ async def write_pages(
         connection,
         [extraction_of(v, w.product_id) for v, w in zip(judged, written, strict=True)],
     )
-<<<<<<< HEAD
-    degraded = await _count(connection, judged)
+    degraded = await _count(connection, judged, settings)
     changed = [event for change in changes.values() for event in _events(change)]
     await record_events(connection, [*changed, *alerts, *degraded])
-=======
-    alerts = await _count(connection, judged, settings)
-    told = [event for change in changes.values() for event in _events(change)]
-    await record_events(connection, [*told, *alerts])
->>>>>>> main
     return written
 
 
@@ -212,7 +206,6 @@ async def _show_images(connection: Connection, changes: Sequence[_Change], *, li
         await record_images(connection, seen, limit=limit)
 
 
-<<<<<<< HEAD
 async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) -> list[NewEvent]:
     """Events of alert rules, decided before the new offers are part of the history."""
     changed = {change.known.id: change for change in changes if change.offer_changed}
@@ -223,14 +216,10 @@ async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) 
     ]
 
 
-async def _count(connection: Connection, visits: Sequence[Visit]) -> list[NewEvent]:
-    """How well pages are read, and whether somebody must be told that it got worse."""
-=======
 async def _count(
     connection: Connection, visits: Sequence[Visit], settings: Settings
 ) -> list[NewEvent]:
     """Count how pages were parsed; the alerts of domains whose success rate fell."""
->>>>>>> main
     counts = [
         ParseCount(
             visit.page.domain_id,

@@ -27,12 +27,8 @@ from forager.api.models.products import (
 )
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
-<<<<<<< HEAD
 from forager.api.services import Here, Operator, Reader, Services
-=======
-from forager.api.services import Here, Operator, Reader
 from forager.db.cursor import Page
->>>>>>> main
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
 from forager.extract.product.wording import gtin_of

@@ -5,6 +5,7 @@ Operators view webhooks; only admins change them, because they send data outside
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -12,32 +13,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-<<<<<<< HEAD
-from forager.api.models.values import LARGEST_BIGINT, Moment, PlainText
-from forager.api.models.webhooks import (
-    AlertOrder,
-    AlertRule,
-    CatalogEvent,
-    ChangedWebhook,
-    Delivery,
-    DisableWebhookOrder,
-    IssuedWebhook,
-    RemovedWebhook,
-    RenewedMessages,
-    RetryOrder,
-    SecretOrder,
-    TestResult,
-    Webhook,
-    WebhookOrder,
-    WebhookPatch,
-)
-from forager.api.paging import Cursor, Limit, Listed, listed
-from forager.api.services import Admin, Here, Operator, Reader, Services
-from forager.products import alerts
-=======
 from forager.api.limits import MAX_BULK
 from forager.api.models.values import (
     LARGEST_BIGINT,
+    Amount,
     Moment,
     Order,
     PlainText,
@@ -49,8 +28,9 @@ from forager.api.models.values import (
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
+from forager.products import alerts
+from forager.products.alerts import AlertKind, NewAlert
 from forager.webhooks import service as values
->>>>>>> main
 from forager.webhooks.delivery import send_test
 from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.service import (
@@ -79,6 +59,50 @@ class CatalogEvent(View):
     domain: str | None
     payload: dict[str, Any]
     occurred_at: Time
+
+
+class AlertRule(View):
+    """A condition on new offers, of one product or of a selection."""
+
+    id: int
+    kind: AlertKind
+    percent: Amount | None = Field(description="Minimum drop in percent.")
+    amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
+    currency: str | None = Field(description="Only prices in this currency.")
+    days: int | None = Field(description="Number of days to compare with.")
+    product_id: int | None
+    product_url: str | None
+    selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
+    created_at: Time
+
+
+_Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
+
+
+class AlertOrder(Order):
+    """A rule for one product, or for all that match `domain`, `brand`, `category` and `gtin`."""
+
+    model_config = example(kind="price_drop", percent="5")
+
+    kind: AlertKind
+    percent: Decimal | None = Field(default=None, description="Of `price_drop`: at least this.")
+    amount: Decimal | None = Field(default=None, description="Of `price_below`.")
+    currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
+        default=None, description="Only prices in this currency."
+    )
+    days: int | None = Field(
+        default=None,
+        description="Of `new_low`: compare with the prices of these days. Of `price_drop`: compare"
+        " with their highest price instead of the last one.",
+    )
+    product: _Named = Field(default=None, description="ID or URL of one product.")
+    domain: _Named = Field(default=None, description="Only products of this domain.")
+    brand: _Named = Field(default=None, description="Only products of this brand.")
+    category: _Named = Field(default=None, description="Only with this in the category path.")
+    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
+
+    def new(self) -> NewAlert:
+        return NewAlert(**self.model_dump())
 
 
 class Webhook(View):

@@ -10,7 +10,7 @@ import typer
 
 from forager.cli.options import AsJson, Cursor, Limit
 from forager.cli.output import say, short_time, show_json, show_list, show_table
-from forager.cli.products.product_filters import amount_of
+from forager.cli.products.products import amount_of
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:

@@ -23,10 +23,6 @@ from forager.cli.output import (
     show_table,
     silence_stdout,
 )
-<<<<<<< HEAD
-from forager.cli.products.product_filters import ProductOptions, column_names, moment
-=======
->>>>>>> main
 from forager.cli.products.products_track import track
 from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
@@ -64,11 +60,11 @@ class ProductOptions:
         from forager.products.filters import Filters
 
         return Filters(
-            min_price=_amount(self.min_price),
-            max_price=_amount(self.max_price),
+            min_price=amount_of(self.min_price),
+            max_price=amount_of(self.max_price),
             currency=self.currency,
             availability=tuple(self.availability or ()),
-            min_rating=_amount(self.min_rating),
+            min_rating=amount_of(self.min_rating),
             brand=self.brand,
             category=self.category,
             domain=self.domain,
@@ -78,7 +74,11 @@ class ProductOptions:
         )
 
 
-def _amount(text: str | None) -> Decimal | None:
+def column_names(text: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+
+
+def amount_of(text: str | None) -> Decimal | None:
     if text is None:
         return None
     try:
