@@ -225,9 +225,12 @@ class AsyncForager:
         """Products, newest first, a page at a time."""
         return await list_products(self._database, filters, cursor=cursor, limit=limit)
 
-    async def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+    async def history(
+        self, product: str, *, variant: str | None = None, limit: int = 100
+    ) -> list[PriceEntry]:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
-        return (await price_history(self._database, product, limit=limit)).items
+        page = await price_history(self._database, product, variant=variant, limit=limit)
+        return page.items
 
     async def offers(self, which: str) -> list[ShopOffer]:
         """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
@@ -425,9 +428,11 @@ class Forager:
         """Products, newest first, a page at a time."""
         return self._call(lambda store: store.products(filters, cursor=cursor, limit=limit))
 
-    def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+    def history(
+        self, product: str, *, variant: str | None = None, limit: int = 100
+    ) -> list[PriceEntry]:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
-        return self._call(lambda store: store.history(product, limit=limit))
+        return self._call(lambda store: store.history(product, variant=variant, limit=limit))
 
     def offers(self, which: str) -> list[ShopOffer]:
         """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""

@@ -23,6 +23,11 @@ def test_a_worker_without_a_region_hears_of_what_is_tied_to_none() -> None:
     assert len(routes_of(None)) == 6
 
 
+def test_a_worker_of_one_stage_leaves_the_other_queues_alone() -> None:
+    assert {route.stage for route in routes_of("eu", "download")} == {"crawl"}
+    assert {route.stage for route in routes_of("eu", "parse")} == {"parse"}
+
+
 def test_a_worker_of_a_region_hears_of_both_and_of_its_own_first() -> None:
     routes = routes_of("eu")
     assert {route.region for route in routes} == {None, "eu"}

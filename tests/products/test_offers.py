@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
-from forager.extract.product.record import Availability
+from forager.extract.product.record import Availability, Product, Variant
 from forager.products.export import Export, ExportContent, ExportFormat, export_products
 from forager.products.filters import Filters
 from forager.products.offers import compare_offers
-from forager.products.price_history import largest_changes
+from forager.products.price_history import largest_changes, price_history
 from forager.settings import Settings
 from forager.tasks.schedule import revisit_offers
 from products.product_shop import Shop, lamp
@@ -166,3 +167,27 @@ async def test_the_largest_changes_come_first(shops: list[Shop], database: Datab
     ]
     assert len(await largest_changes(database, week, Filters(domain="one.example"))) == 1
     assert await largest_changes(database, datetime.now(UTC)) == []
+
+
+def in_sizes(**prices: str) -> Product:
+    sizes = [
+        Variant(sku=sku if sku != "X" else None, name=f"Size {sku}", price=Decimal(price),
+                currency="EUR", availability=Availability.IN_STOCK)
+        for sku, price in prices.items()
+    ]  # fmt: skip
+    return lamp("10", variants=tuple(sizes))
+
+
+async def test_variants_have_their_own_history(shops: list[Shop], database: Database) -> None:
+    shop = shops[0]
+    for visit in (in_sizes(S="10", X="12"), in_sizes(S="9", X="12"), in_sizes(S="9", X="12")):
+        await shop.visit("lamp", visit)
+
+    async def history(variant: str | None) -> list[tuple[Decimal | None, float | None]]:
+        page = await price_history(database, shop.url("lamp"), variant=variant)
+        return [(entry.price, entry.percent) for entry in page.items]
+
+    assert await history("S") == [(Decimal(9), -10.0), (Decimal(10), None)]
+    assert await history("Size X") == [(Decimal(12), None)]
+    assert await history(None) == [(Decimal(10), None)]
+    assert await history("other") == []

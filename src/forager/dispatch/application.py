@@ -49,7 +49,7 @@ CONSUMER = "forager.dispatch.application:HintConsumer"
 def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
     """The application of a worker whose stages read from an inbox."""
     assert settings.broker_url is not None
-    queues = [queue_of(route) for route in routes_of(settings.region)]
+    queues = [queue_of(route) for route in routes_of(settings.region, settings.task_stages)]
     app = Celery("forager", set_as_current=False)
     app.conf.update(
         broker_url=settings.broker_url.get_secret_value(),

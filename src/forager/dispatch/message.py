@@ -56,10 +56,14 @@ class Place:
     parse: str | None = None
 
 
-def routes_of(region: str | None) -> list[Route]:
-    """What a worker of this region consumes: what is tied to it, and what is tied to nothing."""
+def routes_of(region: str | None, stages: str = "both") -> list[Route]:
+    """What a worker of this region consumes: what is tied to it, and what is tied to nothing.
+
+    `stages` is the setting `task_stages`: a worker of one stage leaves the other's queues alone.
+    """
     regions = [None] if region is None else [region, None]
-    return [Route(stage, band, place) for place in regions for band in Band for stage in STAGES]
+    wanted = {"both": STAGES, "download": ("crawl",), "parse": ("parse",)}[stages]
+    return [Route(stage, band, place) for place in regions for band in Band for stage in wanted]
 
 
 QUEUE_ARGUMENTS: dict[str, Any] = {

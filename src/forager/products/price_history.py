@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from forager.db.cursor import Page
 from forager.db.database import Database
+from forager.extract.text import storable
 from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
@@ -32,23 +33,32 @@ async def price_history(
     database: Database,
     which: str,
     *,
+    variant: str | None = None,
     since: datetime | None = None,
     cursor: str | None = None,
     limit: int = 100,
 ) -> Page[PriceEntry]:
-    """The changes of one product, by its id or URL; the newest first."""
+    """The changes of one product by its ID or URL, or of one of its variants; newest first.
+
+    A variant is named by its SKU, or its GTIN, URL or name if it has none.
+    """
     check_limit(limit)
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
-        before = None if cursor is None else _moment(cursor, product_id, since)
+        before = None if cursor is None else _moment(cursor, product_id, variant, since)
         found = await store.select_history(
-            connection, product_id, since=since, before=before, limit=limit + 1
+            connection,
+            product_id,
+            variant=None if variant is None else storable(variant)[:200],
+            since=since,
+            before=before,
+            limit=limit + 1,
         )
     shown = found[:limit]
     following = None
     if len(found) > limit:
         last = shown[-1]
-        following = encode_place(Place(last.recorded_at, last.id), product_id, since)
+        following = encode_place(Place(last.recorded_at, last.id), product_id, variant, since)
     return Page([entry_of(record) for record in shown], following)
 
 

@@ -38,6 +38,7 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 __all__ = ["ReadPage", "Written", "touch_unchanged", "write_pages"]
 
 ACTIVE = "active"
+NO_VARIANTS = "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,14 @@ async def _write_history(connection: Connection, changes: Sequence[_Change]) -> 
     offers = {change.known.id: change.new for change in changes if change.offer_changed}
     if offers:
         await prices.insert_changes(connection, offers)
+    with_variants = [
+        change.known.id
+        for change in changes
+        if change.row.content.variants != NO_VARIANTS
+        and (change.known.is_new or change.content_changed)
+    ]
+    if with_variants:
+        await prices.insert_variant_changes(connection, with_variants)
 
 
 async def _show_images(connection: Connection, changes: Sequence[_Change], *, limit: int) -> None:

@@ -40,8 +40,7 @@ class ProductSettings(BaseModel):
     )
     task_stages: Literal["both", "download", "parse"] = Field(
         default="both",
-        description="Stages of tasks that a worker runs: both, download or parse; always both with"
-        " Celery.",
+        description="Stages of tasks that a worker runs: both, download or parse.",
     )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."

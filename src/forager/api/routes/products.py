@@ -259,13 +259,21 @@ async def history(
     product_id: ProductId,
     here: Here,
     caller: Reader,
+    variant: Annotated[
+        PlainText | None,
+        Query(
+            min_length=1,
+            max_length=200,
+            description="Of this variant: its SKU, or its GTIN, URL or name if it has none.",
+        ),
+    ] = None,
     since: Since = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Listed[PriceChange]:
     """How the price of a product went, the newest change first."""
     page = await price_history(
-        here.database, str(product_id), since=since, cursor=cursor, limit=limit
+        here.database, str(product_id), variant=variant, since=since, cursor=cursor, limit=limit
     )
     return listed(page, PriceChange.of)
 

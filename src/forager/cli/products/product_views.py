@@ -29,6 +29,7 @@ RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
 _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
 _DESCRIPTION = 400
+_VARIANTS = 50
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
@@ -64,6 +65,7 @@ def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
     _show_about(details)
+    _show_variants(product)
     if product.problems:
         say("\nproblems", "bold")
         for problem in product.problems:
@@ -148,6 +150,22 @@ def _task(product: ProductRecord) -> str:
         product.task_error or "",
     ]
     return ", ".join(filter(None, parts))
+
+
+def _show_variants(product: ProductRecord) -> None:
+    if not product.variants:
+        return
+    say("\nvariants", "bold")
+    rows = [
+        (
+            on_one_line(each.get("name") or ""),
+            each.get("sku") or each.get("gtin") or "",
+            f"{each.get('price') or ''} {each.get('currency') or ''}".strip(),
+            _stock(each.get("availability")),
+        )
+        for each in product.variants[:_VARIANTS]
+    ]
+    show_table("NAME…, SKU, PRICE>, STOCK", rows)
 
 
 def _show_images(details: ProductDetails) -> None:

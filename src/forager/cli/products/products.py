@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -109,14 +108,16 @@ def archive(
 
 def restore(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Files written by `archive`.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Restore archived products. Products that exist again are not changed."""
     from forager.products.archiving import restore_products
 
     done = [
-        with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]
+        with_database(context, lambda db, settings, path=path: restore_products(db, settings, path))  # type: ignore[misc]
         for path in files
     ]
     if as_json:
@@ -228,6 +229,9 @@ def show(context: typer.Context, product: Which, as_json: AsJson = False) -> Non
 def history(
     context: typer.Context,
     product: Which,
+    variant: Annotated[
+        str | None, typer.Option(help="Of this variant: its SKU, or its GTIN, URL or name.")
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.")
     ] = None,
@@ -241,7 +245,9 @@ def history(
 
     page = with_database(
         context,
-        lambda db, _: price_history(db, product, since=moment(since), cursor=cursor, limit=limit),
+        lambda db, _: price_history(
+            db, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
+        ),
     )
     none = "No change is known of that time."
     return show_list(page, as_json, views.show_history, none=none)

@@ -2,6 +2,13 @@
 
 -- fetch -------------------------------------------------------------------------------------------
 
+-- requests per second of each (domain, proxy) pair; NULL: the default of 5
+ALTER TABLE domains
+    ADD COLUMN proxy_rate double precision,
+    ADD CONSTRAINT domains_proxy_rate_check CHECK (proxy_rate >= 1 AND proxy_rate <= 5),
+    ADD CONSTRAINT domains_proxy_rate_finite_check
+        CHECK (proxy_rate > '-Infinity' AND proxy_rate < 'Infinity');
+
 -- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
 CREATE FUNCTION region_of_host(host text) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -107,6 +114,22 @@ CREATE INDEX products_gtin_idx ON products (ltrim(gtin, '0')) WHERE gtin IS NOT 
 CREATE INDEX products_mpn_idx
     ON products (lower(brand), lower(regexp_replace(metadata ->> 'mpn', '[^[:alnum:]]', '', 'g')))
     WHERE metadata ? 'mpn';
+
+-- An offer of one variant of a product from recorded_at on: one row per change.
+CREATE TABLE variant_prices (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    product_id   bigint NOT NULL REFERENCES products (id) ON DELETE CASCADE,
+    -- its SKU, GTIN, URL or name: the first that the page has
+    variant      text NOT NULL,
+    price        numeric(14, 4),
+    currency     text,
+    availability text,
+    recorded_at  timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT variant_prices_price_finite_check
+        CHECK (price > '-Infinity' AND price < 'Infinity')
+);
+CREATE INDEX variant_prices_variant_idx
+    ON variant_prices (product_id, variant, recorded_at, id);
 
 -- A condition on new offers, of one product or of a selection, that triggers an event.
 CREATE TABLE alert_rules (
