@@ -59,6 +59,9 @@ ACTIONS: dict[str, Forms] = {
         button="Cancel job",
     ),
     "jobs retry": _on("Jobs", "POST /jobs/{job_id}/retry", "POST /jobs/bulk", button="Retry"),
+    "jobs retry-failed": _on(
+        "Jobs", "POST /jobs/{job_id}/retry-failed", button="Retry these"
+    ),
     "export": _on("Jobs", "GET /jobs/{job_id}/export", "GET /sources/{source_id}/export"),
     "sources list": _on("Sources", "GET /sources"),
     "sources show": _on("Sources", "GET /sources/{source_id}"),

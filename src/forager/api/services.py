@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 
 from forager.access.caller import Caller, Scope
 from forager.api.limits import Slots
-from forager.crawl.admission import move_job
+from forager.crawl.admission import RetriedUrls, move_job, retry_failed
 from forager.db.database import Connection, Database
 from forager.db.patience import Within
 from forager.documents.generation import Source
@@ -205,6 +205,13 @@ class Services:
         """Pause, resume, cancel or retry a job that the caller sees."""
         await self.job_of(caller, job_id)
         return await move_job(self.database, self.settings, caller, job_id, move, reason)
+
+    async def retry_failed(
+        self, caller: Caller, job_id: UUID, reasons: Sequence[str] = ()
+    ) -> RetriedUrls:
+        """Let a finished job that the caller sees fetch failed URLs again."""
+        await self.job_of(caller, job_id)
+        return await retry_failed(self.database, self.settings, caller, job_id, reasons)
 
 
 def only_own(caller: Caller, job: Job) -> Job:

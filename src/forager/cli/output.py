@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 from uuid import UUID
@@ -75,7 +76,9 @@ ENDLESS_WIDTH = 100_000
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
-Columns = str | Mapping[str, Mapping[str, Any]]
+Headings = str | Mapping[str, Mapping[str, Any]]
+# by heading: the attribute of an item that is shown, or a function of the item
+Columns = Mapping[str, str | Callable[[Any], Any]]
 
 
 class Listing(Protocol[Item_co]):
@@ -153,7 +156,7 @@ def show_page(items: Sequence[Any], next_cursor: object | None) -> None:
 def show_list(
     page: Listing[Item],
     as_json: bool,
-    show: Callable[[Sequence[Item]], None],
+    show: Columns | Callable[[Sequence[Item]], None],
     *,
     none: str | None = None,
     document: Callable[[Item], Any] | None = None,
@@ -162,10 +165,12 @@ def show_list(
     if as_json:
         items = page.items if document is None else [document(item) for item in page.items]
         return show_page(items, page.next_cursor)
-    if page.items or none is None:
-        show(page.items)
-    else:
+    if none is not None and not page.items:
         note(none)
+    elif isinstance(show, Mapping):
+        show_rows(show, page.items)
+    else:
+        show(page.items)
     return note_more(page.next_cursor)
 
 
@@ -190,7 +195,19 @@ def show_facts(facts: Mapping[str, Any], style: str = "bold") -> None:
     show_table({"": {"style": style}, " ": {}}, rows)
 
 
-def show_table(columns: Columns, rows: Sequence[Sequence[Any]]) -> None:
+def show_rows(columns: Columns, items: Iterable[Any]) -> None:
+    """Print one row per item, with times shortened and texts on one line."""
+    readers = [attrgetter(each) if isinstance(each, str) else each for each in columns.values()]
+    show_table(", ".join(columns), [[_shown(read(item)) for read in readers] for item in items])
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return short_time(value)
+    return on_one_line(value) if isinstance(value, str) else value
+
+
+def show_table(columns: Headings, rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under headings; a cell is a text, or a text and its style.
 
     Columns are written as "ID>, NAME…, URL~, STATE": `>` aligns a column to the right, `…` cuts

@@ -29,6 +29,7 @@ JOB_EVENTS = {
     "resume": "resumed",
     "cancel": "canceled",
     "retry": "retried",
+    "retry failed": "failed URLs retried",
 }
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.models.values import Order, Reason, Time, View, example
+from forager.api.models.values import Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
 from forager.crawl.settlement import Outcome
 from forager.jobs import job as rows
@@ -138,6 +138,21 @@ class MoveOrder(Order):
     model_config = example(reason="the site is being moved")
 
     reason: Reason | None = Field(default=None, description="Why; kept in the job's history.")
+
+
+class RetryFailedOrder(Order):
+    model_config = example(reasons=["http_500"])
+
+    reasons: list[PlainText] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Only URLs with these reasons.",
+    )
+
+
+class RetriedUrls(View):
+    job: Job
+    urls: int = Field(description="Number of failed URLs that are fetched again.")
 
 
 class BulkOrder(Order):

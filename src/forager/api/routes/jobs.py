@@ -23,6 +23,8 @@ from forager.api.models.jobs import (
     PendingWork,
     Pruned,
     PruneOrder,
+    RetriedUrls,
+    RetryFailedOrder,
     ServiceProcess,
     StateCount,
     Worker,
@@ -233,6 +235,15 @@ async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
     """Let a failed job run again from its last commit, with all its retries."""
     return await _moved_job(here, caller, job_id, Move.RETRY, order)
+
+
+@router.post("/jobs/{job_id}/retry-failed")
+async def retry_failed(
+    job_id: UUID, here: Here, caller: Operator, order: RetryFailedOrder | None = None
+) -> RetriedUrls:
+    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    done = await here.retry_failed(caller, job_id, order.reasons if order else ())
+    return RetriedUrls(job=Job.of(done.job), urls=done.urls)
 
 
 @router.get("/workers", tags=["workers"])

@@ -108,7 +108,7 @@ def list_(
     return show_list(
         page,
         as_json,
-        views.show_sources,
+        views.SOURCE_COLUMNS,
         none="There are no sources. `forager crawl URL` makes one.",
     )
 
@@ -137,7 +137,7 @@ def pages(
     page = with_database(
         context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
     )
-    return show_list(page, as_json, views.show_pages, document=_listed)
+    return show_list(page, as_json, views.PAGE_COLUMNS, document=_listed)
 
 
 @app.command()
@@ -154,7 +154,7 @@ def generations(
     page = with_database(
         context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
     )
-    return show_list(page, as_json, views.show_generations)
+    return show_list(page, as_json, views.GENERATION_COLUMNS)
 
 
 @app.command()

@@ -65,7 +65,7 @@ def rates(
     return show_list(
         page,
         as_json,
-        views.show_rates,
+        views.RATE_COLUMNS,
         none="No pages were parsed in the last seven days.",
         document=views.rate_fields,
     )

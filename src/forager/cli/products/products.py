@@ -19,6 +19,7 @@ from forager.cli.output import (
     refuse_terminal,
     show_json,
     show_list,
+    show_rows,
     show_table,
     silence_stdout,
 )
@@ -212,7 +213,7 @@ def list_(
         ),
     )
     none = "There are no such products. `forager products track URL` adds one."
-    return show_list(page, as_json, views.show_products, none=none)
+    return show_list(page, as_json, views.PRODUCT_COLUMNS, none=none)
 
 
 @app.command()
@@ -282,7 +283,7 @@ def search(
     if as_json:
         return show_json(page)
     if page.items:
-        views.show_products(page.items)
+        show_rows(views.PRODUCT_COLUMNS, page.items)
     elif page.note is None:
         note("Nothing matches.")
     if page.note is not None:

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.ids import new_id
+from forager.documents.generation import Generation
 from forager.documents.names import contexts, head_of, section_names
 from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, ManifestPage
@@ -388,6 +389,40 @@ async def copy_pages(
             "reason": [page.carried_reason for page in pages],
         },
     )
+
+
+async def copy_generation(
+    connection: Connection, generation: Generation, copy_id: int, *, without: Sequence[bytes]
+) -> int:
+    """Copy the lines of a complete generation, but not those of some URLs; count the copies."""
+    await connection.execute(
+        """
+        SELECT
+          FROM archive_segments
+         WHERE name IN (
+            SELECT segment FROM generation_documents
+             WHERE generation_id = %s AND segment IS NOT NULL
+         )
+         ORDER BY name
+           FOR KEY SHARE
+        """,
+        (generation.id,),
+    )
+    cursor = await connection.execute(
+        """
+        INSERT INTO generation_documents (
+            generation_id, url_hash, document_id, etag, last_modified, link_set,
+            segment, segment_offset, segment_length, fetched_at,
+            carried_since, carried_reason, carried_times)
+        SELECT %s, url_hash, document_id, etag, last_modified, link_set,
+               segment, segment_offset, segment_length, fetched_at,
+               carried_since, carried_reason, carried_times
+          FROM generation_documents
+         WHERE generation_id = %s AND url_hash <> ALL(%s)
+        """,
+        (copy_id, generation.id, list(without)),
+    )
+    return cursor.rowcount
 
 
 async def add_counts(connection: Connection, generation_id: int, counts: Counts) -> None:

@@ -210,6 +210,12 @@ async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
 
 
+@action(router, "/jobs/{job_id}/retry-failed")
+async def retry_failed(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+    done = await visit.here.retry_failed(visit.caller, job_id, form.texts("reason"))
+    return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
+
+
 async def _found(visit: Visit, status: Status | None, text: str, cursor: str | None) -> Rows[Job]:
     statuses = None if status is None else [status]
     owner = visit.caller.sees_only
