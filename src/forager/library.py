@@ -35,9 +35,8 @@ from forager.products.alerts import NewAlert, add_alert, delete_alert, list_aler
 from forager.products.filters import Filters
 from forager.products.offers import ShopOffer, compare_offers
 from forager.products.price_history import PriceEntry, largest_changes, price_history
-from forager.products.record import ListedProduct
+from forager.products.record import AlertRule, ListedProduct
 from forager.products.service import list_products
-from forager.products.store.alerts import AlertRule
 from forager.products.store.prices import PriceMove
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks

@@ -14,9 +14,8 @@ from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotFound
-from forager.parquet import load_pyarrow
-from forager.products import archiving
 from forager.images.files import BucketImageFiles
+from forager.parquet import load_pyarrow
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.settings import Settings

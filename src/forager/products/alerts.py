@@ -22,10 +22,11 @@ from forager.products.filters import Filters, check_limit
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
+from forager.products.record import AlertRule
 from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
-from forager.products.store.alerts import AlertRule, PastOffer
+from forager.products.store.alerts import PastOffer
 from forager.webhooks.events import row_id
 
 # every one of them is evaluated with every changed offer

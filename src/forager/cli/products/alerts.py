@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import say, short_time, show_json, show_list, show_table
+from forager.cli.output import Columns, say, show_json, show_list
 from forager.cli.products.products import amount_of
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
-    from forager.products.store.alerts import AlertRule
+    from forager.products.record import AlertRule
 
 app = typer.Typer(
     help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
@@ -88,7 +87,7 @@ def list_(
 
     page = with_database(context, lambda db, _: list_alerts(db, cursor=cursor, limit=limit))
     none = "There are no alert rules. `forager alerts add KIND` adds one."
-    return show_list(page, as_json, show_rules, none=none)
+    return show_list(page, as_json, RULE_COLUMNS, none=none)
 
 
 @app.command()
@@ -102,11 +101,6 @@ def delete(
 
     found = with_database(context, lambda database, _: delete_alert(database, rule))
     return show_json(found) if as_json else say(f"deleted alert rule {found.id}")
-
-
-def show_rules(rules: Sequence[AlertRule]) -> None:
-    rows = [(r.id, _condition(r), _scope(r), short_time(r.created_at)) for r in rules]
-    show_table("ID>, CONDITION, PRODUCTS…, CREATED", rows)
 
 
 def describe(rule: AlertRule) -> str:
@@ -130,3 +124,8 @@ def _scope(rule: AlertRule) -> str:
     if rule.product_id is not None:
         return rule.product_url or f"product {rule.product_id}"
     return ", ".join(f"{name} {value}" for name, value in rule.selection.items()) or "all products"
+
+
+RULE_COLUMNS: Columns = {
+    "ID>": "id", "CONDITION": _condition, "PRODUCTS…": _scope, "CREATED": "created_at",
+}  # fmt: skip

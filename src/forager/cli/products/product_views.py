@@ -20,11 +20,9 @@ from forager.cli.output import (
     show_table,
 )
 from forager.products.export import amount_text
-from forager.products.offers import ShopOffer
 from forager.products.price_history import PriceEntry
 from forager.products.record import ProductRecord
 from forager.products.service import ProductDetails, Stats
-from forager.products.store.prices import PriceMove
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
@@ -148,20 +146,18 @@ def _task(product: ProductRecord) -> str:
     return ", ".join(filter(None, parts))
 
 
+VARIANT_COLUMNS: Columns = {
+    "NAME…": lambda each: each.get("name"),
+    "SKU": lambda each: each.get("sku") or each.get("gtin"),
+    "PRICE>": lambda each: f"{each.get('price') or ''} {each.get('currency') or ''}".strip(),
+    "STOCK": lambda each: _stock(each.get("availability")),
+}
+
+
 def _show_variants(product: ProductRecord) -> None:
-    if not product.variants:
-        return
-    say("\nvariants", "bold")
-    rows = [
-        (
-            on_one_line(each.get("name") or ""),
-            each.get("sku") or each.get("gtin") or "",
-            f"{each.get('price') or ''} {each.get('currency') or ''}".strip(),
-            _stock(each.get("availability")),
-        )
-        for each in product.variants[:_VARIANTS]
-    ]
-    show_table("NAME…, SKU, PRICE>, STOCK", rows)
+    if product.variants:
+        say("\nvariants", "bold")
+        show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
 
 
 def _show_images(details: ProductDetails) -> None:
@@ -232,36 +228,24 @@ def _change(percent: float | None) -> tuple[str, str]:
     return f"{percent:+.1f} %", "green" if percent < 0 else "red"
 
 
-def show_offers(offers: Sequence[ShopOffer]) -> None:
-    rows = [
-        (
-            offer.product_id,
-            offer.domain,
-            money(offer.price, offer.currency),
-            _change(offer.percent),
-            _stock(offer.availability),
-            short_time(offer.last_seen_at),
-            on_one_line(offer.name),
-        )
-        for offer in offers
-    ]
-    show_table("ID>, SHOP, PRICE>, ABOVE LOWEST>, STOCK, LAST SEEN, NAME…", rows)
-
-
-def show_moves(moves: Sequence[PriceMove]) -> None:
-    rows = [
-        (
-            move.product_id,
-            on_one_line(move.name),
-            money(move.old_price, move.currency),
-            money(move.price, move.currency),
-            _change(move.percent),
-            move.domain,
-            short_time(move.price_changed_at),
-        )
-        for move in moves
-    ]
-    show_table("ID>, NAME…, OLD>, NEW>, CHANGE>, DOMAIN, CHANGED", rows)
+OFFER_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "SHOP": "domain",
+    "PRICE>": lambda offer: money(offer.price, offer.currency),
+    "ABOVE LOWEST>": lambda offer: _change(offer.percent),
+    "STOCK": lambda offer: _stock(offer.availability),
+    "LAST SEEN": "last_seen_at",
+    "NAME…": "name",
+}
+MOVE_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "NAME…": "name",
+    "OLD>": lambda move: money(move.old_price, move.currency),
+    "NEW>": lambda move: money(move.price, move.currency),
+    "CHANGE>": lambda move: _change(move.percent),
+    "DOMAIN": "domain",
+    "CHANGED": "price_changed_at",
+}
 
 
 # --- numbers ---------------------------------------------------------------------------------

@@ -372,7 +372,7 @@ def offers(
     from forager.products.offers import compare_offers
 
     found = with_database(context, lambda db, _: compare_offers(db, which))
-    return show_json(found) if as_json else views.show_offers(found)
+    return show_json(found) if as_json else show_rows(views.OFFER_COLUMNS, found)
 
 
 @app.command()
@@ -393,7 +393,9 @@ def changes(
     found = with_database(context, lambda db, _: largest_changes(db, start, filters, limit=limit))
     if as_json:
         return show_json(found)
-    return views.show_moves(found) if found else note("No price has changed since then.")
+    return (
+        show_rows(views.MOVE_COLUMNS, found) if found else note("No price has changed since then.")
+    )
 
 
 @app.command()

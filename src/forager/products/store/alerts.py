@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, LiteralString
 
@@ -13,24 +12,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.products.plausibility import Offer
-
-
-@dataclass(frozen=True, slots=True)
-class AlertRule:
-    """One rule: for one product, or for all products that the selection matches."""
-
-    id: int
-    kind: str
-    percent: Decimal | None
-    amount: Decimal | None
-    currency: str | None
-    days: int | None
-    product_id: int | None
-    product_url: str | None
-    # filters of products by name; empty: all products
-    selection: dict[str, Any]
-    created_at: datetime
-
+from forager.products.record import AlertRule
 
 _RULES: LiteralString = """
     SELECT r.id, r.kind, r.percent, r.amount, r.currency, r.days, r.product_id,
