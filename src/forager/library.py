@@ -91,6 +91,7 @@ class TrackSettings(TypedDict, total=False):
     popularity: float
     at: datetime
     max_retries: int
+    render: str
     allow_private: bool
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from forager.archive.errors import DamagedRecord
-from forager.archive.record import Codec, InfoRecord, compress, decompress
+from forager.archive.record import Codec, InfoRecord, compress, unpack
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
 from forager.errors import InvalidInput, NotFound
@@ -62,12 +62,15 @@ async def warc_parts(
         try:
             frame = await storage.read(ref)
             # unpacked even if it could be copied as it is: a damaged record is not passed on
-            record = decompress(codec_of(ref.segment), frame)
+            records = unpack(codec_of(ref.segment), frame)
         except (DamagedRecord, NotFound) as error:
             report.miss(ref, error.message)
             continue
         report.written += 1
-        yield frame if codec is codec_of(ref.segment) else _packed(codec, record)
+        if codec is codec_of(ref.segment):
+            yield frame
+        else:
+            yield b"".join(_packed(codec, record) for record in records)
 
 
 def _packed(codec: Codec | None, record: bytes) -> bytes:

@@ -12,9 +12,9 @@ from forager.archive.record import (
     FRAME_ERRORS,
     MAX_RECORD_BYTES,
     FrameDecoder,
-    decompress,
     digest_of,
     frame_decoder,
+    unpack,
 )
 from forager.archive.segment import ArchiveRef, codec_of
 from forager.archive.storage import Storage
@@ -63,6 +63,8 @@ class ArchivedResponse:
     protocol: str | None = None
     truncated: str | None = None
     digest: str | None = None
+    # the page as its scripts left it
+    rendered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,23 @@ class Tail:
     reason: str
 
 
-async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
-    """The record at a reference; one that is not what was stored is an error."""
-    record = parse_record(decompress(codec_of(ref.segment), await storage.read(ref)))
-    if not record.is_intact:
+async def read_records(storage: Storage, ref: ArchiveRef) -> list[ArchivedRecord]:
+    """The records at a reference: one, or those of a rendered page, which is the last.
+
+    What is not as it was stored is an error.
+    """
+    frames = await storage.read(ref)
+    records = [parse_record(each) for each in unpack(codec_of(ref.segment), frames)]
+    if len(records) > 1 and records[-1].kind != _CONVERSION:
+        raise DamagedRecord("a reference into the archive covers records of several pages")
+    if not all(record.is_intact for record in records):
         raise DamagedRecord(f"the record at byte {ref.offset} of {ref.segment} is damaged")
-    return record
+    return records
+
+
+async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
+    """The record at a reference; of several, the last, which the others belong to."""
+    return (await read_records(storage, ref))[-1]
 
 
 async def read_response(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
@@ -199,6 +212,7 @@ def _rendered(record: ArchivedRecord) -> ArchivedResponse:
         headers=(("Content-Type", content_type),),
         body=record.block,
         digest=record.fields.get("warc-payload-digest"),
+        rendered=True,
     )
 
 

@@ -57,13 +57,17 @@ def compress(codec: Codec, record: bytes) -> bytes:
     return _compressor().compress(record)
 
 
-def decompress(codec: Codec, frame: bytes) -> bytes:
-    """The record in exactly one frame; anything less, more or altered is a DamagedRecord."""
+def unpack(codec: Codec, frames: bytes) -> list[bytes]:
+    """The records in one or several whole frames; anything less or altered is a DamagedRecord."""
+    records: list[bytes] = []
+    rest = frames
     try:
-        record = _gunzip(frame) if codec is Codec.GZIP else _unzstd(frame)
+        while rest or not records:
+            record, rest = _gunzip(rest) if codec is Codec.GZIP else _unzstd(rest)
+            records.append(record)
     except FRAME_ERRORS as error:
         raise DamagedRecord(f"a record of the archive cannot be decompressed: {error}") from error
-    return record
+    return records
 
 
 def frame_decoder(codec: Codec) -> FrameDecoder:
@@ -80,21 +84,25 @@ def _compressor() -> zstandard.ZstdCompressor:
     return compressor
 
 
-def _unzstd(frame: bytes) -> bytes:
-    size = zstandard.frame_content_size(frame)
+def _unzstd(frames: bytes) -> tuple[bytes, bytes]:
+    """The record of the first frame, and what follows it."""
+    size = zstandard.frame_content_size(frames)
     if size > MAX_RECORD_BYTES:
         raise DamagedRecord(f"a record of the archive claims to be {size} bytes long")
-    # a size of -1 (another program's frame) falls back to the limit; trailing bytes are an error
-    limit = 0 if size >= 0 else MAX_RECORD_BYTES
-    return zstandard.ZstdDecompressor().decompress(frame, limit, allow_extra_data=False)
+    decoder = zstandard.ZstdDecompressor().decompressobj()
+    record = decoder.decompress(frames)
+    return _whole(record, decoder)
 
 
-def _gunzip(frame: bytes) -> bytes:
+def _gunzip(frames: bytes) -> tuple[bytes, bytes]:
     decoder = zlib.decompressobj(GZIP_WBITS)
-    record = decoder.decompress(frame, MAX_RECORD_BYTES)
-    if not decoder.eof or decoder.unused_data:
-        raise DamagedRecord("a reference into the archive does not cover exactly one record")
-    return record
+    return _whole(decoder.decompress(frames, MAX_RECORD_BYTES), decoder)
+
+
+def _whole(record: bytes, decoder: FrameDecoder) -> tuple[bytes, bytes]:
+    if not decoder.eof:
+        raise DamagedRecord("a reference into the archive does not cover whole records")
+    return record, decoder.unused_data
 
 
 Headers = Sequence[tuple[str, str]]

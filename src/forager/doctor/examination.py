@@ -98,6 +98,7 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     yield work.check_waiting_jobs
     yield work.check_tasks
     yield work.check_regions
+    yield work.check_renderers
     if settings.dispatch is Dispatch.CELERY:
         yield check_broker
     if settings.search is Search.OPENSEARCH:

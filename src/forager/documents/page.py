@@ -112,6 +112,7 @@ class PreviousPage:
     # refreshes in a row in which it failed and was carried over, and since when, in seconds
     carried_times: int = 0
     carried_seconds: float = 0.0
+    archive: ArchiveRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
@@ -99,6 +100,11 @@ class ResourceLoader:
     check: CheckHop
     limits: RenderLimits
     cache: AssetCache
+
+    @classmethod
+    def of(cls, fetcher: Fetcher, check: CheckHop, limits: RenderLimits) -> Self:
+        """A loader with a cache of its own."""
+        return cls(fetcher, check, limits, AssetCache(limits.cache_bytes))
 
     async def serve(self, account: PageAccount, order: ResourceOrder) -> ResourceReply:
         """The reply to one request of a page; never raises for anything that a page can cause."""

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import BaseModel, Field
 
+from forager.errors import InvalidInput
 from forager.settings.values import Seconds
+
+
+class RenderMode(StrEnum):
+    """Which pages are rendered; `auto`: those whose static response lacks the content."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def parse_render(text: str) -> RenderMode:
+    try:
+        return RenderMode(text.strip().lower())
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} does not say what to render", hint="Expected: auto, always or never."
+        ) from None
 
 
 class RenderSettings(BaseModel):

@@ -88,7 +88,12 @@ class Scheduler:
         proxies = await store.count_proxies(connection, stale_after=self._settings.stale_after)
         tied = {region: number for region, number in proxies.items() if region is not None}
         pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
-        queued = await store.queue_due(connection, self._allowances(loads, pace), TASKS_PER_TICK)
+        queued = await store.queue_due(
+            connection,
+            self._allowances(loads, pace),
+            TASKS_PER_TICK,
+            stale_after=self._settings.stale_after,
+        )
         await tell(connection, self._settings, queued)
         return len(queued)
 

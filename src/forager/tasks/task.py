@@ -51,6 +51,10 @@ class Task:
     hold: Hold | None
     worker_id: UUID | None
     parser_version: str | None
+    # which visits use a browser; None: as its domain says
+    render: str | None
+    # the last visits have shown that the static response has no price
+    needs_browser: bool
     found_by: str | None
     created_at: datetime
     updated_at: datetime

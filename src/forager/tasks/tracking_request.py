@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
+from forager.settings.rendering import RenderMode
 from forager.tasks.task import PRIORITIES, checked
 
 MOST_RETRIES = 1000
@@ -23,6 +24,8 @@ class Terms:
     # when the next visit is due
     at: datetime | None = None
     max_retries: int | None = None
+    # which visits use a browser
+    render: RenderMode | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None and self.priority not in PRIORITIES:
@@ -44,6 +47,7 @@ class Terms:
             other.popularity if self.popularity is None else self.popularity,
             other.at if self.at is None else self.at,
             other.max_retries if self.max_retries is None else self.max_retries,
+            other.render if self.render is None else self.render,
         )
 
 

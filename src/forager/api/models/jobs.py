@@ -200,6 +200,7 @@ class Worker(View):
     state: str
     role: str
     region: str | None = Field(description="It also does what is tied to this region.")
+    renders: bool = Field(description="Whether it renders the pages of tasks in a browser.")
     note: str | None
 
 

@@ -23,6 +23,7 @@ from forager.api.models.values import (
 from forager.fetch.domains.service import (
     MAX_CONCURRENCY,
     MAX_DELAY,
+    MAX_PATTERNS,
     MAX_PROXY_RATE,
     DomainChanges,
 )
@@ -37,6 +38,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
+from forager.settings.rendering import RenderMode
 from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
@@ -65,6 +67,8 @@ class Domain(View):
     currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
     region: str | None = Field(description="Only workers of this region crawl it; null: all.")
+    render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
+    render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
     blocked_until: Time | None
     slow_delay: float
     next_slot_at: Time | None
@@ -105,6 +109,16 @@ class DomainSettings(Order):
     region: Region | None = Field(
         default=None, description="Only workers of this region crawl it; null: all of them."
     )
+    render: RenderMode | None = Field(
+        default=None,
+        description="Render pages in a browser: where the static response lacks the content or the"
+        " price (auto), always, or never; null: auto.",
+    )
+    render_urls: list[Annotated[PlainText, Field(min_length=1, max_length=2000)]] = Field(
+        default_factory=list,
+        max_length=MAX_PATTERNS,
+        description="Always render URLs that match a pattern, such as /app/*.",
+    )
 
     def changes(self) -> DomainChanges:
         """What was given; null is a value too."""
@@ -122,6 +136,8 @@ class DomainSettings(Order):
             "proxies": self.proxies,
             "allow_private": self.allow_private,
             "region": self.region,
+            "render": self.render,
+            "render_urls": self.render_urls,
         }
         names = {"min_every": "shortest", "max_every": "longest"}
         given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}

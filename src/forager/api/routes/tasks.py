@@ -274,6 +274,8 @@ async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
         default_every=terms.default_every,
         popularity=terms.popularity,
         max_retries=terms.max_retries,
+        render=terms.render,
+        default_render=terms.default_render,
     )
 
 

@@ -207,6 +207,7 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
             "ROLE": "role",
             "STATE": "state",
             "REGION": "region",
+            "RENDERS": lambda each: "yes" if each.renders else "",
             "HOST": "host",
             "PID>": "pid",
             "SEEN": "last_seen",

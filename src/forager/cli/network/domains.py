@@ -21,6 +21,7 @@ from forager.cli.output import (
 )
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
+from forager.settings.rendering import parse_render
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -77,6 +78,16 @@ class DomainOptions:
         "Only workers of this region crawl it; `default`: workers of all regions.",
         metavar="NAME|default",
     )
+    render: str | None = option(
+        "Render pages in a browser: where the static response lacks the content or the price"
+        " (auto), always, or never; `default`: auto.",
+        metavar="auto|always|never|default",
+    )
+    render_url: list[str] | None = option(  # noqa: RUF009 - a field, as those above
+        "Always render URLs that match this pattern, such as /app/*; repeat for several,"
+        " `default`: none.",
+        metavar="PATTERN|default",
+    )
 
     def changes(self) -> DomainChanges:
         return _changes(
@@ -92,6 +103,10 @@ class DomainOptions:
             proxies=self.proxies,
             allow_private=self.allow_private,
             region=_read(self.region, str),
+            render=_read(self.render, parse_render),
+            render_urls=[each for each in self.render_url if each != DEFAULT]
+            if self.render_url
+            else None,
         )
 
 
@@ -307,6 +322,9 @@ def _show(domain: Domain, as_json: bool) -> None:
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
     if domain.region is not None:
         say(f"region       {domain.region}: only its workers crawl it")
+    if domain.render is not None or domain.render_urls:
+        urls = f", and {', '.join(domain.render_urls)}" if domain.render_urls else ""
+        say(f"rendering    {domain.render or 'auto'}{urls}")
     for name, value in _task_facts(domain).items():
         say(f"{name:13}{value}")
 

@@ -92,6 +92,7 @@ def show_report(report: TaskReport) -> None:
         "every": duration(report.every.total_seconds()),
         "priority": task.priority,
         "popularity": f"{task.popularity:g}" if task.popularity else None,
+        "rendering": _rendering(task),
         "last visit": long_time(task.completed_at) or None,
         "error": on_one_line(task.error_message) if task.error_message else None,
         "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
@@ -103,6 +104,12 @@ def show_report(report: TaskReport) -> None:
     if report.attempts:
         say("\nLast attempts", style="bold")
         show_rows(_ATTEMPT_COLUMNS, report.attempts)
+
+
+def _rendering(task: Task) -> str | None:
+    if task.render is None and task.needs_browser:
+        return "needed: the static response has no price"
+    return task.render
 
 
 def _is_unsaid(report: TaskReport) -> bool:

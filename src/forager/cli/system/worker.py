@@ -56,6 +56,16 @@ Stages = Annotated[
 ]
 
 
+Render = Annotated[
+    bool | None,
+    typer.Option(
+        "--render/--no-render",
+        help="Render pages in a browser (an error without one), or leave that to other workers.",
+        show_default="if there is a browser",
+    ),
+]
+
+
 class Part(Protocol):
     """Something that works until it is told to stop."""
 
@@ -71,6 +81,7 @@ def worker(
     region: Region = None,
     celery: ByCelery = None,
     stages: Stages = None,
+    render: Render = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
@@ -81,7 +92,12 @@ def worker(
         region=region,
         dispatch=_dispatch(celery),
         task_stages=stages,
+        browser="none" if render is False else None,
     )
+    if render:
+        from forager.render.finding import browser_path
+
+        browser_path(settings)
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 

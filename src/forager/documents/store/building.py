@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -115,14 +116,20 @@ async def select_previous(
                CASE WHEN d.extractor_version = %(version)s THEN m.etag END,
                CASE WHEN d.extractor_version = %(version)s THEN m.last_modified END,
                m.link_set, m.fetched_at, coalesce(m.carried_times, 0),
-               coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8
+               coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8,
+               m.segment, m.segment_offset, m.segment_length
           FROM generation_documents m
           JOIN documents d ON d.id = m.document_id
          WHERE m.generation_id = %(generation)s AND m.url_hash = ANY(%(keys)s)
         """,
         {"generation": generation_id, "keys": list(keys), "version": extractor_version},
     )
-    return {row[0]: PreviousPage(*row[1:]) for row in await cursor.fetchall()}
+    return {
+        row[0]: replace(
+            PreviousPage(*row[1:-3]), archive=ArchiveRef(*row[-3:]) if row[-3] else None
+        )
+        for row in await cursor.fetchall()
+    }
 
 
 async def select_links(

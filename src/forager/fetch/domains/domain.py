@@ -28,6 +28,9 @@ class Domain:
     currency: str | None
     task_hold: str | None
     region: str | None
+    # which pages of it are rendered, and patterns of URLs that always are
+    render: str | None
+    render_urls: list[str]
     created_at: datetime
     updated_at: datetime
     blocked_until: datetime | None  # None unless that is still to come

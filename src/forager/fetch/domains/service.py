@@ -20,16 +20,19 @@ from forager.db.database import Connection, Database
 from forager.db.patience import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import parent_domains
+from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
 from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.store import check_region
 from forager.hints import Hint, action
+from forager.settings.rendering import RenderMode, parse_render
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
 MAX_PROXY_RATE = 5
+MAX_PATTERNS = 100
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(days=3660)
 
@@ -68,6 +71,9 @@ class DomainChanges:
     currency: str | Unchanged | None = UNCHANGED
     # whose workers alone ask it for anything
     region: str | Unchanged | None = UNCHANGED
+    # which pages are rendered (None: auto), and patterns of URLs that always are
+    render: RenderMode | Unchanged | None = UNCHANGED
+    render_urls: Sequence[str] | Unchanged = UNCHANGED
 
     def named(self) -> dict[str, Any]:
         """The values that are to be set, checked."""
@@ -80,6 +86,10 @@ class DomainChanges:
             _check_interval(changes.get(name))
         _check_currency(changes.get("currency"))
         check_region(changes.get("region"))
+        if changes.get("render") is not None:
+            changes["render"] = parse_render(changes["render"]).value
+        if "render_urls" in changes:
+            changes["render_urls"] = _checked_patterns(changes["render_urls"])
         return changes
 
 
@@ -244,6 +254,12 @@ def _check_currency(currency: str | None) -> None:
         raise InvalidInput(
             f"{currency[:20]!r} is not a currency", hint="Write it in three letters, as EUR or USD."
         )
+
+
+def _checked_patterns(patterns: Sequence[str]) -> list[str]:
+    if len(patterns) > MAX_PATTERNS:
+        raise InvalidInput(f"a domain has at most {MAX_PATTERNS} patterns of URLs to render")
+    return [Pattern.compile(text).text for text in patterns]
 
 
 @contextmanager

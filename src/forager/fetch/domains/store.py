@@ -85,6 +85,7 @@ _COLUMNS: LiteralString = f"""
     extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
     extract(epoch FROM d.max_frequency)::float8 AS max_frequency,
     d.use_proxies, d.allow_private, d.currency, d.task_hold, d.region,
+    d.render, d.render_urls,
     d.created_at, d.updated_at,
     CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
     {SLOW_NOW} AS slow_delay,
@@ -117,6 +118,8 @@ _SETTABLE: dict[str, LiteralString] = {
     "allow_private": "allow_private",
     "currency": "currency",
     "region": "region",
+    "render": "render",
+    "render_urls": "render_urls",
 }
 
 

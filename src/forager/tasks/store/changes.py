@@ -70,8 +70,13 @@ async def set_terms(
     default_every: timedelta | None,
     popularity: float | None,
     max_retries: int | None,
+    render: str | None,
+    default_render: bool,
 ) -> int:
-    """Set what is given. `default_every`: back to the domain's interval, or else to this."""
+    """Set what is given. `default_every`: back to the domain's interval, or else to this.
+
+    `default_render`: back to what the domain says.
+    """
     cursor = await connection.execute(
         """
         WITH wanted AS MATERIALIZED (
@@ -91,6 +96,7 @@ async def set_terms(
            SET priority = coalesce(%(priority)s, t.priority),
                popularity = coalesce(%(popularity)s, t.popularity),
                max_retries = coalesce(%(max_retries)s, t.max_retries),
+               render = CASE WHEN NOT %(default_render)s THEN coalesce(%(render)s, t.render) END,
                crawl_frequency = CASE
                    WHEN %(default)s::interval IS NULL
                    THEN coalesce(%(every)s::interval, t.crawl_frequency)
@@ -112,6 +118,8 @@ async def set_terms(
             "default": default_every,
             "popularity": popularity,
             "max_retries": max_retries,
+            "render": render,
+            "default_render": default_render,
         },
     )
     return cursor.rowcount

@@ -95,6 +95,19 @@ async def mark_read(
     )
 
 
+async def set_needs_browser(connection: Connection, needs: Mapping[int, bool]) -> None:
+    """Whether only workers that render may download these tasks from now on."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET needs_browser = n.needs
+          FROM unnest(%s::bigint[], %s::boolean[]) AS n (id, needs)
+         WHERE t.id = n.id AND t.needs_browser <> n.needs
+        """,
+        (list(needs), list(needs.values())),
+    )
+
+
 async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
     """Make the next downloads unconditional."""
     await connection.execute(

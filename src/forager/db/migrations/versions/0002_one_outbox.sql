@@ -1,5 +1,11 @@
 -- One outbox for webhooks, search engine and broker; rendering, health of shops, words of search.
 
+-- jobs --------------------------------------------------------------------------------------------
+
+-- whether the worker has a browser
+ALTER TABLE workers ADD COLUMN renders boolean NOT NULL DEFAULT false;
+
+
 -- fetch -------------------------------------------------------------------------------------------
 
 -- requests per second of each (domain, proxy) pair; NULL: the default of 5
@@ -24,6 +30,13 @@ LANGUAGE sql STABLE AS $$
      LIMIT 1
 $$;
 
+-- NULL: auto, unless a task or a crawl says otherwise
+ALTER TABLE domains
+    ADD COLUMN render text,
+    -- patterns of URLs that are always rendered
+    ADD COLUMN render_urls text[] NOT NULL DEFAULT '{}',
+    ADD CONSTRAINT domains_render_check CHECK (render IN ('auto', 'always', 'never'));
+
 
 -- jobs --------------------------------------------------------------------------------------------
 
@@ -41,7 +54,7 @@ ALTER TABLE crawl_visited ADD COLUMN rendering text;
 
 -- Which pages of a source gain from rendering, by the shape of their URLs.
 CREATE TABLE render_lessons (
-    source_id  text NOT NULL,
+    source_id  text NOT NULL REFERENCES sources (id) ON DELETE CASCADE,
     shape      text NOT NULL,
     -- pages in a row that gained from it, or, if negative, that did not
     streak     integer NOT NULL,
@@ -49,6 +62,16 @@ CREATE TABLE render_lessons (
     skipped    integer NOT NULL DEFAULT 0,
     updated_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (source_id, shape)
+);
+
+-- The same for the tasks of a domain.
+CREATE TABLE domain_render_lessons (
+    domain_id  bigint NOT NULL REFERENCES domains (id) ON DELETE CASCADE,
+    shape      text NOT NULL,
+    streak     integer NOT NULL,
+    skipped    integer NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (domain_id, shape)
 );
 
 
@@ -84,6 +107,12 @@ CREATE TABLE inbound_links (
 ALTER TABLE crawl_tasks
     ADD COLUMN failed_visits integer NOT NULL DEFAULT 0,
     ADD COLUMN failing_since timestamptz;
+
+-- as requested; NULL: the domain's. With auto, `needs_browser` is what its visits have shown.
+ALTER TABLE crawl_tasks
+    ADD COLUMN render text,
+    ADD COLUMN needs_browser boolean NOT NULL DEFAULT false,
+    ADD CONSTRAINT crawl_tasks_render_check CHECK (render IN ('auto', 'always', 'never'));
 
 -- How visits of a domain ended lately, and the alarm that holds suspicious results.
 CREATE TABLE domain_health (
