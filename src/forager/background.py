@@ -18,8 +18,8 @@ from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.semantic import Embedding
 from forager.fetch.client import ClientOptions
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.probe import ProxyProber
+from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.services import index_service
 from forager.metrics.recorder import recording

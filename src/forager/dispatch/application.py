@@ -1,4 +1,4 @@
-"""The Celery application: two tasks, whose bodies are claims, and how it consumes and logs."""
+"""The Celery application: two tasks whose bodies are claims, and the consumer thread."""
 
 from __future__ import annotations
 

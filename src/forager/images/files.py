@@ -15,9 +15,9 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from forager.archive.bucket import bucket_errors, open_bucket_store, require_bucket
-from forager.archive.errors import FULL, ArchiveError, StorageFull
+from forager.archive.objects import bucket_errors, open_bucket_store, require_bucket
 from forager.archive.options import archive_options
+from forager.archive.record import FULL, ArchiveError, StorageFull
 from forager.archive.storage import in_thread
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound

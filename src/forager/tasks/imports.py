@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 from forager.tasks.json_array import Broken, read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, Wish
@@ -301,7 +301,9 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
         return _bad(number, "there is a tab or a line end within the URL", line)
     try:
         terms = Terms(
-            priority=_whole(_given(values, "priority"), "the priority must be 1 (highest) to 10"),
+            priority=_whole(
+                _given(values, "priority"), "the priority must be 0 to 9 (higher runs first)"
+            ),
             every=_every(str(every)) if (every := _given(values, "every")) else None,
             popularity=_popularity(_given(values, "popularity")),
             at=parse_at(str(at)) if (at := _given(values, "at")) else None,

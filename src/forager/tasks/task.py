@@ -12,7 +12,8 @@ from forager.errors import InvalidInput
 from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
-PRIORITIES = range(1, 11)
+# higher runs first, as for jobs; the store keeps 10 - priority (decision 0029)
+PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
 """Where workers are told that something was queued, or that a hold was put or lifted."""

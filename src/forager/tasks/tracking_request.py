@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.task import PRIORITIES, checked
 
 MOST_RETRIES = 1000
@@ -29,7 +29,9 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.priority is not None and self.priority not in PRIORITIES:
-            raise InvalidInput(f"the priority must be 1 (highest) to 10, not {self.priority}")
+            raise InvalidInput(
+                f"the priority must be 0 to 9 (higher runs first), not {self.priority}"
+            )
         if self.every is not None:
             checked(self.every)
         if self.popularity is not None and not math.isfinite(self.popularity):

@@ -38,7 +38,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000

@@ -24,7 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
@@ -36,7 +36,7 @@ from forager.tasks.tracking_request import BadLine, Terms, Wish
 MAX_TRACKED = 10_000
 
 RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
-Priority = Annotated[int, Field(ge=1, le=10, description="1 is the highest.")]
+Priority = Annotated[int, Field(ge=0, le=9, description="Higher runs first.")]
 Popularity = Annotated[
     float,
     Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
@@ -58,7 +58,7 @@ TrackedItem = Annotated[
                     "required": ["url"],
                     "properties": {
                         "url": {"type": "string"},
-                        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
+                        "priority": {"type": "integer", "minimum": 0, "maximum": 9},
                         "every": {"type": "string", "examples": ["6h"]},
                         "popularity": {"type": "number"},
                         "at": {"type": "string", "format": "date-time"},
@@ -157,7 +157,7 @@ class TrackOrder(Order):
     model_config = example(
         items=[
             "https://lamps.example.org/desk-lamp",
-            {"url": "https://lamps.example.org/floor-lamp", "priority": 2, "every": "6h"},
+            {"url": "https://lamps.example.org/floor-lamp", "priority": 8, "every": "6h"},
         ],
         every="1d",
     )
@@ -204,7 +204,7 @@ class TrackedTask(View):
 
 
 class TrackResult(View):
-    """What became of the items."""
+    """The result for each item."""
 
     added: int
     known: int = Field(description="Tracked already, or named twice.")
@@ -247,7 +247,7 @@ class TaskChoice(Order):
 class TaskTerms(Order):
     """What to set; `every` or `render` null: as the domain says. What is left out stays."""
 
-    model_config = example(priority=2, every="12h")
+    model_config = example(priority=8, every="12h")
 
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
@@ -273,7 +273,7 @@ class TaskTerms(Order):
 
 
 class ChosenTerms(TaskTerms, TaskChoice):
-    model_config = example(domain="shop.example.org", priority=2, every="12h")
+    model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
 NotFoundIds = Annotated[list[int], Field(description="Of the ids, those that no task has.")]

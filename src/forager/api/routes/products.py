@@ -1,4 +1,4 @@
-"""Products: lists, one in full, prices, images, files of them, and whether all is well."""
+"""Products: lists, details, prices, images, exports, audits; and analytics queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
-from forager.api.downloads import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.api.limits import analyse
 from forager.api.models.products import (
     Audit,
@@ -28,6 +27,7 @@ from forager.api.models.products import (
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability

@@ -1,7 +1,4 @@
-"""Events, the alert rules that add to them, and the webhooks that receive them.
-
-Operators view webhooks; only admins change them, because they send data outside.
-"""
+"""Events, alert rules, webhooks and their deliveries. Only admins change webhooks."""
 
 from __future__ import annotations
 
@@ -106,7 +103,7 @@ class AlertOrder(Order):
 
 
 class Webhook(View):
-    """An address that hears of events, without its secret."""
+    """A webhook that receives events, without its secret."""
 
     id: int
     url: str
@@ -221,7 +218,7 @@ class RetryOrder(Order):
 
 
 class Delivery(View):
-    """One message to one webhook, and what became of it."""
+    """One message to one webhook, and its outcome."""
 
     id: int
     event_id: int

@@ -21,7 +21,7 @@ from forager.cli.output import (
 )
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from datetime import timedelta

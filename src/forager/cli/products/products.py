@@ -12,6 +12,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
+    Steps,
     counted,
     note,
     note_more,
@@ -24,7 +25,6 @@ from forager.cli.output import (
     silence_stdout,
 )
 from forager.cli.products.products_track import track
-from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
 

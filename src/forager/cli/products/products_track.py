@@ -15,7 +15,7 @@ from forager.cli.options import AsJson
 from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from forager.tasks.service import Tasks
@@ -35,7 +35,7 @@ def track(
         typer.Option(help="Crawl this often: 30m, 6h, 1d, 1w.", show_default="the domain's"),
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default="5")
+        int | None, typer.Option(min=0, max=9, help="Higher runs first.", show_default="5")
     ] = None,
     popularity: Annotated[
         float | None,

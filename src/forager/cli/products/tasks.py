@@ -15,7 +15,7 @@ from forager.cli.output import counted, note, note_more, plain, say, show_json, 
 from forager.cli.products import task_views as views
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def remove(
 def set_(
     context: typer.Context,
     choice: TaskChoice,
-    priority: Annotated[int | None, typer.Option(min=1, max=10, help="1 is highest.")] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=9, help="Higher runs first.")] = None,
     every: Annotated[
         str | None,
         typer.Option(

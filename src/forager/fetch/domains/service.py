@@ -1,4 +1,4 @@
-"""Domains: how each host may be treated, for people to see and to change."""
+"""Domains: their crawl settings, and which domain covers a host."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, Final, Literal
 
 import ada_url
 import psycopg
+from publicsuffixlist import PublicSuffixList
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.db.patience import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.extract.hosts import parent_domains
+from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
 from forager.fetch.domains.domain import Domain
-from forager.fetch.domains.store import check_region
+from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action
-from forager.settings.rendering import RenderMode, parse_render
+from forager.settings.crawling import RenderMode, parse_render
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
@@ -299,3 +301,52 @@ def _decode(cursor: str) -> str:
             "the cursor is not one that a list gave", hint="Start again without a cursor."
         )
     return name
+
+
+async def domain_of(connection: Connection, host: str) -> Domain:
+    """The row that covers a host, or what to do if there is none."""
+    name = domain_name(host)
+    found = await select_first(connection, [name, *parent_domains(name)])
+    if found is None:
+        raise _unknown_domain(name)
+    return found
+
+
+async def domains_of(connection: Connection, host: str) -> list[int]:
+    """The ids of the row that covers a host, and of all rows for hosts below it.
+
+    So `example.com` means its `www.` too, whether or not that has a row of its own.
+    """
+    name = domain_name(host)
+    return await _meant(connection, [name, *parent_domains(name)])
+
+
+async def domains_below(connection: Connection, host: str) -> list[int]:
+    """The same without what only covers the host: what is lost must have been named."""
+    return await _meant(connection, [domain_name(host)])
+
+
+async def _meant(connection: Connection, names: Sequence[str]) -> list[int]:
+    # nobody who says `co.uk` means every shop there, unless it has a row
+    if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
+        raise _unknown_domain(names[0])
+    found = await select_meant(connection, names)
+    if not found:
+        raise _unknown_domain(names[0])
+    return found
+
+
+def _is_public_suffix(name: str) -> bool:
+    return _suffixes().is_public(host_name(name))
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # what is on no list is a name of one's own network, and may mean all that is below it
+    return PublicSuffixList(accept_unknown=False)
+
+
+def _unknown_domain(name: str) -> NotFound:
+    return NotFound(
+        f"there is no domain {name}", hint=Hint("{} lists domains.", action("domains list"))
+    )

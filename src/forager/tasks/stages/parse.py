@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, NotFound
@@ -23,7 +23,7 @@ from forager.parsers.trials import Trials
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints

@@ -93,7 +93,7 @@ async def set_terms(
                FOR NO KEY UPDATE OF t
         )
         UPDATE crawl_tasks t
-           SET priority = coalesce(%(priority)s, t.priority),
+           SET priority = coalesce(10 - %(priority)s, t.priority),
                popularity = coalesce(%(popularity)s, t.popularity),
                max_retries = coalesce(%(max_retries)s, t.max_retries),
                render = CASE WHEN NOT %(default_render)s THEN coalesce(%(render)s, t.render) END,

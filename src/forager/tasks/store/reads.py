@@ -17,7 +17,8 @@ from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 from forager.tasks.task import Attempt, Hold, Task
 
 _COLUMNS: LiteralString = """
-    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
+    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, 10 - t.priority AS priority,
+    t.popularity,
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
     t.failed_visits,
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
@@ -230,8 +231,8 @@ async def select_surroundings(
                        SELECT
                          FROM crawl_tasks t
                         WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
-                          AND t.priority <= %(priority)s
-                          AND (t.priority, t.scheduled_at) < (%(priority)s, %(scheduled_at)s)
+                          AND t.priority <= 10 - %(priority)s
+                          AND (t.priority, t.scheduled_at) < (10 - %(priority)s, %(scheduled_at)s)
                           AND t.scheduled_at <= now()
                         LIMIT %(most)s
                      ) AS first

@@ -48,7 +48,7 @@ async def insert_tasks(
         """
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
                                  scheduled_at, max_retries, render, found_by)
-        SELECT domain_id, url, url_hash, coalesce(priority, %(default_priority)s), every,
+        SELECT domain_id, url, url_hash, 10 - coalesce(priority, %(default_priority)s), every,
                coalesce(popularity, 0), coalesce(at, %(due)s, now()),
                coalesce(retries, %(max_retries)s), render, %(found_by)s
           FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
@@ -86,7 +86,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
                           %(render)s::text[])
                    AS w (url_hash, priority, every, popularity, at, retries, render)
               JOIN crawl_tasks t ON t.url_hash = w.url_hash
-             WHERE w.priority <> t.priority
+             WHERE 10 - w.priority <> t.priority
                 OR w.popularity <> t.popularity
                 OR w.retries <> t.max_retries
                 OR (w.render IS NOT NULL AND w.render IS DISTINCT FROM t.render)
@@ -97,7 +97,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
                FOR NO KEY UPDATE OF t
         )
         UPDATE crawl_tasks t
-           SET priority = coalesce(w.priority, t.priority),
+           SET priority = coalesce(10 - w.priority, t.priority),
                popularity = coalesce(w.popularity, t.popularity),
                max_retries = coalesce(w.retries, t.max_retries),
                render = coalesce(w.render, t.render),
