@@ -182,7 +182,7 @@ class TrackedAs(View):
 
 
 class Explanation(View):
-    """What became of a URL, why, and what would happen now."""
+    """The outcome of a URL, why, and what would happen now."""
 
     url: str
     normalised: str
