@@ -20,11 +20,10 @@ from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import follow
 from forager.fetch.response import Request
 from forager.fetch.robots.gate import Paced, RobotsGate
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Sender, follow
 from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 
