@@ -49,6 +49,7 @@ COMMANDS = {
     "domains": ("network.domains:app", "Hosts, their crawl settings and throttling."),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
     "events": ("network.events:app", "Events of products and domains."),
+    "alerts": ("products.alerts:app", "Alert rules on prices and stock."),
     "webhooks": ("network.webhooks:app", "Webhook URLs and their deliveries."),
     "parsers": ("products.parsers:app", "Site parsers: test, compare, roll out, roll back."),
     "keys": ("system.keys:app", "API keys, their scopes and quotas."),

@@ -27,7 +27,10 @@ from forager.services.service import isolated
 from forager.settings import Settings
 
 FOLDER = "images"
-_PATH = re.compile(r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}")
+# images, and the files of archived products
+_PATH = re.compile(
+    r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}|archived-products/[0-9a-f-]+\.parquet"
+)
 
 
 class ImageFiles(Protocol):
