@@ -120,6 +120,7 @@ schema-dump: $(READY) ## Write the schema that the migrations make to tests/db/s
 VERSIONS := src/forager/db/migrations/versions
 revision: $(READY) ## Start a migration (MESSAGE="add a column")
 	@$(BIN)/alembic revision --rev-id "$$(printf '%04d' $$(($$(ls $(VERSIONS)/*.py | wc -l) + 1)))" -m "$(MESSAGE)"
+	@script=$$(ls $(VERSIONS)/*.py | tail -1) && touch $${script%.py}.sql $${script%.py}.down.sql
 
 lock: ## Compile requirements.lock anew from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)-lock && $(VENV)-lock/bin/pip install --quiet uv

@@ -15,8 +15,7 @@ import uvloop
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.dispatch.application import Inbox, make_app
-from forager.dispatch.receiving import CeleryThread
+from forager.dispatch.application import CeleryThread, Inbox, make_app
 from forager.jobs.workers import Registration
 from forager.logs import configure_logs
 from forager.settings import Dispatch, Settings, load_settings

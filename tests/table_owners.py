@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from importlib.resources import files
 
-SCHEMA = (files("forager.db") / "migrations" / "versions" / "0001_initial.sql").read_text("utf-8")
+from forager.db.schema import MIGRATIONS, UPGRADES
+
+SCHEMA = "\n".join((MIGRATIONS / "versions" / name).read_text("utf-8") for name in UPGRADES)
 
 
-def tables() -> Iterator[tuple[str, str, str]]:
-    """Name, owner and description of every table and view."""
+def tables() -> list[tuple[str, str, str]]:
+    """Name, owner and description of every table and view, in the order of their creation."""
+    found: dict[str, tuple[str, str]] = {}
     owner = ""
     comment: list[str] = []
     for line in SCHEMA.splitlines():
@@ -19,7 +20,14 @@ def tables() -> Iterator[tuple[str, str, str]]:
         elif line.startswith("-- "):
             comment.append(line[3:])
         elif made := re.match(r"CREATE (?:TABLE|VIEW) (\w+)", line):
-            yield made[1], owner, " ".join(comment)
+            found[made[1]] = owner, " ".join(comment)
             comment = []
+        elif altered := re.match(r"ALTER TABLE (\w+)", line):
+            found[altered[1]] = owner, found[altered[1]][1]
+            comment = []
+        elif dropped := re.match(r"DROP (?:TABLE|VIEW) ([\w, ]+);", line):
+            for name in dropped[1].split(", "):
+                del found[name]
         elif not line.startswith("--"):
             comment = []
+    return [(name, owner, description) for name, (owner, description) in found.items()]

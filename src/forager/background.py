@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from uuid import UUID
 
-from forager.archive.cleanup import clean_up_archive
+from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database

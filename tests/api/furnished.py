@@ -10,7 +10,7 @@ from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.domains.service import Domains
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.queue import Queue
 from forager.secrets import Vault

@@ -15,7 +15,7 @@ from built_site import SOURCE, Crawls, rows_of
 from forager.api.models.crawls import CrawlOrder
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
-from forager.fetch.proxies.usage import UsageLog
+from forager.fetch.proxies.costs import UsageLog
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from forager.api import remembered
-from forager.api.remembered import Remembered
+from forager.api import services as remembered
+from forager.api.services import Remembered
 
 
 class Counting:

@@ -22,7 +22,7 @@ from forager.archive.reader import read_response
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.cli.archive_migrate import route_of
+from forager.cli.system.archive_migrate import route_of
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.queue import Queue

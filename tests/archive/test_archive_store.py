@@ -16,8 +16,13 @@ import pytest
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
 from forager.archive import store
 from forager.archive.audit import Finding, Trouble, audit, mend
-from forager.archive.cleanup import clean_up_archive
-from forager.archive.deletion import delete_segment, finish_deletions, plan_prune, prune
+from forager.archive.deletion import (
+    clean_up_archive,
+    delete_segment,
+    finish_deletions,
+    plan_prune,
+    prune,
+)
 from forager.archive.errors import StorageFull
 from forager.archive.inventory import growth_of
 from forager.archive.reader import read_response

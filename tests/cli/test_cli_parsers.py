@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forager.cli import parsers
+from forager.cli.products import parsers
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.parsers import registry

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
-from forager.cli.product_filters import moment
-from forager.cli.product_views import HEIGHT, WIDTH, chart
+from forager.cli.options import moment
+from forager.cli.products.product_views import HEIGHT, WIDTH, chart
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.extract.product.record import Product, ProductImage

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forager.db.database import Database
-from forager.fetch.proxies.usage import UsageLog
+from forager.fetch.proxies.costs import UsageLog
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
 from support import cli

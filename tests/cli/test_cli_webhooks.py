@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forager.cli.events import words_of
+from forager.cli.network.events import words_of
 from forager.db.database import Database
 from forager.settings import load_settings
 from forager.webhooks.delivery import Deliverer

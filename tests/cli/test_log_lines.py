@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from forager.cli.crawl_progress import redirected_stderr
+from forager.cli.crawls.crawl_progress import redirected_stderr
 
 
 def test_lines_of_all_processes_are_caught_while_the_bar_is_shown(

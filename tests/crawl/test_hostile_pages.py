@@ -12,7 +12,7 @@ from crawl.crawling import Crawls
 from forager.crawl import job
 from forager.crawl.extraction import pool as extraction
 from forager.fetch.client import ClientOptions
-from forager.fetch.limits import Limits
+from forager.fetch.response import Limits
 from forager.settings import Settings
 from servers.certificates import Authority
 from servers.hostile import HostileServer, bomb

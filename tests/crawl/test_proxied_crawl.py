@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from crawl.crawling import Crawls
 from forager.db.database import Database
-from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.record import ProxyRecord
+from forager.fetch.proxies.record import ProxyRecord, ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.lifecycle import Status
 from forager.secrets import Vault

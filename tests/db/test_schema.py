@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,54 @@ def test_every_migration_can_be_undone_and_applied_again(empty_url: str) -> None
     assert {name for name in left if not re.search("alembic_version", name)} == set()
     schema.upgrade(empty_url)
     assert sorted(everything(empty_url)) == made
+
+
+# a migration that has reached main is in use: write a new one instead of changing these
+RELEASED = {
+    "0001_initial.sql": "4f69d810bf151c590722060aecbf602fb6e84a577e369f0f21be0902f39e9b23",
+}
+
+
+def test_released_migrations_are_unchanged() -> None:
+    for name, checksum in RELEASED.items():
+        script = (schema.MIGRATIONS / "versions" / name).read_bytes()
+        assert hashlib.sha256(script).hexdigest() == checksum, f"{name} is released; add a new one"
+
+
+FILL_0001 = """
+    INSERT INTO outbox (topic, ref_id, target_id, attempts) VALUES ('webhooks', 7, 3, 2);
+    INSERT INTO index_outbox (kind, ref_id)
+         SELECT 'sections', n FROM generate_series(1, 4000) AS n;
+    DELETE FROM index_outbox WHERE ref_id < 4000;
+    INSERT INTO index_outbox (kind, ref_id, sections) VALUES ('sections', 11, 5);
+    INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids)
+         VALUES ('crawl', 2, 9, '{21,22}')
+"""
+
+
+def test_the_messages_of_three_outboxes_are_kept(empty_url: str) -> None:
+    schema.upgrade(empty_url, "0001")
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(FILL_0001)
+    schema.ensure_current(empty_url)
+    kept = rows(empty_url, "SELECT topic, lane, ref_id, payload, attempts FROM outbox ORDER BY id")
+    assert kept == [
+        ("webhooks", 3, 7, None, 2),
+        ("sections", 0, 4000, None, 0),
+        ("sections", 0, 11, [5], 0),
+        ("crawl", 2, 9, [21, 22], 0),
+    ]
+    # ids are versions for the search engine, which refuses one that is not higher than its own
+    assert rows(empty_url, "SELECT min(id) > 4001 FROM outbox WHERE topic = 'sections'") == [
+        (True,)
+    ]
+    schema.downgrade(empty_url, "0001")
+    assert rows(empty_url, "SELECT ref_id, sections FROM index_outbox ORDER BY id") == [
+        (4000, None),
+        (11, 5),
+    ]
+    assert rows(empty_url, "SELECT task_ids FROM dispatch_outbox") == [([21, 22],)]
+    assert rows(empty_url, "SELECT target_id, attempts FROM outbox") == [(3, 2)]
 
 
 def test_many_may_start_at_once(empty_url: str) -> None:

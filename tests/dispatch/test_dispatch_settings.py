@@ -65,7 +65,8 @@ async def test_the_doctor_misses_the_broker(database: Database, settings: Settin
 def test_with_postgresql_alone_no_celery_is_imported() -> None:
     code = """
 import sys
-import forager.background, forager.tasks.workers.process, forager.cli.worker, forager.cli.up
+import forager.background, forager.tasks.workers.process
+import forager.cli.system.worker, forager.cli.system.up
 import forager.doctor.examination, forager.dispatch.services
 assert not {"celery", "kombu", "amqp"} & set(sys.modules), sys.modules
 """

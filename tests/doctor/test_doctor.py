@@ -8,7 +8,8 @@ import pytest
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor import Check, Level, products, work
+from forager.doctor import Check, Level, work
+from forager.doctor import work as products
 from forager.doctor.archive import check_storage
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.workers import Registration

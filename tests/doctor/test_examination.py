@@ -17,8 +17,9 @@ from forager.access.keys import create_key
 from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor import Check, Level, examine, installation, server, work
+from forager.doctor import Check, Level, examine, server, work
 from forager.doctor import archive as archive_checks
+from forager.doctor import machine as installation
 from forager.doctor.check import REASONS
 from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address

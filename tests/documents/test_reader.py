@@ -9,9 +9,9 @@ import pytest
 from built_site import BASE, SOURCE, Crawls
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.documents.page import SectionRow
 from forager.documents.publication import publish
 from forager.documents.reader import as_markdown, list_documents, read_page, section_of
-from forager.documents.reading import SectionRow
 from forager.documents.sources import delete_source
 from forager.errors import InvalidInput, NotFound
 from forager.extract.document import extract_document

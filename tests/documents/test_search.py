@@ -300,7 +300,7 @@ async def test_cursors_that_are_not_ours(corpus: Corpus, look: Look, database: D
 async def test_a_cursor_cannot_name_what_was_never_published(
     corpus: Corpus, look: Look, database: Database
 ) -> None:
-    from forager.documents.search.cursor import SearchCursor, encode
+    from forager.documents.search.hit import SearchCursor, encode
 
     await corpus.publish("a.example", numbered(0, 9))
     hidden = await corpus.build("a.example", numbered(50, 60))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.db.ids import new_id
 from forager.documents.diff import section_changes
-from forager.documents.reading import SectionRow
+from forager.documents.page import SectionRow
 
 
 def section(heading: str, content: str, anchor: str | None = None) -> SectionRow:

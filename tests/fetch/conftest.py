@@ -11,7 +11,7 @@ import uvloop
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.limits import Limits
+from forager.fetch.response import Limits
 from servers.hostile import HostileServer
 
 

@@ -12,8 +12,7 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.limits import Limits
-from forager.fetch.response import Method, Request
+from forager.fetch.response import Limits, Method, Request
 from servers.certificates import Authority
 from servers.hostile import ETAG, LAST_MODIFIED, PAGE, HostileServer
 

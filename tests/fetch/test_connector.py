@@ -8,9 +8,8 @@ from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.limits import Limits
-from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
-from forager.fetch.response import Request
+from forager.fetch.proxies.record import ProxyScheme, ProxySpec
+from forager.fetch.response import Limits, Request
 from servers.certificates import Authority
 from servers.hostile import PAGE, HostileServer, SilentServer
 from servers.proxies import HttpProxy, Socks5Proxy

@@ -4,7 +4,7 @@ import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry, RotateProxy, SlowDown, WorkFailed
 from forager.fetch.failure import classify, classify_status
-from forager.fetch.limits import Limits
+from forager.fetch.response import Limits
 
 
 @pytest.mark.parametrize("status", [200, 204, 206, 301, 304, 308])

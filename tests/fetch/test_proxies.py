@@ -26,8 +26,7 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.probe import ProbeResult, ProxyProber, probe
-from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.record import ProxyRecord, ProxyState, Tally
+from forager.fetch.proxies.record import ProxyRecord, ProxySpec, ProxyState, Tally
 from forager.fetch.proxies.service import (
     FAILURES_ALLOWED,
     Proxies,

@@ -16,12 +16,10 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.costs import CostLine, report_costs
+from forager.fetch.proxies.costs import CostLine, UsageLog, report_costs
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.record import parse_cost
+from forager.fetch.proxies.record import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
-from forager.fetch.proxies.usage import UsageLog
 from forager.fetch.proxies.usage_store import delete_old_usage
 from forager.fetch.response import Request
 from forager.fetch.sender import Sender

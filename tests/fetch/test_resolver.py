@@ -8,10 +8,9 @@ import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.fetch.client import Client, ClientOptions
+from forager.fetch.connector import SystemResolver
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.limits import Limits
-from forager.fetch.resolver import SystemResolver
-from forager.fetch.response import Request
+from forager.fetch.response import Limits, Request
 from servers.hostile import PAGE, HostileServer
 
 

@@ -18,7 +18,7 @@ from forager.extract.urls import (
     explain_normalisation,
     normalise,
 )
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.response import join_location
 from fuzz.target import Target, assert_storable, split_line, text_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from forager.documents.search.cursor import SearchCursor, decode, encode
+from forager.documents.search.hit import SearchCursor, decode, encode
 from forager.documents.search.query import MAX_TERMS, Kind, Query, Term, parse_query
 from forager.documents.search.tsquery import Reading, build
 from forager.errors import InvalidInput

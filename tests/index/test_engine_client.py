@@ -16,7 +16,7 @@ from forager.index import client as clients
 from forager.index import writing
 from forager.index.client import EngineClient
 from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, REFUSED, Engine, Inquiry, note_of
-from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 from forager.index.writing import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.products.indexing import INDEXED_PRODUCTS
 

@@ -19,9 +19,8 @@ from forager.index import engine as choice
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
-from forager.index.errors import EngineRefused
 from forager.index.feeder import Feeder
-from forager.index.kind import Kind
+from forager.index.kind import EngineRefused, Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
 from forager.outbox import store as outbox
@@ -250,7 +249,8 @@ def test_processes_that_are_started_get_the_url_whole(settings: Settings) -> Non
 def test_nothing_that_talks_to_an_engine_is_imported_without_one() -> None:
     code = """
 import sys
-import forager.background, forager.cli.search, forager.documents.search, forager.products.search
+import forager.background, forager.documents.search, forager.products.search
+import forager.cli.crawls.search
 import forager.documents.writer, forager.products.writer
 print(sorted(name for name in sys.modules if name.startswith("forager.index")))
 """

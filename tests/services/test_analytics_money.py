@@ -11,11 +11,9 @@ from analytics.site_rows import add_job, settle
 from forager.analytics.answers import answer
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.fetch.proxies.costs import report_costs
-from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.proxies.record import parse_cost
+from forager.fetch.proxies.costs import UsageLog, report_costs
+from forager.fetch.proxies.record import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges
-from forager.fetch.proxies.usage import UsageLog
 from forager.secrets import Vault
 from forager.settings import Settings
 

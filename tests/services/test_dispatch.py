@@ -11,9 +11,8 @@ from typing import Any, cast
 import pytest
 
 from forager.db.database import Database
-from forager.dispatch.application import STAGE_OF, Inbox, make_app
+from forager.dispatch.application import STAGE_OF, CeleryThread, Inbox, make_app
 from forager.dispatch.message import DEAD, DELIVERY_LIMIT, Band, Route
-from forager.dispatch.receiving import CeleryThread
 from forager.dispatch.relay import Relay
 from forager.dispatch.services import Sweeper
 from forager.doctor.check import Level

@@ -31,8 +31,7 @@ from forager.index import engine as choice
 from forager.index import store as index_store
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
-from forager.index.errors import EngineUnavailable
-from forager.index.kind import Kind
+from forager.index.kind import EngineUnavailable, Kind
 from forager.index.mapping import LAYOUT
 from forager.index.services import forget_unfed_indexes
 from forager.index.writing import Action, IndexWriter, payload_of, send

@@ -12,7 +12,7 @@ from archived_job import Settled, rows_of, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
 from forager.archive.audit import Finding, audit
 from forager.archive.bucket import open_bucket_store
-from forager.archive.cleanup import clean_up_archive
+from forager.archive.deletion import clean_up_archive
 from forager.archive.errors import StorageAway
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments

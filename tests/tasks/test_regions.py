@@ -11,7 +11,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.hosts import host_of
 from forager.fetch.domains.service import DomainChanges, Domains
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies, ProxyChanges
 from forager.images import fetcher as due_images
 from forager.images.fetcher import DueImages

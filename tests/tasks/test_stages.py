@@ -9,7 +9,7 @@ import pytest
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.products.archiving import ProductArchiver
 from forager.secrets import Vault

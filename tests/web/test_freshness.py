@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forager.api import remembered
+from forager.api import services as remembered
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob

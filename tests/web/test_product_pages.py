@@ -11,7 +11,7 @@ from forager.access.caller import Scope
 from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
-from forager.fetch.proxies.usage import UsageLog
+from forager.fetch.proxies.costs import UsageLog
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.dead_letters import count_letters, letter_filter

@@ -15,7 +15,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.fetch.limits import Limits
+from forager.fetch.response import Limits
 from forager.outbox import store as outbox
 from forager.outbox.message import Lane, RetryPolicy
 from forager.outbox.recovery import OutboxRecovery

@@ -14,13 +14,11 @@ from forager.api import health, reference
 from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit
-from forager.api.observation import Conditional, Observation
+from forager.api.observation import Conditional, Observation, RequestIds
 from forager.api.paging import refuse_unknown_query
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
-from forager.api.request_id import RequestIds
 from forager.api.routes import (
-    analytics,
     crawls,
     documents,
     errors,
@@ -57,7 +55,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     tasks.router,
     errors.router,
     parsers.router,
-    analytics.router,
+    products.analytics_router,
     webhooks.router,
     network.router,
     keys.router,

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from forager.api.limits import Slots
 from forager.api.services import Services
-from forager.api.slots import Slots
 from forager.errors import NotFound
 from forager.products.export import ExportFormat
 from forager.products.lookup import find_image, read_image

@@ -26,8 +26,8 @@ class Ready(BaseModel):
 
     ready: bool
     database: bool
-    schema_version: str | None = Field(examples=["0001"])
-    expected_schema_version: str = Field(examples=["0001"])
+    schema_version: str | None = Field(examples=["0002"])
+    expected_schema_version: str = Field(examples=["0002"])
     failing_services: list[str] = Field(
         description="Background services of this process that failed several times in a row, or"
         " are stuck.",

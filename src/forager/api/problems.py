@@ -15,7 +15,7 @@ from starlette.responses import Response
 from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.analytics.clickhouse import ClickHouseAway
 from forager.api.actions import as_call
-from forager.api.request_id import current_request_id
+from forager.api.observation import current_request_id
 from forager.archive.errors import StorageAway
 from forager.errors import (
     AlreadyThere,

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from forager.archive import store
+from forager.archive.options import archive_options
 from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
 from forager.archive.storage import Storage
 from forager.db.database import Database
+from forager.logs import get_logger
+from forager.settings import Settings
 
 _PAGE = 1000
 
@@ -105,3 +108,26 @@ async def _mark(database: Database, name: str, drop_references: bool) -> bool:
     except _ReferredTo:
         return False
     return True
+
+
+log = get_logger("archive")
+
+
+async def clean_up_archive(database: Database, settings: Settings) -> Pruned:
+    options = archive_options(settings)
+    storage = options.open()
+    if options.in_bucket:
+        await _merge(database, storage, options.segment_bytes)
+    plan = await plan_prune(database, options.policy)
+    pruned = await prune(database, storage, plan.delete)
+    if pruned.deleted:
+        log.info("archive segments deleted", segments=len(pruned.deleted), bytes=pruned.freed_bytes)
+    return pruned
+
+
+async def _merge(database: Database, storage: Storage, segment_bytes: int) -> None:
+    from forager.archive.merging import merge_segments
+
+    merged = await merge_segments(database, storage, segment_bytes)
+    if merged.into:
+        log.info("archive segments merged", segments=merged.segments, into=merged.into)

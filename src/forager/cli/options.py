@@ -6,9 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import field, fields, is_dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from forager.amounts import parse_duration
+from forager.errors import InvalidInput
 
 MAX_LIST = 1000
 
@@ -90,3 +94,24 @@ def _options(group: type[Any]) -> list[inspect.Parameter]:
 
 def _annotated(kind: Any, declared: Any) -> Any:
     return kind if declared is None else Annotated[kind, declared]
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time, or how long ago it was; without a zone it is in UTC."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return _ago(text)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _ago(text: str) -> datetime:
+    try:
+        return datetime.now(UTC) - parse_duration(text)
+    except InvalidInput:
+        raise InvalidInput(
+            f"{text[:60]!r} is neither a time nor an age",
+            hint="Write it as 2d, 12h, 90min, 2026-01-31 or 2026-01-31T12:00Z.",
+        ) from None

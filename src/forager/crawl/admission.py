@@ -31,7 +31,7 @@ from forager.documents.sources import enqueue_refresh
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.hints import Hint, Option
 from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from forager.archive.cleanup import clean_up_archive
+from forager.archive.deletion import clean_up_archive
 from forager.crawl import store
 from forager.db.database import Database
 from forager.db.patience import TROUBLE

@@ -44,7 +44,7 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token

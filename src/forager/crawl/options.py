@@ -19,7 +19,7 @@ from forager.crawl.frontier.scope import Pattern, ScopeMode
 from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.fetch.headers import header_refusal
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.settings.values import LARGEST_BIGINT, PlainText
 
 MAX_SEEDS = 10_000

@@ -12,7 +12,7 @@ from forager.crawl.options import POOL, CrawlOptions
 from forager.errors import GiveUp
 from forager.extract.hosts import host_of
 from forager.fetch.headers import is_public_header
-from forager.fetch.proxies.proxy import ProxySpec
+from forager.fetch.proxies.record import ProxySpec
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Enqueued, Queue
 from forager.secrets import SecretsUnavailable, Vault

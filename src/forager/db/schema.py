@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -23,12 +24,13 @@ log = get_logger("db")
 MIGRATIONS = files("forager.db") / "migrations"
 
 # from the file names, because importing Alembic would slow down every start
-SCHEMA_VERSION = max(
-    script.name[:4] for script in (MIGRATIONS / "versions").iterdir() if script.name[0].isdigit()
+UPGRADES = sorted(
+    script.name
+    for script in (MIGRATIONS / "versions").iterdir()
+    if script.name.endswith(".sql") and not script.name.endswith(".down.sql")
 )
+SCHEMA_VERSION = UPGRADES[-1][:4]
 
-FIRST_VERSION = "0001"
-FIRST_SCHEMA = MIGRATIONS / "versions" / "0001_initial.sql"
 OLDEST_SERVER = 150000
 
 # one number for all of Forager: whoever holds this advisory lock changes the schema
@@ -61,21 +63,32 @@ def _refuse_old_server(version: int) -> None:
 
 
 def _create_schema(connection: psycopg.Connection[Any]) -> str | None:
-    """Apply the first migration to a new database without Alembic, whose import takes a second."""
+    """Apply all migrations to a new database without Alembic, whose import takes a second."""
     with connection.transaction():
         # taken first: two processes that start together must not both find an empty database
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
         known = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
         if known is not None and known[0] is not None:
             return _read_version(connection)
-        connection.execute(FIRST_SCHEMA.read_bytes())
+        for name in UPGRADES:
+            connection.execute((MIGRATIONS / "versions" / name).read_bytes())
         connection.execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)")
         connection.execute(
             "ALTER INDEX alembic_version_pkey RENAME TO alembic_version_pkc"  # Alembic's name
         )
-        connection.execute("INSERT INTO alembic_version VALUES (%s)", (FIRST_VERSION,))
-    log.info("schema created", revision=FIRST_VERSION)
-    return FIRST_VERSION
+        connection.execute("INSERT INTO alembic_version VALUES (%s)", (SCHEMA_VERSION,))
+    log.info("schema created", revision=SCHEMA_VERSION)
+    return SCHEMA_VERSION
+
+
+def run_migration(script: str, ending: str) -> None:
+    """Run the SQL file beside a migration's script, in the transaction of that migration."""
+    from alembic import op
+
+    driver = op.get_bind().connection.driver_connection
+    assert driver is not None
+    # by the driver itself: SQLAlchemy would look for parameters in the text
+    driver.execute(Path(script).with_suffix(ending).read_bytes())
 
 
 def upgrade(url: str, revision: str = "head") -> None:

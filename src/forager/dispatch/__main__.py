@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.dispatch.receiving import receiving
+from forager.dispatch.application import receiving
 from forager.tasks.workers.process import main
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from forager.dispatch.message import DEAD, STAGES, routes_of
 from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.errors import ForagerError
 from forager.index.client import EngineClient
-from forager.index.errors import EngineUnavailable
-from forager.index.kind import PRODUCTS, SECTIONS, IndexState
+from forager.index.kind import PRODUCTS, SECTIONS, EngineUnavailable, IndexState
 from forager.index.mapping import LAYOUT
 from forager.index.store import select_index
 from forager.outbox.message import Backlog

@@ -12,7 +12,7 @@ from forager.archive.reader import read_response
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.documents import store
-from forager.documents.reading import ArchivedDocument
+from forager.documents.page import ArchivedDocument
 from forager.documents.sources import get_source
 from forager.errors import NotFound
 from forager.extract.audit import PageAudit, audit_page

@@ -11,8 +11,8 @@ from typing import Literal
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.generation import Generation
+from forager.documents.page import CarriedPage, SectionRow, carried_page
 from forager.documents.publication import no_such_generation, no_such_source
-from forager.documents.reading import CarriedPage, SectionRow, carried_page
 from forager.errors import NotAllowed
 from forager.hints import Hint, action
 

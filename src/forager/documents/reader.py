@@ -13,8 +13,8 @@ from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.names import defined_names, page_container
+from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import no_such_source
-from forager.documents.reading import DocumentRow, SectionRow
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from forager.db.database import Connection
+from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
 from forager.documents import publication, store
-from forager.documents.gate import objection
-from forager.documents.languages import NEUTRAL, configuration_for
+from forager.documents.generation import objection
 from forager.documents.page import IndexedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, Plan, make_plan
-from forager.documents.store.inbound import count_inbound_links
+from forager.documents.store.publishing import count_inbound_links
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
@@ -255,3 +256,11 @@ async def _still_repeated(
     is_redesigned = 2 * changed > pages
     has_grown = repeated["pages"] < SMALL_SAMPLE and pages >= GROWTH * repeated["pages"]
     return None if is_redesigned or has_grown else repeated
+
+
+def configuration_for(languages: Iterable[str | None]) -> str | None:
+    """The text search configuration of the language most pages are in; None if none is known."""
+    known = Counter(primary(language) for language in languages if language)
+    if not known:
+        return None
+    return CONFIGURATIONS.get(known.most_common(1)[0][0], NEUTRAL)

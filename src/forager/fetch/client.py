@@ -20,18 +20,19 @@ from forager.fetch.body import ACCEPTED, Body
 from forager.fetch.connector import (
     Channel,
     GuardedConnector,
+    GuardedResolver,
     PoolSize,
+    Resolver,
     SocksConnector,
     Stopwatch,
+    SystemResolver,
     stopwatch,
 )
 from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.headers import is_public_header
-from forager.fetch.limits import Limits
-from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
-from forager.fetch.resolver import GuardedResolver, Resolver, SystemResolver
-from forager.fetch.response import Request, Response, Timing
+from forager.fetch.proxies.record import ProxyScheme, ProxySpec
+from forager.fetch.response import Limits, Request, Response, Timing
 
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 

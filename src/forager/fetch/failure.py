@@ -19,9 +19,8 @@ from forager.errors import (
     SlowDown,
     WorkFailed,
 )
-from forager.fetch.limits import Limits
-from forager.fetch.proxies.proxy import ProxySpec
-from forager.fetch.response import parse_retry_after
+from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.response import Limits, parse_retry_after
 
 _PATIENCE = frozenset({429, 503})
 _AGAIN = frozenset({408, 425})

@@ -17,9 +17,8 @@ from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of, parent_domains
 from forager.extract.text import storable
 from forager.fetch.budgets.slots import DomainInactive, HostResting
-from forager.fetch.limits import Limits
 from forager.fetch.polite import DomainTerms, Fetching
-from forager.fetch.response import Request
+from forager.fetch.response import Limits, Request
 from forager.images.files import image_path, open_image_files
 from forager.images.store import images as store
 from forager.images.store.images import START, KnownFile, NewFile, PendingImage

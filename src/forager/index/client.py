@@ -15,7 +15,7 @@ from yarl import URL
 
 from forager.errors import InvalidInput
 from forager.hints import Hint, action
-from forager.index.errors import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 
 JSON = "application/json"
 LINES = "application/x-ndjson"

@@ -6,21 +6,20 @@ import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from forager.db.database import Connection
 from forager.db.patience import Patience
-from forager.index.errors import EngineRefused, EngineUnavailable, IndexMissing
+from forager.index import store
+from forager.index.kind import EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.mapping import LAYOUT
 from forager.logs import get_logger
+from forager.outbox import store as outbox
 from forager.settings import Search, Settings
 
 if TYPE_CHECKING:
     from forager.index.client import EngineClient
-from dataclasses import dataclass
-
-from forager.db.database import Connection
-from forager.index import store
-from forager.index.mapping import LAYOUT
-from forager.outbox import store as outbox
 
 log = get_logger("search")
 

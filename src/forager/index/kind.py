@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forager.db.database import Connection
+from forager.errors import ForagerError
 from forager.outbox.message import Message
 
 SECTIONS = "sections"
@@ -56,3 +57,19 @@ class IndexState:
     old: str | None
     # seconds since the one in use became complete
     age: float | None
+
+
+class EngineUnavailable(ForagerError):
+    """The search engine does not answer."""
+
+
+class IndexMissing(EngineUnavailable):
+    """The search engine does not have this index."""
+
+
+class EngineRefused(EngineUnavailable):
+    """The search engine does not understand what it is asked."""
+
+
+class EngineBusy(EngineUnavailable):
+    """The search engine has too much to do, or too little memory for it."""

@@ -12,8 +12,7 @@ import orjson
 
 from forager.db.database import Database
 from forager.index.client import NOT_FOUND, NOT_NOW, TOO_MANY, EngineClient, writing_alias
-from forager.index.errors import EngineBusy, EngineUnavailable, IndexMissing
-from forager.index.kind import Entry, Kind
+from forager.index.kind import EngineBusy, EngineUnavailable, Entry, IndexMissing, Kind
 from forager.metrics.recorded import INDEX_ENTRIES
 
 # while an engine takes one part in, another one is made

@@ -8,8 +8,8 @@ from forager.crawl.explain.explanation import Explanation
 from forager.crawl.report import CrawlReport
 from forager.documents.diff import ChangedPage, Diff
 from forager.documents.generation import Source
+from forager.documents.page import SectionRow
 from forager.documents.reader import ReadPage
-from forager.documents.reading import SectionRow
 from forager.documents.search import Hit
 from forager.mcp.text import moment, one_line
 from forager.products.price_history import PriceEntry

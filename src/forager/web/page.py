@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from forager.api.remembered import Remembrance
+from forager.api.services import Remembrance
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form, parse_form
 from forager.web.live import stream

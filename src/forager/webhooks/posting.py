@@ -12,12 +12,17 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from forager.fetch.connector import GuardedConnector, PoolSize, Stopwatch, stopwatch
+from forager.fetch.connector import (
+    GuardedConnector,
+    GuardedResolver,
+    PoolSize,
+    Stopwatch,
+    SystemResolver,
+    stopwatch,
+)
 from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.limits import Limits
-from forager.fetch.resolver import GuardedResolver, SystemResolver
-from forager.fetch.response import REDIRECTS, parse_retry_after
+from forager.fetch.response import REDIRECTS, Limits, parse_retry_after
 
 LIMITS = Limits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
 # a body is read only so that the connection can be used again

@@ -22,12 +22,12 @@ from forager.api.models.values import (
 )
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxies.probe import Trial
-from forager.fetch.proxies.proxy import ProxySpec
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
     ProxyCost,
     ProxyRecord,
+    ProxySpec,
     ProxyState,
     shown_address,
 )

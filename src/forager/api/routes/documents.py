@@ -6,23 +6,210 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query
+from pydantic import Field
 
-from forager.api.models.documents import (
-    Document,
-    Explanation,
-    Reading,
-    SearchAnswer,
-    Sections,
-)
-from forager.api.models.sources import Number
-from forager.api.models.values import PlainText
+from forager.api.actions import HintText
+from forager.api.models.sources import CarriedPage, Number
+from forager.api.models.values import PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
 from forager.crawl.explain.explanation import explain as explain_url
-from forager.documents.reader import list_documents, read_page, read_path, section_of
+from forager.crawl.explain.outlook import Answer
+from forager.documents.page import DocumentRow, SectionRow
+from forager.documents.reader import (
+    ReadPage,
+    as_markdown,
+    list_documents,
+    read_page,
+    read_path,
+    section_of,
+)
 from forager.documents.search import SearchRequest
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
+
+
+class Document(View):
+    """One version of a page of a source."""
+
+    id: int
+    source: str = Field(validation_alias="source_id")
+    url: str
+    path: str
+    title: str | None
+    language: str | None
+    content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
+    fetched_at: Time
+    carried_since: Time | None = Field(
+        description="Since when the page fails; null if it is as the server sends it."
+    )
+    carried_reason: str | None = Field(description="Why it fails.", examples=["http_500"])
+    carried_times: int | None = Field(description="Refreshes in a row in which it failed.")
+
+    @classmethod
+    def of(cls, row: DocumentRow) -> Document:
+        values = {name: getattr(row, name) for name in row.__slots__}
+        return cls.model_validate({**values, "content_hash": row.content_hash.hex()})
+
+
+class Section(View):
+    """A heading with its text; `parent_id` makes a tree of them."""
+
+    id: UUID
+    parent_id: UUID | None
+    heading: str
+    level: int
+    anchor: str | None
+    content: str
+    position: int
+
+
+class Sections(View):
+    document: Document
+    items: list[Section]
+
+    @classmethod
+    def of(cls, page: ReadPage) -> Sections:
+        return cls(document=Document.of(page.document), items=_sections(page.sections))
+
+
+class Reading(View):
+    """A page, or a section of it with everything below."""
+
+    document: Document
+    duplicate: str | None = Field(
+        description="The requested URL, if it is a duplicate of this page."
+    )
+    markdown: str
+    sections: list[Section]
+
+    @classmethod
+    def build(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
+        return cls(
+            document=Document.of(page.document),
+            duplicate=page.duplicate,
+            markdown=as_markdown(sections),
+            sections=_sections(sections),
+        )
+
+
+class FurtherSection(View):
+    """Another section of a page that was found."""
+
+    url: str
+    heading: str
+    section_id: UUID
+
+
+class Hit(View):
+    """A page by its best section. All texts are plain, even if they look like HTML."""
+
+    url: str
+    title: str
+    heading: str
+    snippet: str
+    highlights: list[tuple[int, int]] = Field(
+        description="Beginnings and ends of what matched, as offsets into the snippet."
+    )
+    score: float
+    source: str = Field(validation_alias="source_id")
+    document_id: int
+    section_id: UUID
+    generation: int = Field(description="Number of the generation it was found in.")
+    fetched_at: Time
+    language: str | None
+    missing: list[str] = Field(description="Words of the query that the section does not have.")
+    sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
+    more_sections: int = Field(description="How many further sections of the page match.")
+    repeats: int = Field(description="Sections on other pages that say the same.")
+
+
+class SearchAnswer(View):
+    """Hits, best first."""
+
+    items: list[Hit]
+    total: int = Field(description="Pages that match, at least so many if `capped`.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
+    next_cursor: str | None
+    note: str | None = Field(description="About the answer, such as what was relaxed.")
+    suggestion: str | None = Field(description="The query as it may have been meant.")
+    facets: dict[str, dict[str, int]] = Field(
+        description="Number of pages by `source`, `language` and `kind`."
+    )
+
+
+class Step(View):
+    url: str
+    via: str
+
+
+class Check(View):
+    name: str = Field(examples=["address", "scope", "robots", "host", "budget"])
+    answer: Answer
+    words: str
+
+
+class Outlook(View):
+    """What would happen if a URL were asked for now; nothing is fetched to find out."""
+
+    answer: Answer = Field(description="That of the check which decides.")
+    words: str
+    checks: list[Check] = Field(description="In the order in which a crawl makes them.")
+    domain: str | None = Field(description="Under which its host is known.")
+
+
+class PastFate(View):
+    """How one crawl has settled a URL."""
+
+    job_id: UUID
+    outcome: str
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    settled_at: Time | None
+
+
+class TrackedAs(View):
+    """The task that keeps a URL fresh, and why it does not run now."""
+
+    task_id: int
+    status: str
+    why: HintText
+    next_at: Time | None
+    last_attempt: str | None
+    last_at: Time | None
+
+
+class Explanation(View):
+    """What became of a URL, why, and what would happen now."""
+
+    url: str
+    normalised: str
+    steps: list[str] = Field(description="What was done to the URL as it was given.")
+    job_id: UUID | None
+    verdict: str
+    reason: str | None
+    words: str
+    duplicate_of: str | None
+    carried_over: CarriedPage | None = Field(
+        description="It failed in this crawl, which keeps the version before."
+    )
+    http_status: int | None
+    depth: int | None
+    attempts: int | None
+    rendering: str | None = Field(
+        description="Whether the page was rendered in a browser, and why; null: it is no page."
+    )
+    found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
+    outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
+    history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
+    task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
+
+
+def _sections(rows: list[SectionRow]) -> list[Section]:
+    return [Section.model_validate(row) for row in rows]
+
 
 router = APIRouter()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query
+from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
+from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
 from forager.api.downloads import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
+from forager.api.limits import analyse
 from forager.api.models.products import (
     Audit,
     PriceChange,
@@ -17,9 +20,10 @@ from forager.api.models.products import (
     ProductList,
     ProductStats,
 )
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText
+from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader
+from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
 from forager.hints import Hint, action
@@ -235,3 +239,48 @@ async def image(
 ) -> Response:
     """The stored file of one of a product's images."""
     return await image_answer(here, product_id, position, if_none_match)
+
+
+class AnalyticsQuery(View):
+    name: str
+    about: str
+
+
+class AnalyticsAnswer(View):
+    """A table: the names of its columns, and its rows in their order."""
+
+    name: str
+    days: int
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
+    complete_until: Time | None = Field(
+        description="Nothing before this time is missing; null if nothing was copied yet."
+    )
+
+
+analytics_router = APIRouter(prefix="/analytics", tags=["analytics"])
+
+# the scope is all that is asked of the caller: tasks and proxies belong to the installation
+# ruff: noqa: ARG001
+
+
+@analytics_router.get("")
+async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
+    """The questions that are ready to be asked."""
+    return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
+
+
+@analytics_router.get("/answer")
+async def answer(
+    here: Here,
+    caller: Operator,
+    query: Annotated[PlainText, Query(min_length=1, max_length=100, examples=["price-changes"])],
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Of how many last days.")] = (
+        DEFAULT_DAYS
+    ),
+    limit: Limit = 100,
+) -> AnalyticsAnswer:
+    """The answer to one of the questions, as fresh as the last `forager analytics sync`."""
+    found = await analyse(here.settings, query, days=days, limit=limit)
+    return AnalyticsAnswer.model_validate(found)

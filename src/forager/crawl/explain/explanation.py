@@ -18,7 +18,7 @@ from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents import store as document_store
-from forager.documents.reading import CarriedPage, carried_page
+from forager.documents.page import CarriedPage, carried_page
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import (

@@ -19,9 +19,8 @@ from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
-from forager.fetch.limits import Limits
 from forager.fetch.redirects import follow
-from forager.fetch.response import Request
+from forager.fetch.response import Limits, Request
 from forager.fetch.robots.gate import Paced, RobotsGate, origin_of
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext

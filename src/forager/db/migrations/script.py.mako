@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alembic import op
+from forager.db.schema import run_migration
 
 revision = "${up_revision}"
 down_revision = "${down_revision}"
@@ -11,8 +11,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("")
+    run_migration(__file__, ".sql")
 
 
 def downgrade() -> None:
-    op.execute("")
+    run_migration(__file__, ".down.sql")

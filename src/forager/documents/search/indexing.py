@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from forager.documents.store import indexing as store
-from forager.documents.store.indexing import IndexedSection
+from forager.documents.store import words as store
+from forager.documents.store.words import IndexedSection
 from forager.index import mapping
 from forager.index.kind import SECTIONS, Entry, Kind
 from forager.index.tsquery import words_of

@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from forager.db.database import Connection
 from forager.documents.names import LISTING
 from forager.documents.search.score import Candidate, Place
-from forager.documents.store.vectors import kind_lexeme
+from forager.documents.store.words import kind_lexeme
 
 
 @dataclass(frozen=True, slots=True)

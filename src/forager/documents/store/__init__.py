@@ -20,6 +20,7 @@ from forager.documents.store.building import (
     upsert_source,
 )
 from forager.documents.store.publishing import (
+    advance,
     count_pages,
     count_removed,
     lock_source,
@@ -28,8 +29,11 @@ from forager.documents.store.publishing import (
     point_at,
     remember_job,
     retire_published,
+    select_due,
     select_effort,
+    select_now,
     set_limits,
+    set_schedule,
 )
 from forager.documents.store.reads import (
     generation_is_readable,
@@ -72,7 +76,6 @@ from forager.documents.store.removal import (
     select_empty_sources,
     select_left_behind,
 )
-from forager.documents.store.schedules import advance, select_due, select_now, set_schedule
 
 __all__ = [
     "abandon_all",

@@ -15,7 +15,7 @@ from forager.db.ids import new_id
 from forager.documents.names import contexts, head_of, section_names
 from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
 from forager.documents.plan import Counts, ManifestPage
-from forager.documents.store.vectors import (
+from forager.documents.store.words import (
     SEARCH_ROWS,
     kind_lexeme,
     language_lexeme,

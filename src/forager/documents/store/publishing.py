@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import zstandard
+from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.documents.gate import Effort, GateLimits
+from forager.documents.generation import Effort, GateLimits
+from forager.documents.schedule import Schedule
+from forager.extract.keys import url_key
 
 
 async def lock_source(
@@ -140,3 +147,106 @@ async def remember_job(
         "UPDATE sources SET kind = %s, payload = %s WHERE id = %s",
         (kind, Jsonb(payload), source_id),
     )
+
+
+# link sets that are read; those of a larger site are a sample
+SAMPLE = 20_000
+# a set whose links are longer belongs to no page that people read
+MAX_BYTES = 2**20
+
+
+async def count_inbound_links(connection: Connection, generation_id: int) -> None:
+    """Count the links between the pages of a generation; again, if they were counted before."""
+    await delete_inbound_links(connection, generation_id)
+    counts: Counter[str] = Counter()
+    async for links, pages in _link_sets(connection, generation_id):
+        for url in set(links.split("\n")):
+            counts[url] += pages
+    counts.pop("", None)
+    await connection.execute(
+        """
+        INSERT INTO inbound_links (generation_id, document_id, pages)
+        SELECT m.generation_id, m.document_id, max(c.pages)
+          FROM unnest(%s::bytea[], %s::integer[]) AS c (url_hash, pages)
+          JOIN generation_documents m ON m.generation_id = %s AND m.url_hash = c.url_hash
+         GROUP BY m.generation_id, m.document_id
+        """,
+        ([url_key(url) for url in counts], list(counts.values()), generation_id),
+    )
+
+
+async def _link_sets(connection: Connection, generation_id: int) -> AsyncIterator[tuple[str, int]]:
+    """Sets of links, and how many pages have each."""
+    unpacker = zstandard.ZstdDecompressor()
+    async with connection.cursor(name="link_sets") as cursor:
+        await cursor.execute(
+            """
+            SELECT l.links, m.pages
+              FROM (SELECT link_set, count(*)::int AS pages
+                      FROM generation_documents
+                     WHERE generation_id = %(generation)s AND link_set IS NOT NULL
+                     GROUP BY link_set
+                     ORDER BY link_set
+                     LIMIT %(sample)s) m
+              JOIN generations g ON g.id = %(generation)s
+              JOIN link_sets l ON l.source_id = g.source_id AND l.hash = m.link_set
+            """,
+            {"generation": generation_id, "sample": SAMPLE},
+        )
+        async for packed, pages in cursor:
+            try:
+                text = unpacker.decompress(packed, max_output_size=MAX_BYTES).decode()
+            except (zstandard.ZstdError, UnicodeDecodeError):
+                continue
+            yield text, pages
+
+
+async def delete_inbound_links(connection: Connection, generation_id: int) -> None:
+    await connection.execute("DELETE FROM inbound_links WHERE generation_id = %s", (generation_id,))
+
+
+async def select_now(connection: Connection) -> datetime:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT now()")
+    now = await cursor.fetchone()
+    assert isinstance(now, datetime)
+    return now
+
+
+async def set_schedule(
+    connection: Connection, source_id: str, schedule: Schedule, first: datetime | None
+) -> None:
+    await connection.execute(
+        """
+        UPDATE sources
+           SET refresh_every = %s, refresh_cron = %s, next_refresh_at = %s, updated_at = now()
+         WHERE id = %s
+        """,
+        (schedule.every, schedule.cron, first, source_id),
+    )
+
+
+async def select_due(connection: Connection, limit: int) -> list[tuple[str, datetime]]:
+    """Sources whose refresh is due, and since when."""
+    cursor = await connection.execute(
+        """
+        SELECT id, next_refresh_at
+          FROM sources
+         WHERE next_refresh_at <= now() AND deleted_at IS NULL
+         ORDER BY next_refresh_at
+         LIMIT %s
+        """,
+        (limit,),
+    )
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def advance(
+    connection: Connection, source_id: str, due: datetime, following: datetime | None
+) -> bool:
+    """Move on to the next time, unless somebody else did, or changed the schedule."""
+    cursor = await connection.execute(
+        "UPDATE sources SET next_refresh_at = %s WHERE id = %s AND next_refresh_at = %s",
+        (following, source_id, due),
+    )
+    return cursor.rowcount > 0

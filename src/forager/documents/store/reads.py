@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.documents.generation import Generation, Source
-from forager.documents.reading import ArchivedDocument, DocumentRow, SectionRow
+from forager.documents.page import ArchivedDocument, DocumentRow, SectionRow
 
 _GENERATION: LiteralString = """
     SELECT g.id, g.source_id, g.number, g.state, g.job_id, g.base_id, b.number AS base_number,

@@ -7,7 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.documents.store.inbound import delete_inbound_links
+from forager.documents.store.publishing import delete_inbound_links
 from forager.documents.store.words import delete_words
 from forager.index.store import enqueue_changes
 

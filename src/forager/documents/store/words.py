@@ -6,9 +6,13 @@ Counts are of a sample where a generation is large: only the order of magnitude 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import LiteralString
 
+from psycopg.rows import class_row, scalar_row
+
 from forager.db.database import Connection
+from forager.db.text_search import primary
 
 # sections whose words are counted
 SAMPLE = 5_000
@@ -127,3 +131,107 @@ async def select_similar(
         },
     )
     return dict(await cursor.fetchall())
+
+
+# PostgreSQL's parser never makes a word that begins with it
+MARK = "§"
+
+# Search rows of a relation `section`. `%(config)s` is the source's text search configuration;
+# names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
+# A for the heading, B for the context (the title of the page and the headings above), D for the
+# text. OFFSET keeps the planner from making the vector of a heading twice.
+SEARCH_ROWS: LiteralString = """
+    SELECT document_id, position,
+           head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
+           setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
+               || to_tsvector(config, content)
+               || array_to_tsvector(string_to_array(names, E'\\n')) || marks_tsv
+      FROM section,
+           LATERAL (SELECT %(config)s::text::regconfig AS config) c,
+           LATERAL (SELECT to_tsvector(config, head) AS head_tsv,
+                           array_to_tsvector(string_to_array(marks, E'\\n')) AS marks_tsv
+                    OFFSET 0) v
+"""
+
+
+def source_lexeme(source_number: int) -> str:
+    """The word that is in every search row of a source, and in no other."""
+    return f"{MARK}{source_number}"
+
+
+def kind_lexeme(kind: str) -> str:
+    return f"{MARK}{kind}"
+
+
+def language_lexeme(language: str) -> str:
+    """The mark of a language, by its primary subtag: `en` for `en-US`."""
+    return f"{MARK}language:{primary(language)}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSection:
+    """A section with the words that PostgreSQL finds it by."""
+
+    document_id: int
+    position: int
+    source: str
+    source_number: int
+    config: str
+    path: str
+    url: str
+    title: str | None
+    heading: str
+    head_words: str
+    words: str
+
+
+async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> dict[int, int]:
+    """About how many bytes the sections of each document are; those that are gone are left out."""
+    cursor = await connection.execute(
+        """
+        SELECT d.id, coalesce(sum(pg_column_size(s.tsv) + 500), 0)::bigint
+          FROM documents d
+          LEFT JOIN section_search s ON s.document_id = d.id
+         WHERE d.id = ANY(%s)
+         GROUP BY d.id
+         ORDER BY d.id
+        """,
+        (list(document_ids),),
+    )
+    return dict(await cursor.fetchall())
+
+
+async def select_indexed(
+    connection: Connection, document_ids: Sequence[int]
+) -> list[IndexedSection]:
+    cursor = connection.cursor(row_factory=class_row(IndexedSection))
+    await cursor.execute(
+        """
+        SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
+               coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
+               setweight(s.head_tsv, 'D')::text AS head_words,
+               setweight(s.tsv, 'D')::text AS words
+          FROM section_search s
+          JOIN sections c USING (document_id, position)
+          JOIN documents d ON d.id = s.document_id
+          JOIN sources o ON o.id = d.source_id
+         WHERE s.document_id = ANY(%s)
+         ORDER BY s.document_id, s.position
+        """,
+        (list(document_ids),),
+    )
+    return await cursor.fetchall()
+
+
+async def select_next_ids(connection: Connection, after: int, limit: int) -> list[int]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT id FROM documents WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
+    )
+    return await cursor.fetchall()
+
+
+async def count_after(connection: Connection, after: int) -> int:
+    cursor = await connection.execute("SELECT count(*) FROM documents WHERE id > %s", (after,))
+    row = await cursor.fetchone()
+    return 0 if row is None else int(row[0])

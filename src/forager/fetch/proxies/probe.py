@@ -14,11 +14,10 @@ from forager.db.database import Database
 from forager.errors import ErrorKind, RotateProxy, WorkFailed
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
-from forager.fetch.limits import Limits
 from forager.fetch.proxies import store
 from forager.fetch.proxies.record import PickedProxy, SealedProxy
 from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, Proxies, storable, unsealed
-from forager.fetch.response import Request
+from forager.fetch.response import Limits, Request
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
 from forager.services.service import Service

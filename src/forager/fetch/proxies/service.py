@@ -25,17 +25,18 @@ from forager.fetch.domains.service import UNCHANGED, Unchanged
 from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
-from forager.fetch.proxies.proxy import ProxyScheme, ProxySpec
+from forager.fetch.proxies.costs import UsageLog
 from forager.fetch.proxies.record import (
     PickedProxy,
     ProxyCost,
     ProxyRecord,
+    ProxyScheme,
+    ProxySpec,
     SealedProxy,
     Tally,
     check_cost,
     spec_of,
 )
-from forager.fetch.proxies.usage import UsageLog
 from forager.hints import Hint, Option, action
 from forager.logs import get_logger
 from forager.secrets import Vault

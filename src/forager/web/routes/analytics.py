@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.analytics.clickhouse import ClickHouseAway
-from forager.api.slots import analyse
+from forager.api.limits import analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.products.audit import Audit, last_audit
 from forager.web.formats import counted

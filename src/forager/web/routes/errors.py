@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forager.api.remembered import Remembrance
+from forager.api.services import Remembrance
 from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
 from forager.tasks import dead_letters as letters

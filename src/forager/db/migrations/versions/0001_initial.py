@@ -1,4 +1,4 @@
-"""The whole schema as of the first release, from `0001_initial.sql`."""
+"""The whole schema as of the first release."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from pathlib import Path
 
 from alembic import op
 
+from forager.db.schema import run_migration
+
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
-SCHEMA = Path(__file__).with_suffix(".sql").read_text("utf-8")
-
 
 def upgrade() -> None:
-    driver = op.get_bind().connection.driver_connection
-    assert driver is not None
-    # by the driver itself: SQLAlchemy would look for parameters in the text
-    driver.execute(SCHEMA)
+    run_migration(__file__, ".sql")
 
 
 def downgrade() -> None:
-    made = re.findall(r"^CREATE (TABLE|VIEW|TYPE|FUNCTION) (\w+)", SCHEMA, re.MULTILINE)
+    schema = Path(__file__).with_suffix(".sql").read_text("utf-8")
+    made = re.findall(r"^CREATE (TABLE|VIEW|TYPE|FUNCTION) (\w+)", schema, re.MULTILINE)
     for kind, name in reversed(made):
         op.execute(f"DROP {kind} {name}")

@@ -299,22 +299,6 @@ CREATE UNIQUE INDEX proxy_usage_key ON proxy_usage (day, domain_name, proxy_id);
 CREATE INDEX proxy_usage_proxy_idx ON proxy_usage (proxy_id);
 
 
--- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
-CREATE FUNCTION region_of_host(host text) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT d.region
-      FROM domains d
-     WHERE d.domain_name = host
-        OR d.domain_name = ANY (ARRAY(
-               SELECT array_to_string(labels[first:], '.')
-                 FROM (SELECT string_to_array(host, '.') AS labels) AS split,
-                      generate_series(2, array_length(labels, 1) - 1) AS first
-           ))
-     ORDER BY length(d.domain_name) DESC
-     LIMIT 1
-$$;
-
-
 -- archive -----------------------------------------------------------------------------------------
 
 -- A WARC segment. Its row is inserted before its bytes are written, and deleted after its file.
@@ -425,8 +409,6 @@ CREATE TABLE crawl_visited (
     segment        text,
     segment_offset bigint,
     segment_length integer,
-    -- whether and why the page was rendered in a browser, in words; NULL where it needed none
-    rendering      text,
     PRIMARY KEY (job_id, url_hash)
 );
 CREATE INDEX crawl_visited_content_idx ON crawl_visited (job_id, content_hash)
@@ -436,21 +418,6 @@ CREATE INDEX crawl_visited_failed_idx ON crawl_visited (job_id, url_hash)
     WHERE outcome = 'failed';
 -- which rows refer to a segment that is to be deleted
 CREATE INDEX crawl_visited_segment_idx ON crawl_visited (segment) WHERE segment IS NOT NULL;
-
-
--- render ------------------------------------------------------------------------------------------
-
--- Which pages of a source gain from rendering, by the shape of their URLs.
-CREATE TABLE render_lessons (
-    source_id  text NOT NULL,
-    shape      text NOT NULL,
-    -- pages in a row that gained from it, or, if negative, that did not
-    streak     integer NOT NULL,
-    -- pages that were not rendered because those before had not gained
-    skipped    integer NOT NULL DEFAULT 0,
-    updated_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (source_id, shape)
-);
 
 
 -- documents ---------------------------------------------------------------------------------------
@@ -469,8 +436,6 @@ CREATE TABLE sources (
     generations          integer NOT NULL DEFAULT 0,
     -- a text search configuration; NULL until the first pages show their language
     text_config          text,
-    -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
-    repeated_blocks      jsonb,
     keep_generations     integer NOT NULL DEFAULT 5,
     -- the quality gate: largest drop in pages, and largest share of failed URLs
     max_shrink           double precision NOT NULL DEFAULT 0.2,
@@ -611,26 +576,6 @@ CREATE INDEX section_search_head_idx ON section_search USING gin (head_tsv)
 CREATE INDEX section_search_idx ON section_search USING gin (tsv)
     WITH (gin_pending_list_limit = 32768);
 
--- The words of a generation. Those that are not spelled are lexemes, with the number of sections
--- that have them among those that were counted; the empty one stands for all of these. Those that
--- are spelled are words and names of headings, to correct a query with.
-CREATE TABLE search_words (
-    generation_id bigint NOT NULL,
-    is_spelled    boolean NOT NULL,
-    -- in this collation, words with the same first letter are a range of the index
-    word          text COLLATE "C" NOT NULL,
-    sections      integer NOT NULL,
-    PRIMARY KEY (generation_id, is_spelled, word)
-);
-
--- How many pages of a generation link to each of its documents.
-CREATE TABLE inbound_links (
-    generation_id bigint NOT NULL,
-    document_id   bigint NOT NULL,
-    pages         integer NOT NULL,
-    PRIMARY KEY (generation_id, document_id)
-);
-
 -- The documents of the published generations.
 CREATE VIEW documents_active AS
 SELECT s.id AS source_id, m.generation_id, d.id, m.url_hash, d.url, d.path, d.title, d.language,
@@ -670,9 +615,6 @@ CREATE TABLE crawl_tasks (
     completed_at      timestamptz,
     retry_count       integer NOT NULL DEFAULT 0,
     max_retries       integer NOT NULL DEFAULT 3,
-    -- visits in a row whose last retry failed, and since when
-    failed_visits     integer NOT NULL DEFAULT 0,
-    failing_since     timestamptz,
     error_kind        text,
     error_message     text,
     -- as requested; NULL: the domain's, then the default of the settings
@@ -739,7 +681,7 @@ CREATE TABLE task_attempts (
     stage          text NOT NULL,
     lease          bigint NOT NULL,
     attempt        smallint NOT NULL,
-    -- ok, unchanged, retry, missed, failed, held, rested, lost, withdrawn
+    -- ok, unchanged, retry, failed, rested, lost, withdrawn
     outcome        text NOT NULL,
     error_kind     text,
     error_message  text,
@@ -760,25 +702,6 @@ CREATE TABLE task_attempts (
 CREATE INDEX task_attempts_finished_idx ON task_attempts (finished_at);
 CREATE INDEX task_attempts_segment_idx ON task_attempts (segment) WHERE segment IS NOT NULL;
 CREATE INDEX task_attempts_task_idx ON task_attempts (task_id, id);
-
--- How visits of a domain ended lately, and the alarm that holds suspicious results.
-CREATE TABLE domain_health (
-    domain_id        bigint PRIMARY KEY REFERENCES domains (id) ON DELETE CASCADE,
-    -- moving average over visits of known pages: the part that was answered with 404 or 410
-    gone_share       double precision NOT NULL DEFAULT 0,
-    -- visits since the share was last near zero
-    visits           integer NOT NULL DEFAULT 0,
-    blocked_in_a_row integer NOT NULL DEFAULT 0,
-    -- the name that pages of different products got one after the other
-    same_name        text,
-    same_in_a_row    integer NOT NULL DEFAULT 0,
-    -- gone, blocked, same_page; NULL: no alarm
-    alarm            text,
-    alarm_at         timestamptz,
-    -- an operator accepted the results: no further alarm until the domain has recovered
-    accepted         boolean NOT NULL DEFAULT false,
-    CONSTRAINT domain_health_alarm_check CHECK (alarm IN ('gone', 'blocked', 'same_page'))
-);
 
 -- Errors of tasks and jobs. Deleted by age.
 CREATE TABLE error_logs (
@@ -827,6 +750,20 @@ CREATE INDEX dead_letters_cause_idx
 CREATE UNIQUE INDEX dead_letters_open_key ON dead_letters (task_id) WHERE resolved_at IS NULL;
 CREATE INDEX dead_letters_resolved_idx
     ON dead_letters (resolved_at) WHERE resolved_at IS NOT NULL;
+
+-- Tasks of one domain that wait for a worker and must be sent to a broker; deleted when sent.
+CREATE TABLE dispatch_outbox (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stage      text NOT NULL,
+    -- of priorities: 1 leaves first
+    band       smallint NOT NULL,
+    domain_id  bigint NOT NULL,
+    task_ids   bigint[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT dispatch_outbox_stage_check CHECK (stage IN ('crawl', 'parse')),
+    CONSTRAINT dispatch_outbox_band_check CHECK (band BETWEEN 1 AND 3)
+);
+CREATE INDEX dispatch_outbox_order_idx ON dispatch_outbox (band, id);
 
 
 -- products ----------------------------------------------------------------------------------------
@@ -954,7 +891,6 @@ CREATE TABLE images (
     attempts        smallint NOT NULL DEFAULT 0,
     -- also the end of the claim of the process that fetches it
     next_attempt_at timestamptz NOT NULL DEFAULT now(),
-    pending_since   timestamptz NOT NULL DEFAULT now(),
     fetched_at      timestamptz,
     created_at      timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT images_image_type_check
@@ -1007,9 +943,6 @@ CREATE TABLE parser_rollouts (
     previous_version text,
     canary_version   text,
     canary_share     double precision,
-    -- until when workers read its pages generically, because it kept breaking
-    bypassed_until   timestamptz,
-    bypass_reason    text,
     updated_at       timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT parser_rollouts_canary_share_check
         CHECK (canary_share > 0 AND canary_share <= 1),
@@ -1045,9 +978,7 @@ CREATE TABLE webhooks (
     allow_private   boolean NOT NULL DEFAULT false,
     is_active       boolean NOT NULL DEFAULT true,
     disabled_reason text,
-    -- events of one product are delivered one after the other
-    ordered         boolean NOT NULL DEFAULT false,
-    -- failures in a row; after several of them deliveries pause, and then try one message
+    -- failures in a row; after each one it waits, and is then tried with one message
     failures        integer NOT NULL DEFAULT 0,
     rests_until     timestamptz,
     created_at      timestamptz NOT NULL DEFAULT now(),
@@ -1055,46 +986,32 @@ CREATE TABLE webhooks (
 );
 CREATE UNIQUE INDEX webhooks_url_key ON webhooks (url);
 
-
--- outbox ------------------------------------------------------------------------------------------
-
--- Messages to other systems, written in the transaction of the change they report. A message carries
--- ids, not state, so that a duplicate is harmless. Ids are also versions: a row is changed under a
--- lock, so that its later change has the higher id.
+-- Messages that must leave, written in the transaction of the change they report. A message carries
+-- ids, not state, so that a duplicate is harmless.
 CREATE TABLE outbox (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    -- webhooks; sections and products for the search engine; crawl and parse for the broker
-    topic       text NOT NULL,
-    -- messages of one lane are claimed together: a webhook, or a band of priorities
-    lane        bigint NOT NULL DEFAULT 0,
-    -- the row it is about: an event, a document, a product or the domain of tasks
-    ref_id      bigint NOT NULL,
-    -- ids of tasks, or the number of sections that a deleted document had
-    payload     bigint[],
-    -- messages of a lane with the same key are sent one after the other
-    order_key   bigint,
-    created_at  timestamptz NOT NULL DEFAULT now(),
-    -- the next attempt; of a claimed message, the end of its lease
-    due_at      timestamptz NOT NULL DEFAULT now(),
-    attempts    integer NOT NULL DEFAULT 0,
-    last_error  text,
-    -- messages to webhooks stay for a while as a record; others are deleted when sent
-    sent_at     timestamptz,
-    given_up_at timestamptz,
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    topic           text NOT NULL,
+    -- an event, a task or a document
+    ref_id          bigint NOT NULL,
+    -- the receiver, where there can be several: a webhook
+    target_id       bigint,
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    attempts        integer NOT NULL DEFAULT 0,
+    last_error      text,
+    sent_at         timestamptz,
+    given_up_at     timestamptz,
     -- the service process that sends it now; released when that process is gone
-    claimed_by  uuid
+    claimed_by      uuid
 ) WITH (fillfactor = 70);
 CREATE INDEX outbox_claimed_idx ON outbox (claimed_by) WHERE claimed_by IS NOT NULL;
-CREATE INDEX outbox_delivery_idx ON outbox (lane, id) WHERE topic = 'webhooks';
 CREATE INDEX outbox_done_idx
     ON outbox ((coalesce(sent_at, given_up_at)))
     WHERE coalesce(sent_at, given_up_at) IS NOT NULL;
-CREATE INDEX outbox_due_idx
-    ON outbox (topic, lane, due_at, id)
+CREATE INDEX outbox_target_idx ON outbox (topic, target_id, id);
+CREATE INDEX outbox_unsent_idx
+    ON outbox (topic, target_id, next_attempt_at, id)
     WHERE sent_at IS NULL AND given_up_at IS NULL;
-CREATE INDEX outbox_order_idx
-    ON outbox (topic, lane, order_key, id)
-    WHERE order_key IS NOT NULL AND sent_at IS NULL AND given_up_at IS NULL;
 
 
 -- index -------------------------------------------------------------------------------------------
@@ -1119,6 +1036,22 @@ CREATE TABLE search_indexes (
     fed_at          timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT search_indexes_kind_check CHECK (kind IN ('sections', 'products'))
 ) WITH (fillfactor = 50);
+
+-- Rows that the search engine must read again; deleted when sent. The id is also the version of the
+-- change: rows are changed under a lock, so that the later change has the higher id.
+CREATE TABLE index_outbox (
+    id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind            text NOT NULL,
+    -- a document or a product
+    ref_id          bigint NOT NULL,
+    -- of a deleted document: its number of sections
+    sections        integer,
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    next_attempt_at timestamptz NOT NULL DEFAULT now(),
+    attempts        integer NOT NULL DEFAULT 0,
+    last_error      text
+);
+CREATE INDEX index_outbox_due_idx ON index_outbox (kind, next_attempt_at, id);
 
 
 -- access ------------------------------------------------------------------------------------------
@@ -1205,21 +1138,6 @@ CREATE TABLE service_processes (
     last_seen  timestamptz NOT NULL DEFAULT now(),
     services   jsonb NOT NULL
 ) WITH (fillfactor = 50);
-
-
--- archive -----------------------------------------------------------------------------------------
-
--- Every reference to a record of the archive: a table that refers to segments is part of this view.
-CREATE VIEW archive_references AS
-SELECT segment, segment_offset, segment_length FROM crawl_visited WHERE segment IS NOT NULL
-UNION ALL
-SELECT segment, segment_offset, segment_length FROM generation_documents WHERE segment IS NOT NULL
-UNION ALL
-SELECT segment, segment_offset, segment_length FROM crawl_tasks WHERE segment IS NOT NULL
-UNION ALL
-SELECT segment, segment_offset, segment_length FROM task_attempts WHERE segment IS NOT NULL
-UNION ALL
-SELECT segment, segment_offset, segment_length FROM extractions WHERE segment IS NOT NULL;
 
 
 -- No number is NaN or infinite: one of them ends the arithmetic of every reader.

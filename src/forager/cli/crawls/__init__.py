@@ -1,0 +1,1 @@
+"""Commands that crawl, and that show what was crawled: jobs, sources, documents."""

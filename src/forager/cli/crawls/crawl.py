@@ -1,0 +1,355 @@
+"""`forager crawl` and `forager resume`: a job in the foreground, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
+
+import typer
+
+from forager.cli.crawls.crawl_flags import with_crawl_flags
+from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
+from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, JobId
+from forager.cli.output import note, say
+from forager.cli.running import StoppedAtOnce
+from forager.demo import PORT
+from forager.errors import ForagerError, InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from forager.cli.crawls.crawl_progress import CrawlProgress
+    from forager.crawl.foreground import Foreground
+    from forager.crawl.options import CrawlOptions
+    from forager.crawl.report import CrawlReport
+    from forager.db.database import Database
+    from forager.jobs.job import Job
+    from forager.processes.supervised import StartedProcess
+    from forager.settings import Settings
+
+
+# how long somebody who said "at once" waits to hear how things stand
+LAST_LOOK = 2.0
+# an option as the crawl names it, at the start of a line that says what is wrong with it
+_OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="URL...", help="Start URLs; more than one with --strategy list."),
+]
+
+
+def _crawl(
+    context: typer.Context,
+    urls: Urls = None,
+    *,
+    file: Annotated[
+        Path | None, typer.Option(help="Read start URLs from a file, one per line (- for stdin).")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Name of the source.", show_default="the host")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher runs first.")] = 0,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Enqueue the crawl for a worker and exit.")
+    ] = False,
+    as_json: AsJson = False,
+    options: dict[str, Any],
+) -> None:
+    """Crawl a site and account for every URL.
+
+    Ctrl-C pauses the crawl; `forager resume` continues it.
+    """
+
+    starts = [*(urls or []), *_lines(file)]
+    if not starts:
+        raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
+    checked = checked_options({"urls": starts, **options})
+    settings = flags_of(context).load()
+    raise typer.Exit(
+        asyncio.run(
+            crawl_in_foreground(
+                settings, checked, source=source, priority=priority, detach=detach, as_json=as_json
+            )
+        )
+    )
+
+
+crawl = with_crawl_flags(_crawl, after="file")
+
+
+def checked_options(given: dict[str, Any]) -> CrawlOptions:
+    """The options of a crawl; what is wrong with them is said in the words of the command line."""
+    from forager.crawl.options import crawl_options
+
+    try:
+        return crawl_options(given)
+    except InvalidInput as error:
+        raise InvalidInput(_OPTION.sub(_as_flag, error.message), hint=error.hint) from None
+
+
+def _as_flag(option: re.Match[str]) -> str:
+    name = option["name"]
+    return "URL:" if name == "urls" else f"--{name.replace('_', '-')}:"
+
+
+def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
+    """Resume a paused crawl in the foreground, from its last commit."""
+    settings = flags_of(context).load()
+    raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
+
+
+async def crawl_in_foreground(
+    settings: Settings,
+    options: CrawlOptions,
+    *,
+    source: str | None,
+    priority: int,
+    detach: bool = False,
+    as_json: bool,
+) -> int:
+    """Enqueue a crawl and watch it to its end; the exit code says how it ended."""
+    from forager.crawl.report import crawl_report
+    from forager.crawl.service import request_crawl
+    from forager.db.database import open_database
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.lifecycle import Status
+    from forager.jobs.queue import Queue
+
+    async with (
+        _spare_runner(detach=detach) as spare,
+        open_database(settings, name="forager crawl") as database,
+    ):
+        load_kinds(settings.job_modules)
+        queue = Queue(database, settings)
+        asked = await request_crawl(
+            queue, options, source=source, priority=priority, max_retries=settings.max_retries
+        )
+        job = asked.job
+        if not asked.created:
+            note(_already_there(job))
+        if detach:
+            report = await crawl_report(database, queue, job.id)
+            show_summary(report, as_json=as_json)
+            if not as_json and job.status is Status.PENDING:
+                say(f"a worker will run it: forager worker · forager jobs show {job.id}")
+            return OK
+        if not asked.created:
+            _must_not_wait(job)
+            note("this is its progress; its own options hold, not those given now")
+        return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
+
+
+@asynccontextmanager
+async def _spare_runner(*, detach: bool = False) -> AsyncIterator[StartedProcess | None]:
+    """Start the process of the crawl now: its imports take as long as everything until then."""
+    from forager.processes.supervised import StartedProcess
+
+    if detach:
+        yield None
+        return
+    spare = StartedProcess("forager.jobs", mark=f"spare {uuid4()}", preload=["forager.crawl.job"])
+    try:
+        yield spare
+    finally:
+        await spare.discard()
+
+
+def _already_there(job: Job) -> str:
+    from forager.jobs.lifecycle import Status
+
+    if job.status is Status.PAUSED:
+        return f"{job.source_id} has a crawl that is paused: job {job.id}"
+    return f"{job.source_id} is being crawled already by job {job.id}"
+
+
+def _must_not_wait(job: Job) -> None:
+    """A paused crawl waits for a person: there is nothing to watch."""
+    from forager.jobs.lifecycle import Status
+
+    if job.status is Status.PAUSED:
+        raise NotAllowed(
+            "no crawl was started: a source can have only one active crawl",
+            hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` ends it.",
+        )
+
+
+async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
+    from forager.db.database import open_database
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.lifecycle import Status
+    from forager.jobs.queue import Queue
+
+    async with (
+        _spare_runner() as spare,
+        open_database(settings, name="forager resume") as database,
+    ):
+        load_kinds(settings.job_modules)
+        queue = Queue(database, settings)
+        job_id = await queue.resolve(text)
+        job = await queue.get(job_id)
+        if job.status is Status.FAILED:
+            await queue.retry(job_id)
+        elif job.status not in (Status.PENDING, Status.PROCESSING):
+            await queue.resume(job_id)
+        return await _watch(database, settings, job_id, as_json=as_json, spare=spare)
+
+
+async def _watch(
+    database: Database,
+    settings: Settings,
+    job_id: UUID,
+    *,
+    as_json: bool,
+    spare: StartedProcess | None,
+) -> int:
+    from forager.cli.crawls.crawl_progress import CrawlProgress
+    from forager.crawl.foreground import Foreground
+
+    await _say_whose(database, settings, job_id)
+    settings = _with_readable_logs(settings)
+    at_once = False
+    with CrawlProgress() as progress:
+        foreground = Foreground(database, settings, job_id, progress.show, spare)
+        running = asyncio.ensure_future(foreground.run())
+        _pause_on_interrupt(foreground, progress, running)
+        try:
+            report = await running
+        except asyncio.CancelledError:
+            at_once = True
+            report = await _last_look(database, settings, job_id)
+    show_summary(report, as_json=as_json, interrupted=at_once)
+    return INTERRUPTED if at_once else _exit_code(report)
+
+
+def _with_readable_logs(settings: Settings) -> Settings:
+    """The runner's log lines pass through a pipe, but are read by the person at the terminal."""
+    from forager.settings import LogFormat
+
+    if settings.log_format is not LogFormat.AUTO or not sys.stderr.isatty():
+        return settings
+    return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
+
+
+async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
+    """A crawl of a domain that is tied to another region is watched here, and done there."""
+    from forager.jobs.queue import Queue
+
+    region = (await Queue(database, settings).get(job_id)).region
+    if region not in (None, settings.region):
+        note(
+            f"its domain is tied to the region {region}: a worker of that must run it"
+            f" (forager worker --region {region})"
+        )
+
+
+async def _last_look(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
+    from forager.crawl.report import crawl_report
+    from forager.jobs.queue import Queue
+
+    try:
+        async with asyncio.timeout(LAST_LOOK):
+            return await crawl_report(database, Queue(database, settings), job_id)
+    except (ForagerError, TimeoutError):
+        raise StoppedAtOnce(
+            f"Stopped immediately; the status of job {job_id} is unknown.",
+            hint=f"Resume with: forager resume {job_id}",
+        ) from None
+
+
+def _pause_on_interrupt(
+    foreground: Foreground, progress: CrawlProgress, running: asyncio.Future[Any]
+) -> None:
+    """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
+    loop = asyncio.get_running_loop()
+    asked = 0
+
+    def on_signal() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            progress.say("pausing; Ctrl-C again stops at once")
+            foreground.pause()
+        elif asked == 2:
+            foreground.stop_at_once()
+            # the job may be with a worker elsewhere, or the database away: wait for neither
+            running.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+
+
+def _exit_code(report: CrawlReport) -> int:
+    from forager.jobs.lifecycle import Status
+
+    if report.job.status is Status.COMPLETED:
+        return OK
+    if report.job.status is Status.PAUSED:
+        return INTERRUPTED
+    return NOT_ALLOWED if nothing_was_allowed(report) else FAILED
+
+
+def _lines(file: Path | None) -> list[str]:
+    if file is None:
+        return []
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint="--file") from None
+    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+
+
+SOURCE = "demo"
+EXAMPLE = "ledger balance"
+
+
+def demo(
+    context: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Only serve the site, until Ctrl-C.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on loopback; a free one if it is taken.")
+    ] = PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl the small documentation site bundled with Forager, served on loopback."""
+    from forager.crawl.options import crawl_options
+    from forager.demo.server import demo_site
+
+    settings = flags_of(context).load()
+    with demo_site(port) as url:
+        note(f"serving the bundled site at {url}")
+        if serve:
+            asyncio.run(_until_interrupted())
+            return
+        options = crawl_options({"urls": [url], "allow_private": True})
+        code = asyncio.run(
+            crawl_in_foreground(settings, options, source=SOURCE, priority=0, as_json=as_json)
+        )
+    if code == OK and not as_json:
+        _show_search(settings)
+    raise typer.Exit(code)
+
+
+def _show_search(settings: Settings) -> None:
+    """What the crawl was for: its pages can be searched."""
+    from forager.cli.crawls.search import find, show_hits
+    from forager.documents.search import SearchRequest
+
+    say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
+    request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
+    show_hits(asyncio.run(find(settings, request)))
+
+
+async def _until_interrupted() -> None:
+    await asyncio.Event().wait()

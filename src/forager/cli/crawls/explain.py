@@ -1,0 +1,221 @@
+"""`forager explain`: the outcome of a URL, why, and whether it would be fetched now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.crawls.crawl import checked_options
+from forager.cli.crawls.crawl_flags import RequestOptions
+from forager.cli.crawls.parse import show_removed
+from forager.cli.options import AsJson, grouped
+from forager.cli.output import say, short_time, show_json, write
+from forager.cli.running import with_database
+
+if TYPE_CHECKING:
+    from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
+    from forager.crawl.explain.outlook import Outlook
+    from forager.crawl.explain.probe import Probe
+    from forager.db.database import Database
+    from forager.render.renderer import RenderedPage
+    from forager.settings import Settings
+
+
+@grouped
+def fetch(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="What to fetch.")],
+    request: RequestOptions,
+    body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Render the page in a browser, and show that page.")
+    ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a picture of the rendered page to this file (PNG).", dir_okay=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
+    from forager.crawl.explain.probe import probe
+
+    options = checked_options(request.payload(url))
+    render = render or screenshot is not None
+    result = with_database(
+        context,
+        lambda db, settings: probe(
+            db, settings, options, render=render, screenshot=screenshot is not None
+        ),
+    )
+    if screenshot is not None and result.rendered is not None:
+        screenshot.write_bytes(result.rendered.screenshot)
+    if body:
+        write(result.rendered.html if result.rendered else result.response.body)
+    elif as_json:
+        show_json(_as_json(result))
+    else:
+        _show_response(result)
+
+
+def _as_json(result: Probe) -> dict[str, Any]:
+    response, facts = result.response, result.facts
+    answer: dict[str, Any] = {
+        "url": response.url,
+        "status": response.status,
+        "problem": result.problem,
+        "redirects": [{"url": hop.url, "status": hop.status} for hop in result.hops],
+        "robots": result.robots,
+        "headers": [list(pair) for pair in response.headers.items()],
+        "timing": response.timing,
+        "peer": response.peer,
+        "http_version": response.http_version,
+        "size": len(response.body),
+        "wire_size": response.wire_size,
+    }
+    if (rendered := result.rendered) is not None:
+        answer["rendered"] = {
+            "url": rendered.url,
+            "redirect": rendered.moved,
+            "seconds": round(rendered.seconds, 3),
+            "size": len(rendered.html),
+            "stable": not rendered.cut,
+            "routes": rendered.routes,
+            "resources": rendered.resources,
+        }
+    if facts is not None:
+        answer["page"] = {
+            "kind": facts.kind,
+            "encoding": facts.encoding,
+            "title": facts.title,
+            "language": facts.language,
+            "canonical": facts.canonical,
+            "noindex": facts.directives.noindex,
+            "nofollow": facts.directives.nofollow,
+            "links": len(facts.outlinks.links),
+            "needs_javascript": facts.needs_javascript,
+            "soft_error": facts.soft_error,
+            "truncated": facts.truncated,
+        }
+    return answer
+
+
+def _show_rendered(rendered: RenderedPage) -> None:
+    say("rendered", "bold")
+    if rendered.moved:
+        say(f"  a script leads to {rendered.moved}")
+    say(
+        f"  {rendered.requests} requests, {rendered.bytes:,} bytes, {rendered.seconds:.1f} s;"
+        f" {len(rendered.html):,} bytes of HTML"
+    )
+    for each in rendered.resources:
+        outcome = f"refused: {each.refused}" if each.refused else f"{each.status}"
+        say(f"  {each.type:<10} {outcome}  {each.url[:200]}")
+
+
+def _show_response(result: Probe) -> None:
+    response, timing = result.response, result.response.timing
+    for hop in result.hops:
+        say(f"{hop.status} {hop.url}")
+    say(f"{response.status} {response.reason} {response.url}", "bold")
+    if result.problem:
+        say(f"problem: {result.problem}")
+    robots = "allowed" if result.robots.allowed else "not allowed"
+    say(f"robots.txt: {robots} ({result.robots.reason})")
+    connected = "" if timing.connect is None else f"connected in {timing.connect * 1000:.0f} ms, "
+    say(
+        f"{connected}first byte after {timing.first_byte * 1000:.0f} ms,"
+        f" complete after {timing.total * 1000:.0f} ms; {len(response.body):,} bytes"
+        f" ({response.wire_size:,} on the wire) from {response.peer}, HTTP/{response.http_version}"
+    )
+    for name, value in response.headers.items():
+        say(f"  {name}: {value}")
+    if result.rendered is not None:
+        _show_rendered(result.rendered)
+    page = _as_json(result).get("page", {})
+    if page:
+        say("page", "bold")
+    for name, value in page.items():
+        if value not in (None, False, ()):
+            say(f"  {name.replace('_', ' ')}: {value}")
+
+
+def explain(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
+    job: Annotated[
+        str | None, typer.Option(help="In this crawl.", show_default="the latest that knows it")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
+    from forager.archive.options import archive_options
+    from forager.crawl.explain import explanation
+    from forager.jobs.queue import Queue
+
+    async def ask(database: Database, settings: Settings) -> Explanation:
+        queue = Queue(database, settings)
+        job_id = await queue.resolve(job) if job else None
+        archive = archive_options(settings).open()
+        return await explanation.explain(database, queue, url, job_id=job_id, archive=archive)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else _show(found)
+
+
+def _show(explanation: Explanation) -> None:
+    _show_fate(explanation)
+    _show_outlook(explanation.outlook)
+    if explanation.task is not None:
+        _show_task(explanation.task)
+    _show_history(explanation.history)
+    if explanation.content is not None:
+        say(f"main content found by {explanation.content.chosen_by}", "bold")
+        show_removed(explanation.content.removed)
+
+
+def _show_fate(explanation: Explanation) -> None:
+    reason = f" ({explanation.reason})" if explanation.reason else ""
+    say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
+    if explanation.job_id:
+        say(f"job {explanation.job_id}")
+    if explanation.rendering:
+        say(explanation.rendering)
+    if explanation.duplicate_of:
+        say(f"same as {explanation.duplicate_of}")
+    if carried := explanation.carried_over:
+        since = short_time(carried.since)
+        say(f"carried over: failing since {since}; refreshes in a row: {carried.times}")
+    if explanation.normalised != explanation.url:
+        for step in explanation.steps:
+            say(f"  {step}")
+    if explanation.found_by:
+        say("found by")
+    for page in explanation.found_by:
+        say(f"  {page.via:<9} {page.url}")
+
+
+def _show_outlook(outlook: Outlook) -> None:
+    say(f"now: {outlook.words}", "bold")
+    for check in outlook.checks:
+        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
+
+
+def _show_task(task: TrackedAs) -> None:
+    say(f"tracked as task {task.task_id} ({task.status}): {task.why}", "bold")
+    if task.last_attempt:
+        say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
+
+
+def _show_history(history: list[PastFate]) -> None:
+    if history:
+        say("in the last crawls", "bold")
+    for past in history:
+        why = ": ".join(each for each in (past.reason, past.detail) if each)
+        status = f"HTTP {past.http_status}" if past.http_status else ""
+        said = "  ".join(each for each in (status, why) if each)
+        when = short_time(past.settled_at)
+        say(f"  {when}  {past.outcome:<9} job {past.job_id}  {said}".rstrip())

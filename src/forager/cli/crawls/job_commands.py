@@ -1,0 +1,196 @@
+"""`forager jobs pause|resume|cancel|retry|pages|workers`, beside the commands of `jobs`."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli import output
+from forager.cli.crawls.jobs import app
+from forager.cli.failures import OK, complain
+from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
+from forager.cli.output import (
+    counted,
+    note,
+    on_one_line,
+    short_time,
+    show_json,
+    show_list,
+    show_table,
+)
+from forager.cli.running import confirm, with_database, with_queue
+from forager.crawl.settlement import Outcome
+from forager.errors import ForagerError
+
+if TYPE_CHECKING:
+    from forager.crawl.settlement import SettledUrl
+    from forager.db.cursor import Page
+    from forager.db.database import Database
+    from forager.hints import Hint
+    from forager.jobs.job import Job
+    from forager.jobs.queue import Queue
+    from forager.settings import Settings
+
+
+Move = Callable[..., Coroutine[Any, Any, "Job"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The result for one id: the job after the move, or why it was refused."""
+
+    asked: str
+    job: Job | None
+    error: str | None
+    hint: str | Hint | None
+    exit_code: int
+
+
+@app.command()
+def pause(
+    context: typer.Context, job_ids: JobIds, reason: Reason = None, as_json: AsJson = False
+) -> None:
+    """Pause jobs. A running job commits its progress first; until then it is pausing."""
+    _move_all(context, job_ids, lambda queue: queue.pause, reason, as_json=as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context, job_ids: JobIds, reason: Reason = None, as_json: AsJson = False
+) -> None:
+    """Continue paused jobs from their last commit."""
+    _move_all(context, job_ids, lambda queue: queue.resume, reason, as_json=as_json)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    job_ids: JobIds,
+    reason: Reason = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel jobs permanently; unpublished work is discarded."""
+    if len(job_ids) > 1:
+        confirm(f"Cancel {counted(len(job_ids), 'job')} permanently?", yes=yes)
+    _move_all(context, job_ids, lambda queue: queue.cancel, reason, as_json=as_json)
+
+
+@app.command()
+def retry(
+    context: typer.Context, job_ids: JobIds, reason: Reason = None, as_json: AsJson = False
+) -> None:
+    """Retry failed jobs from their last commit, with all their retries."""
+    _move_all(context, job_ids, lambda queue: queue.retry, reason, as_json=as_json)
+
+
+def _move_all(
+    context: typer.Context,
+    ids: list[str],
+    choose: Callable[[Queue], Move],
+    reason: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Move each job, report on each, and leave with the worst exit code."""
+
+    async def move_each(queue: Queue) -> list[Moved]:
+        return [await _move_one(queue, choose(queue), text, reason) for text in ids]
+
+    results = with_queue(context, move_each)
+    if as_json:
+        output.show_page(results, None)
+    for result in results:
+        if result.error is not None:
+            complain(result.error, result.hint)
+        elif result.job is not None and not as_json:
+            output.say(f"{result.job.id} is {result.job.shown_status}")
+    worst = max(result.exit_code for result in results)
+    if worst != OK:
+        raise typer.Exit(worst)
+
+
+async def _move_one(queue: Queue, move: Move, text: str, reason: str | None) -> Moved:
+    try:
+        job = await move(await queue.resolve(text), actor=_person(), reason=reason)
+    except ForagerError as error:
+        return Moved(text, None, error.message, error.hint, error.exit_code)
+    return Moved(text, job, None, None, OK)
+
+
+def _person() -> str:
+    """Who did it, for the job's history."""
+    try:
+        return f"user {getpass.getuser()}"
+    except (OSError, KeyError):  # a container's user may have no name
+        return "user"
+
+
+@app.command()
+def pages(
+    context: typer.Context,
+    job_id: JobId,
+    outcome: Annotated[
+        list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the outcomes of the URLs of a job, in no particular order."""
+    from forager.crawl.export.export import row_of
+    from forager.crawl.report import list_settled
+    from forager.jobs.queue import Queue
+
+    async def ask(database: Database, settings: Settings) -> Page[SettledUrl]:
+        job = await Queue(database, settings).resolve(job_id)
+        outcomes = tuple(outcome or Outcome)
+        return await list_settled(database, job, outcomes=outcomes, cursor=cursor, limit=limit)
+
+    page = with_database(context, ask)
+    return show_list(
+        page, as_json, _show_pages, none="No URL of this job is settled so.", document=row_of
+    )
+
+
+@app.command()
+def workers(context: typer.Context, as_json: AsJson = False) -> None:
+    """List workers that are or recently were active."""
+    from forager.jobs.workers import list_workers
+
+    found = with_database(context, lambda db, _: list_workers(db))
+    if as_json:
+        return show_json({"items": found})
+    if not found:
+        return note("There are no workers. `forager worker` or `forager up` runs one.")
+    return show_table(
+        "ID, ROLE, STATE, REGION, HOST, PID>, SEEN, NOTE",
+        [
+            (
+                each.id,
+                each.role,
+                each.state,
+                each.region,
+                each.host,
+                each.pid,
+                short_time(each.last_seen),
+                on_one_line(each.note or ""),
+            )
+            for each in found
+        ],
+    )
+
+
+def _show_pages(settled: Sequence[SettledUrl]) -> None:
+    rows = [
+        (each.outcome, each.http_status, on_one_line(each.detail or each.reason or ""), each.url)
+        for each in settled
+    ]
+    show_table("OUTCOME, HTTP>, WHY…, URL…", rows)
+
+
+__all__ = ["app"]

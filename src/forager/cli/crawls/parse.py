@@ -1,0 +1,288 @@
+"""`forager parse`: what one page says, as a crawl would store it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from forager.cli.crawls.crawl_flags import RequestOptions
+from forager.cli.options import AsJson, grouped
+from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
+from forager.cli.running import with_database
+from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
+    from forager.crawl.options import CrawlOptions
+    from forager.db.database import Database
+    from forager.extract.content.repeated import RepeatedBlocks
+    from forager.extract.document import Document, RemovedBlock
+    from forager.extract.product.record import Product, Variant
+    from forager.parsers.registry import ParsedProduct
+    from forager.settings import Settings
+
+_SEPARATOR = " > "
+
+
+# what files are by their names, where a server would say so
+_TYPES = {
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".mdx": "text/markdown",
+}
+
+
+class Kind(StrEnum):
+    DOCUMENT = "document"
+    PRODUCT = "product"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    url: str
+    body: bytes
+    content_type: str | None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@grouped
+def parse(
+    context: typer.Context,
+    page: Annotated[
+        str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Remove what the pages of this source have in common, and show it."),
+    ] = None,
+    *,
+    request: RequestOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a crawl makes of one page: its text and sections, or the product it sells."""
+    if source is not None and kind is Kind.PRODUCT:
+        raise InvalidInput("--source is for documents")
+    repeated = None if source is None else with_database(context, partial(_repeated, source))
+    show = _show_product if kind is Kind.PRODUCT else partial(_show, repeated=repeated)
+    if "://" not in page:
+        return show(_from_file(page, url), as_json=as_json)
+    if url is not None:
+        raise InvalidInput("--url is for files: a page that is fetched has its own address")
+    from forager.crawl.options import crawl_options
+
+    options = crawl_options(request.payload(page))
+    return show(
+        with_database(context, lambda db, settings: _fetched(db, settings, options)),
+        as_json=as_json,
+    )
+
+
+# --- where the page comes from -------------------------------------------------------------------
+
+
+def _from_file(name: str, url: str | None) -> _Page:
+    path = Path(name)
+    try:
+        body = sys.stdin.buffer.read() if name == "-" else path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no file {name}", hint="A URL begins with http:// or https://."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}") from None
+    address = url or f"http://localhost/{quote('stdin' if name == '-' else path.name)}"
+    return _Page(address, body, _TYPES.get(path.suffix.lower()))
+
+
+async def _fetched(database: Database, settings: Settings, options: CrawlOptions) -> _Page:
+    from forager.crawl.explain.probe import probe
+
+    result = await probe(database, settings, options, body=False)
+    response = result.response
+    if result.problem is not None:
+        raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
+    headers = tuple(response.headers.items())
+    return _Page(response.url, response.body, response.headers.get("Content-Type"), headers)
+
+
+# --- what is made of it --------------------------------------------------------------------------
+
+
+async def _repeated(source_id: str, database: Database, _: Settings) -> RepeatedBlocks:
+    from forager.documents.check import repeated_blocks
+    from forager.documents.sources import get_source
+    from forager.extract.content.repeated import NOTHING_REPEATED
+
+    await get_source(database, source_id)
+    return await repeated_blocks(database, source_id) or NOTHING_REPEATED
+
+
+def _read(page: _Page, repeated: RepeatedBlocks | None) -> Document:
+    from forager.crawl.extraction.reading import document_of
+    from forager.extract.document import extract_reading
+
+    _refuse_other(page)
+    given = (page.body, page.url, page.content_type, page.headers)
+    return document_of(extract_reading(*given, repeated=repeated, explain=repeated is not None))
+
+
+def _show_product(page: _Page, *, as_json: bool) -> None:
+    from forager.extract.product.page import open_page
+    from forager.parsers.registry import parse_product
+
+    _refuse_other(page)
+    opened = open_page(page.body, page.url, page.content_type, page.headers)
+    parsed = parse_product(opened)
+    return show_json(product_object(parsed, page.url)) if as_json else show_product(parsed)
+
+
+def _refuse_other(page: _Page) -> None:
+    from forager.extract.kinds import ContentKind, kind_of
+
+    if kind_of(page.body, page.content_type, page.url) is ContentKind.OTHER:
+        raise GiveUp(
+            f"{page.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
+        )
+
+
+def _show(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
+    document = _read(page, repeated)
+    if as_json:
+        show_json(
+            {
+                "url": page.url,
+                "title": document.title,
+                "language": document.language,
+                "markdown": document.markdown,
+                "sections": document.sections,
+                "truncated": document.truncated,
+                "removed": document.removed,
+            }
+        )
+        return
+    for cut in document.truncated:
+        note(f"cut short: {cut}")
+    say(document.title, "bold")
+    write(clean(f"\n{document.markdown}\n").encode("utf-8", "replace"))
+    if repeated is not None:
+        show_removed(document.removed)
+
+
+def show_removed(removed: Sequence[RemovedBlock]) -> None:
+    """Blocks that were left out of a page, and why."""
+    say(f"removed: {counted(len(removed), 'block')}", "bold")
+    for block in removed:
+        say(f"  {block.element}: {on_one_line(block.text)}")
+        say(f"    {block.reason}", "dim")
+
+
+def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
+    """One flat object; what is not known is null."""
+    from forager.extract.product.likeness import is_product
+
+    product = parsed.product
+    return {
+        "url": url,
+        "is_product": is_product(product),
+        "page_confidence": round(product.confidence, 2),
+        "name": product.name,
+        "description": product.description,
+        "price": _money(product.price),
+        "list_price": _money(product.list_price),
+        "currency": product.currency,
+        "availability": product.availability,
+        "rating": None if product.rating is None else float(product.rating),
+        "review_count": product.review_count,
+        "brand": product.brand,
+        "category": _SEPARATOR.join(product.category) or None,
+        "category_path": product.category,
+        "sku": product.sku,
+        "gtin": product.gtin,
+        "mpn": product.mpn,
+        "product_id": product.product_id,
+        "variant_id": product.variant_id,
+        "images": [image.url for image in product.images],
+        "image_details": product.images,
+        "variants": [_variant(variant) for variant in product.variants],
+        "confidence": {name: round(e.confidence, 2) for name, e in product.evidence.items()},
+        "origins": {name: evidence.origin for name, evidence in product.evidence.items()},
+        "parser": parsed.parser,
+        "parser_version": parsed.version,
+    }
+
+
+def _money(amount: Decimal | None) -> str | None:
+    from forager.extract.product.price import plain
+
+    return None if amount is None else plain(amount)
+
+
+def _variant(variant: Variant) -> dict[str, Any]:
+    return {
+        "sku": variant.sku,
+        "name": variant.name,
+        "price": _money(variant.price),
+        "currency": variant.currency,
+        "availability": variant.availability,
+        "gtin": variant.gtin,
+        "url": variant.url,
+    }
+
+
+def show_product(parsed: ParsedProduct) -> None:
+    from forager.extract.product.likeness import is_product
+
+    product = parsed.product
+    if not is_product(product):
+        note(f"this hardly looks like the page of one product ({product.confidence:.0%})")
+    rows = [
+        (name, text, *_evidence(product, name.replace(" ", "_")))
+        for name, text in _words(product).items()
+        if text
+    ]
+    show_table({"": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": {}, "FROM": {}}, rows)
+    note(f"read by {parsed.parser} {parsed.version}")
+
+
+def _evidence(product: Product, name: str) -> tuple[str, str]:
+    said = product.evidence.get(name)
+    return (f"{said.confidence:.0%}", said.origin) if said else ("", "")
+
+
+def _words(product: Product) -> dict[str, str]:
+    return {
+        "name": product.name or "",
+        "price": _money(product.price) or "",
+        "list price": _money(product.list_price) or "",
+        "currency": product.currency or "",
+        "availability": product.availability or "",
+        "rating": "" if product.rating is None else f"{product.rating.normalize():f} of 5",
+        "review count": "" if product.review_count is None else str(product.review_count),
+        "brand": product.brand or "",
+        "category": _SEPARATOR.join(product.category),
+        "sku": product.sku or "",
+        "gtin": product.gtin or "",
+        "mpn": product.mpn or "",
+        "product id": product.product_id or "",
+        "variant id": product.variant_id or "",
+        "images": "\n".join(image.url for image in product.images[:3]),
+        "variants": counted(len(product.variants), "variant") if product.variants else "",
+        "description": on_one_line((product.description or "")[:300]),
+    }

@@ -1,0 +1,343 @@
+"""`forager sources`: what was crawled, what readers see of it, and how it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.crawls import source_views as views
+from forager.cli.options import AsJson, Cursor, Limit, Yes
+from forager.cli.output import counted, note, say, show_json, show_list
+from forager.cli.running import confirm, with_database
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from forager.crawl.declared import Applied, Planned
+    from forager.db.database import Database
+    from forager.documents.generation import Source
+    from forager.documents.page import DocumentRow
+    from forager.documents.schedule import Schedule
+    from forager.settings import Settings
+
+
+DEFAULT_FILES = ("sources.yaml", "sources.yml", "sources.toml", "forager.toml")
+SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
+
+
+def apply(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"),
+    ] = None,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and exit.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create and change sources as a file declares them, and crawl those.
+
+    Applying a file again changes nothing. Sources that are not in it are left as they are.
+    """
+    from forager.crawl.declared import Action, apply_plan, plan_sources, read_source_file
+    from forager.jobs.kinds import load_kinds
+
+    declared = read_source_file(file or _default_file())
+
+    async def ask(database: Database, settings: Settings) -> list[Applied]:
+        load_kinds(settings.job_modules)
+        planned = await plan_sources(database, settings, declared)
+        if not as_json:
+            _show(planned)
+        todo = sum(each.action is not Action.KEEP for each in planned)
+        if dry_run or not todo:
+            return []
+        confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)
+        return await apply_plan(database, settings, planned)
+
+    applied = with_database(context, ask)
+    if as_json:
+        return show_json(applied)
+    for each in applied:
+        earlier = " (in progress with earlier options; apply again when it has ended)"
+        say(f"{each.source_id}: job {each.job_id}{'' if each.job_is_new else earlier}")
+    if applied:
+        note("A worker crawls them: forager up, or forager worker.")
+    return None
+
+
+def _default_file() -> Path:
+    found = next((path for path in map(Path, DEFAULT_FILES) if path.exists()), None)
+    if found is None:
+        raise InvalidInput(
+            "there is no file of sources here", hint="Name one: forager sources apply FILE"
+        )
+    return found
+
+
+def _show(planned: Sequence[Planned]) -> None:
+    for each in planned:
+        say(f"{SIGNS[each.action]} {each.declared.source_id} ({each.action})", "bold")
+        for change in each.changes:
+            say(f"    {change}")
+
+
+app = typer.Typer(
+    help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
+)
+
+app.command()(apply)
+
+SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
+Number = Annotated[
+    int | None, typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.")
+]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List sources with their published generation."""
+    from forager.documents.sources import list_sources
+
+    page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
+    return show_list(
+        page,
+        as_json,
+        views.show_sources,
+        none="There are no sources. `forager crawl URL` makes one.",
+    )
+
+
+@app.command()
+def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Show one source."""
+    from forager.documents.sources import get_source
+
+    found = with_database(context, lambda db, _: get_source(db, source))
+    return show_json(found) if as_json else views.show_source(found)
+
+
+@app.command()
+def pages(
+    context: typer.Context,
+    source: SourceId,
+    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the published pages of a source by path; a cursor stays in its generation."""
+    from forager.documents.reader import list_documents
+
+    page = with_database(
+        context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
+    )
+    return show_list(page, as_json, views.show_pages, document=_listed)
+
+
+@app.command()
+def generations(
+    context: typer.Context,
+    source: SourceId,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the generations of a source, newest first."""
+    from forager.documents.sources import list_generations
+
+    page = with_database(
+        context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
+    )
+    return show_list(page, as_json, views.show_generations)
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    source: SourceId,
+    old: Annotated[
+        int | None, typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on.")
+    ] = None,
+    new: Annotated[
+        int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
+    ] = None,
+    sections: Annotated[
+        bool, typer.Option("--sections", help="Show the changed sections as unified diffs.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="How many pages to show at most.")
+    ] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
+    from forager.documents.diff import diff_generations
+
+    found = with_database(
+        context,
+        lambda db, _: diff_generations(db, source, old, new, with_sections=sections, limit=limit),
+    )
+    return show_json(found) if as_json else views.show_diff(found)
+
+
+@app.command()
+def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Check what extraction keeps of the published pages; reads them again from the archive."""
+    from forager.archive.options import archive_options
+    from forager.documents.check import SourceCheck, check_source
+
+    async def ask(database: Database, settings: Settings) -> SourceCheck:
+        return await check_source(database, archive_options(settings).open(), source)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else views.show_check(found)
+
+
+@app.command()
+def publish(
+    context: typer.Context,
+    source: SourceId,
+    generation: Number = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if the quality gate refused it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish a generation (default: the newest)."""
+    from forager.documents import publication
+
+    done = with_database(
+        context, lambda db, _: publication.publish(db, source, generation, force=force)
+    )
+    return show_json(done) if as_json else views.show_published(done)
+
+
+@app.command()
+def rollback(
+    context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
+) -> None:
+    """Publish an older generation again (default: the one published before)."""
+    from forager.documents import publication
+
+    done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
+    return show_json(done) if as_json else views.show_published(done)
+
+
+@app.command()
+def delete(
+    context: typer.Context, source: SourceId, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete a source with all its generations. Jobs and archived responses stay."""
+    from forager.documents.cleanup import DocumentCleanup, Removed
+    from forager.documents.sources import delete_source, get_source
+
+    async def ask(database: Database, _: Settings) -> Removed:
+        found = await get_source(database, source)
+        confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
+        await delete_source(database, source)
+        return await DocumentCleanup(database).delete_abandoned(source)
+
+    removed = with_database(context, ask)
+    if as_json:
+        return show_json({"source_id": source, "removed": removed})
+    return say(f"deleted {source}: {removed.generations} generations")
+
+
+@app.command()
+def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+    """Enqueue a crawl of a source with the options of its last crawl."""
+    from forager.documents import sources
+    from forager.jobs.kinds import load_kinds
+    from forager.jobs.queue import Enqueued, Queue
+
+    async def ask(database: Database, settings: Settings) -> Enqueued:
+        load_kinds(settings.job_modules)
+        return await sources.refresh(database, Queue(database, settings), source)
+
+    asked = with_database(context, ask)
+    if as_json:
+        return show_json({"job_id": asked.job.id, "created": asked.created})
+    return say(f"job {asked.job.id}" + ("" if asked.created else " is refreshing it already"))
+
+
+@app.command()
+def schedule(
+    context: typer.Context,
+    source: SourceId,
+    every: Annotated[
+        str | None, typer.Option(help="Refresh this often: 30min, 12h, 1d, 1w.")
+    ] = None,
+    cron: Annotated[
+        str | None, typer.Option(help="Refresh by a cron expression, in UTC: '30 4 * * *'.")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Refresh only when asked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set when a source is refreshed; without options, show it."""
+    from forager.documents import sources
+
+    wanted = _schedule(every, cron, off)
+
+    async def ask(database: Database, _: Settings) -> Source:
+        if wanted is None:
+            return await sources.get_source(database, source)
+        return await sources.set_schedule(database, source, wanted)
+
+    found = with_database(context, ask)
+    return show_json(found) if as_json else views.show_schedule(found)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    source: SourceId,
+    keep: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
+    ] = None,
+    max_shrink: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Max page drop: 0.2 is a fifth.")
+    ] = None,
+    max_failed: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Max failure rate of the fetched URLs.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set how many generations are kept, and the limits of the quality gate."""
+    from forager.documents.sources import set_limits
+
+    found = with_database(
+        context,
+        lambda db, _: set_limits(
+            db, source, keep=keep, max_shrink=max_shrink, max_failed=max_failed
+        ),
+    )
+    return show_json(found) if as_json else views.show_source(found)
+
+
+def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
+    from forager.documents.schedule import Schedule, parse_cron, parse_every
+
+    if (every is not None) + (cron is not None) + off > 1:
+        raise InvalidInput("give only one of --every, --cron and --off")
+    if every is not None:
+        return parse_every(every)
+    if cron is not None:
+        return parse_cron(cron)
+    return Schedule() if off else None
+
+
+def _listed(row: DocumentRow) -> dict[str, Any]:
+    return {
+        "url": row.url,
+        "path": row.path,
+        "title": row.title,
+        "language": row.language,
+        "source_id": row.source_id,
+        "content_hash": row.content_hash.hex(),
+        "fetched_at": row.fetched_at,
+    }

@@ -1,0 +1,166 @@
+"""`forager events`: what happened to products and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import counted, on_one_line, short_time, show_list, show_table
+from forager.cli.running import with_database
+
+if TYPE_CHECKING:
+    from forager.webhooks.webhook import EventRow
+
+Payload = Mapping[str, Any]
+LONGEST = 300
+
+
+app = typer.Typer(help="Events of products and domains, as sent to webhooks.", no_args_is_help=True)
+
+
+@app.callback()
+def events() -> None:
+    """Events of products and domains, as sent to webhooks."""
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    kind: Annotated[
+        str | None, typer.Option(help="Only this kind, such as product.price_changed.")
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help="Only events of this host, of hosts below it, or of the domain that covers it."
+        ),
+    ] = None,
+    product: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only events since: 2d, 12h, or 2026-01-31T12:00Z."),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List events, newest first."""
+    from forager.cli.options import moment
+    from forager.webhooks.events import list_events
+
+    page = with_database(
+        context,
+        lambda database, _: list_events(
+            database,
+            kind=kind,
+            domain=domain,
+            product_id=product,
+            since=moment(since),
+            cursor=cursor,
+            limit=limit,
+        ),
+    )
+    return show_list(page, as_json, show_events, none="There are no such events.")
+
+
+def show_events(events: Sequence[EventRow]) -> None:
+    rows = [
+        (
+            event.id,
+            short_time(event.occurred_at),
+            event.kind,
+            event.product_id,
+            event.domain,
+            words_of(event),
+        )
+        for event in events
+    ]
+    show_table("ID>, WHEN, KIND, PRODUCT>, DOMAIN, WHAT…", rows)
+
+
+def words_of(event: EventRow) -> str:
+    """One line; what is of a kind that is not known here is told name by name."""
+    tell = _WORDS.get(event.kind, _by_name)
+    return on_one_line(tell(event.payload))[:LONGEST]
+
+
+def _added(told: Payload) -> str:
+    return _named(
+        told, ", ".join(filter(None, (_money(told, "price"), _plain(told, "availability"))))
+    )
+
+
+def _price(told: Payload) -> str:
+    old = _money(told, "old", "old_currency") or "no price"
+    new = _money(told, "new") or "no price"
+    percent = told.get("percent")
+    by = f" ({percent:+g} %)" if isinstance(percent, int | float) else ""
+    return _named(told, f"{old} -> {new}{by}")
+
+
+def _availability(told: Payload) -> str:
+    return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
+
+
+def _degraded(told: Payload) -> str:
+    return (
+        f"{_share(told, 'recent_rate')} of the last {told.get('recent_pages')} pages could be read,"
+        f" {_share(told, 'week_rate')} in the week before"
+    )
+
+
+def _trial_ended(told: Payload) -> str:
+    return (
+        f"parser {told.get('parser')}: version {told.get('version')} was stopped; version"
+        f" {told.get('active_version')} stays active: {told.get('reason')}"
+    )
+
+
+def _audit(told: Payload) -> str:
+    findings = told.get("findings")
+    if not isinstance(findings, list) or not findings:
+        return f"{told.get('checks')} checks, nothing found"
+    first = ", ".join(
+        f"{each.get('count')} {each.get('check') or each.get('name')}" for each in findings[:3]
+    )
+    return f"{counted(len(findings), 'finding')}: {first}"
+
+
+def _by_name(told: Payload) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in told.items())
+
+
+_WORDS: dict[str, Callable[[Payload], str]] = {
+    "product.added": _added,
+    "product.price_changed": _price,
+    "product.availability_changed": _availability,
+    "parser.degraded": _degraded,
+    "parser.trial_ended": _trial_ended,
+    "catalog.audit": _audit,
+}
+
+
+def _named(told: Payload, words: str) -> str:
+    name = told.get("name")
+    return f"{name}: {words}" if name else words
+
+
+def _money(told: Payload, name: str, currency: str = "currency") -> str:
+    amount = told.get(name)
+    if amount is None:
+        return ""
+    return f"{amount} {told.get(currency) or told.get('currency') or ''}".rstrip()
+
+
+def _plain(told: Payload, name: str) -> str:
+    return str(told.get(name) or "").replace("_", " ")
+
+
+def _share(told: Payload, name: str) -> str:
+    share = told.get(name)
+    return f"{share:.0%}" if isinstance(share, int | float) else "?"

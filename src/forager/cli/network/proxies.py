@@ -1,0 +1,438 @@
+"""`forager proxies`: add, list, set, costs, test, enable, disable, remove."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from forager.amounts import parse_duration, size_in_words
+from forager.cli.failures import FAILED, complain
+from forager.cli.flags import flags_of
+from forager.cli.options import AllowPrivate, AsJson, Limit
+from forager.cli.output import note, say, short_time, show_json, show_list, show_table
+from forager.cli.running import with_database
+from forager.errors import ForagerError, InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from forager.fetch.client import ClientOptions
+    from forager.fetch.proxies.costs import CostLine, CostReport
+    from forager.fetch.proxies.probe import ProbeResult
+    from forager.fetch.proxies.record import PickedProxy, ProxyRecord, ProxySpec
+    from forager.fetch.proxies.service import Proxies, ProxyChanges
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+_STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
+
+
+DEFAULT = "default"
+
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|default",
+        help="Only workers of this region go through it; `default`: all of them.",
+    ),
+]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT/UNIT|default", help="Price: 0.002/request or 3.50/GB; `default`: not known."
+    ),
+]
+Currency = Annotated[
+    str | None, typer.Option(metavar="USD", help="Of the cost.", show_default="USD")
+]
+
+
+def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
+    """What was given; `default` takes a value back."""
+    from forager.fetch.proxies.record import parse_cost
+    from forager.fetch.proxies.service import ProxyChanges
+
+    if currency is not None and cost in (None, DEFAULT):
+        raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
+    given: dict[str, Any] = {}
+    if region is not None:
+        given["region"] = None if region == DEFAULT else region
+    if cost is not None:
+        given["cost"] = None if cost == DEFAULT else parse_cost(cost, currency)
+    return ProxyChanges(**given)
+
+
+def costs(
+    context: typer.Context,
+    since: Annotated[
+        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
+    ] = "30d",
+    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Show the traffic through proxies by domain, and its cost."""
+    from forager.fetch.domains.service import domain_name
+    from forager.fetch.proxies.costs import report_costs
+
+    days = math.ceil(parse_duration(since).total_seconds() / 86400)
+    name = None if domain is None else domain_name(domain)
+    report = with_database(
+        context, lambda db, _: report_costs(db, days=days, domain=name, limit=limit)
+    )
+    return show_json(_document(report)) if as_json else _show(report)
+
+
+def _document(report: CostReport) -> dict[str, Any]:
+    return {
+        "first": report.first.isoformat(),
+        "last": report.last.isoformat(),
+        "lines": [_line(line) for line in report.lines],
+        "count": report.count,
+        "is_cut": report.is_cut,
+        "requests": report.requests,
+        "bytes": report.bytes,
+        "totals": {currency: f"{money:f}" for currency, money in report.totals.items()},
+    }
+
+
+def _line(line: CostLine) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
+
+
+def _show(report: CostReport) -> None:
+    if not report.lines:
+        note(f"No traffic through proxies since {report.first}.")
+        return
+    show_table(
+        "DOMAIN~, PROXY, REQUESTS>, RECEIVED>, PRICE>, COST>",
+        [
+            (
+                line.domain,
+                f"{line.proxy_id} {line.proxy}",
+                line.requests,
+                size_in_words(line.bytes),
+                line.price or ("unknown", "dim"),
+                "" if line.cost is None else f"{line.cost:,.4f}",
+            )
+            for line in report.lines
+        ],
+    )
+    money = ", ".join(f"{total:,.2f} {currency}" for currency, total in report.totals.items())
+    say(
+        f"{report.first} to {report.last}: {report.requests:,} requests,"
+        f" {size_in_words(report.bytes)}, {money or 'no known cost'}",
+        "bold",
+    )
+    if report.is_cut:
+        note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")
+
+
+Answer = TypeVar("Answer")
+
+
+app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
+
+ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
+    ] = None,
+    allow_private: AllowPrivate = False,
+    region: Region = None,
+    cost: Cost = None,
+    currency: Currency = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add proxies. Passwords are stored encrypted; a known proxy gets the new password."""
+    given = [*_given(addresses or []), *(_lines(file) if file is not None else [])]
+    if not given:
+        raise InvalidInput("no proxy was given", hint="Give an address, or --file.")
+    changes = changes_of(region, cost, currency)
+
+    async def add_all(proxies: Proxies) -> tuple[list[dict[str, Any]], list[ForagerError]]:
+        added, failures = await _add(proxies, given, allow_private)
+        for proxy in added if changes.named() else ():
+            await proxies.set(proxy["id"], changes)
+        return added, failures
+
+    added, failures = with_proxies(context, add_all)
+    if as_json:
+        show_json({"added": added, "failed": len(failures)})
+    else:
+        for proxy in added:
+            say(f"{'added' if proxy['is_new'] else 'updated'} proxy {proxy['id']}: {proxy['url']}")
+    if failures:
+        raise typer.Exit(failures[0].exit_code)
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    limit: Limit = 100,
+    cursor: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List proxies with their health."""
+    page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
+    none = "There are no proxies. `forager proxies add` adds one."
+    return show_list(page, as_json, _show_records, none=none, document=_shown)
+
+
+@app.command("test")
+def check(
+    context: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="ID|all", help="A proxy's id, or all of them.")],
+    url: Annotated[
+        str | None,
+        typer.Option(help="Fetch this through the proxy; without it, see whether it answers."),
+    ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow the URL to be at a private address.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go through proxies and show how long it took. A failing one that works is used again."""
+    options = _client_options(context, allow_private)
+    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
+    if as_json:
+        show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
+    else:
+        _show_tests(tested)
+    if not all(result.ok for _, result in tested):
+        raise typer.Exit(FAILED)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    ids: ProxyIds,
+    region: Region = None,
+    cost: Cost = None,
+    currency: Currency = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the region and the cost of proxies."""
+    changes = changes_of(region, cost, currency)
+    if not changes.named():
+        raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
+
+    async def set_all(proxies: Proxies) -> list[ProxyRecord]:
+        return [await proxies.set(proxy_id, changes) for proxy_id in ids]
+
+    changed = with_proxies(context, set_all)
+    if as_json:
+        show_json({"items": [_shown(record) for record in changed]})
+        return
+    for record in changed:
+        where = f"for workers of {record.region}" if record.region else "for all workers"
+        price = f"costs {record.cost}" if record.cost else "at no known cost"
+        say(f"proxy {record.id}: {_record_url(record)}, {where}, {price}")
+
+
+app.command()(costs)
+
+
+@app.command()
+def enable(context: typer.Context, ids: ProxyIds) -> None:
+    """Use proxies again, and reset their failure counts."""
+    _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
+
+
+@app.command()
+def disable(
+    context: typer.Context,
+    ids: ProxyIds,
+    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+) -> None:
+    """Stop using proxies until they are enabled again."""
+    _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))
+
+
+@app.command()
+def remove(context: typer.Context, ids: ProxyIds) -> None:
+    """Delete proxies with their passwords, counts and costs."""
+    _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
+
+
+def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
+    from forager.fetch.proxies.service import Proxies
+    from forager.secrets import Vault
+
+    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
+
+
+def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for number, address in enumerate(addresses, 1):
+        yield f"address {number}", address
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str | None]]:
+    """Where each address stands, and the address; None where a line is no text."""
+    data = _read(file).removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            try:
+                yield f"line {number}", line.decode()
+            except UnicodeDecodeError:
+                yield f"line {number}", None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidInput(f"{file} is larger than {MAX_FILE_BYTES // 1024**2} MB")
+    return data
+
+
+async def _add(
+    proxies: Proxies, given: Sequence[tuple[str, str | None]], allow_private: bool
+) -> tuple[list[dict[str, Any]], list[ForagerError]]:
+    """Add what can be added, and say of the rest where it stands and what is wrong."""
+    added: list[dict[str, Any]] = []
+    failures: list[ForagerError] = []
+    for where, address in given:
+        try:
+            added.append(await _add_one(proxies, address, allow_private))
+        except (InvalidInput, NotAllowed) as error:
+            complain(f"{where}: {error.message}", error.hint)
+            failures.append(error)
+    return added, failures
+
+
+async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -> dict[str, Any]:
+    from forager.fetch.proxies.service import parse_address
+
+    if address is None:
+        raise InvalidInput("the proxy address is not text in UTF-8")
+    spec = parse_address(address)
+    added = await proxies.add(spec, allow_private=allow_private)
+    return {"id": added.id, "is_new": added.is_new, "url": _spec_url(spec)}
+
+
+def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
+    from forager.fetch.client import ClientOptions
+    from forager.fetch.guard import GuardPolicy
+    from forager.fetch.headers import agent_header
+
+    agent = agent_header(flags_of(context).load())
+    return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
+
+
+async def _test(
+    proxies: Proxies, which: str, url: str | None, options: ClientOptions
+) -> list[tuple[PickedProxy, ProbeResult]]:
+    from forager.fetch.proxies.probe import try_proxies
+
+    ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
+    trials = await try_proxies(proxies, ids, options, url)
+    for trial in trials:
+        if trial.has_recovered:
+            note(f"proxy {trial.proxy.id} has recovered and is used again")
+    return [(trial.proxy, trial.result) for trial in trials]
+
+
+def _proxy_id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidInput(f"{text!r} is not the id of a proxy", hint="Give a number, or all.")
+    return int(text)
+
+
+def _each(
+    context: typer.Context,
+    ids: Sequence[int],
+    done: str,
+    change: Callable[[Proxies, int], Awaitable[ProxyRecord]],
+) -> None:
+    async def change_all(proxies: Proxies) -> None:
+        for proxy_id in ids:
+            record = await change(proxies, proxy_id)
+            say(f"{done} proxy {record.id}: {_record_url(record)}")
+
+    with_proxies(context, change_all)
+
+
+def _record_url(record: ProxyRecord) -> str:
+    from forager.fetch.proxies.record import shown_address
+
+    return shown_address(
+        record.scheme, record.host, record.port, record.username, record.has_password
+    )
+
+
+def _spec_url(spec: ProxySpec) -> str:
+    from forager.fetch.proxies.record import shown_address
+
+    return shown_address(
+        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
+    )
+
+
+def _shown(record: ProxyRecord) -> dict[str, Any]:
+    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
+    values = asdict(record) | {"cost_amount": amount}
+    return {"url": _record_url(record), "state": record.state, **values}
+
+
+def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
+    return {"url": _spec_url(proxy.spec), **asdict(result)}
+
+
+def _show_records(records: Sequence[ProxyRecord]) -> None:
+    rows = [
+        (
+            record.id,
+            _record_url(record),
+            (record.state.value, _STYLES[record.state]),
+            record.success_count,
+            record.failure_count,
+            "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms",
+            short_time(record.last_used_at),
+            record.region,
+            record.cost and str(record.cost),
+            record.disabled_reason,
+        )
+        for record in records
+    ]
+    show_table(
+        "ID>, PROXY, STATE, OK>, FAILED>, AVERAGE>, LAST USED, REGION, COSTS>, WHY OFF", rows
+    )
+
+
+def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
+    rows = [
+        (
+            result.proxy_id,
+            _spec_url(proxy.spec),
+            ("ok", "green") if result.ok else ("failed", "red"),
+            f"{result.seconds * 1000:.0f} ms",
+            result.status,
+            result.error,
+        )
+        for proxy, result in tested
+    ]
+    show_table("ID>, PROXY, RESULT, TIME>, STATUS, ERROR", rows)

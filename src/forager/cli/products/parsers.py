@@ -1,0 +1,268 @@
+"""`forager parsers`: site parsers, how well they read, and which version of each counts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
+from forager.cli.output import note, show_json, show_list
+from forager.cli.progress import Steps
+from forager.cli.running import with_database
+from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from forager.db.database import Database
+    from forager.parsers.scaffold import SavedPage
+    from forager.settings import Settings
+
+app = typer.Typer(
+    help="Site parsers: write, test, compare, roll out and roll back.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A parser's name.")]
+Version = Annotated[str, typer.Argument(metavar="VERSION", help="One of its versions.")]
+Module = Annotated[
+    list[str] | None,
+    typer.Option("--module", help="Also load the parsers of this module or file (repeatable)."),
+]
+_SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", re.ASCII)
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: AsJson = False) -> None:
+    """List parsers: versions, patterns, what counts, what is tried, and how well they read."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.overview import overview
+
+    found = with_database(context, overview)
+    for plugin in found.broken:
+        note(f"{plugin.origin} was skipped: {plugin.reason}")
+    if as_json:
+        return show_json({"items": found.parsers, "broken": found.broken})
+    return views.show_parsers(found.parsers)
+
+
+@app.command()
+def rates(
+    context: typer.Context,
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.rates import list_rates
+
+    page = with_database(
+        context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
+    )
+    return show_list(
+        page,
+        as_json,
+        views.show_rates,
+        none="No pages were parsed in the last seven days.",
+        document=views.rate_fields,
+    )
+
+
+@app.command()
+def rollout(
+    context: typer.Context,
+    name: Name,
+    version: Version,
+    canary: Annotated[
+        str | None,
+        typer.Option(help="Only try it, beside the one that counts, on this share of tasks: 10%."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Activate a version; with --canary, try it on some tasks first."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.rollouts import roll_out
+
+    share = None if canary is None else parse_share(canary)
+    _load(context)
+    done = with_database(context, lambda db, _: roll_out(db, name, version, canary=share))
+    return show_json(done) if as_json else views.show_rollout(done)
+
+
+@app.command()
+def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """Undo the last step: end a trial, or else return to the version before."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.rollouts import roll_back
+
+    _load(context)
+    done = with_database(context, lambda db, _: roll_back(db, name))
+    return show_json(done) if as_json else views.show_rollout(done)
+
+
+@app.command()
+def backtest(
+    context: typer.Context,
+    name: Name,
+    against: Annotated[str, typer.Option(help="The version to compare with.")],
+    version: Annotated[
+        str | None, typer.Option(help="The version to try.", show_default="the newest")
+    ] = None,
+    domain: Annotated[str | None, typer.Option(help="Only pages of this domain.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="All pages that are kept, not the newest of each.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="How many pages to read at most.")
+    ] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Read archived pages with two versions and show what differs; nothing is fetched or stored."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.backtest import backtest as run_backtest
+
+    with Steps("pages", shown=not as_json) as steps:
+        report = with_database(
+            context,
+            lambda db, settings: run_backtest(
+                db,
+                settings,
+                name,
+                version=version,
+                against=against,
+                domain=domain,
+                history=history,
+                limit=limit,
+                progress=steps.show,
+            ),
+        )
+    return show_json(views.backtest_fields(report)) if as_json else views.show_backtest(report)
+
+
+@app.command("test")
+def run_fixtures(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Fixtures, or folders with fixtures."),
+    ] = None,
+    module: Module = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read saved pages and compare with what is expected of them (default: this folder's)."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.fixtures import check_fixture, find_fixtures
+
+    _load(context, module)
+    results = [(each, check_fixture(each)) for each in find_fixtures(paths or [Path()])]
+    if not results:
+        raise NotFound(
+            "there are no fixtures here", hint="A fixture is a page.json beside a page.html."
+        )
+    failed = sum(bool(differences) for _, differences in results)
+    if as_json:
+        show_json(views.fixture_fields(results))
+    else:
+        views.show_fixtures(results)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the parser.")],
+    pattern: Annotated[
+        list[str], typer.Option(help="URLs that it reads: 'shop.example/item/*' (repeatable).")
+    ],
+    page: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE_OR_URL", help="A page to begin with; a task's is not fetched."
+        ),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
+    folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
+    allow_private: AllowPrivate = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a new parser to begin with: a module and, from a page, its first fixture."""
+    from forager.cli.products import parser_views as views
+    from forager.parsers.scaffold import write_parser
+
+    saved = _page(context, page, url, allow_private=allow_private)
+    done = write_parser(name, tuple(pattern), folder, saved)
+    return show_json(done) if as_json else views.show_scaffold(done)
+
+
+def parse_share(text: str) -> float:
+    """ "10%" and "0.1" are the same share."""
+    match = _SHARE.fullmatch(text)
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share <= 1:
+        raise InvalidInput(
+            f"{text!r} is not a share of the tasks",
+            hint="Write it as 10% or 0.1: more than 0%, at most 100%.",
+        )
+    return share
+
+
+def _load(context: typer.Context, modules: list[str] | None = None) -> None:
+    from forager.parsers.registry import load_parsers
+
+    named = (*flags_of(context).load().parser_modules, *(modules or ()))
+    for plugin in load_parsers(named).broken:
+        note(f"{plugin.origin} was skipped: {plugin.reason}")
+
+
+# --- a page to begin with ------------------------------------------------------------------------
+
+
+def _page(
+    context: typer.Context, page: str | None, url: str | None, *, allow_private: bool
+) -> SavedPage | None:
+    if page is None:
+        return None
+    if "://" in page:
+        return with_database(
+            context, lambda db, settings: _archived_or_fetched(db, settings, page, allow_private)
+        )
+    if url is None:
+        raise InvalidInput("a file has no address", hint="Say with --url where it is from.")
+    return _from_file(Path(page), url)
+
+
+def _from_file(path: Path, url: str) -> SavedPage:
+    from forager.parsers.fixtures import read_page
+    from forager.parsers.scaffold import SavedPage
+
+    if not path.is_file():
+        raise NotFound(f"there is no file {path}", hint="A URL begins with http:// or https://.")
+    return SavedPage(url, read_page(path))
+
+
+async def _archived_or_fetched(
+    database: Database, settings: Settings, url: str, allow_private: bool
+) -> SavedPage:
+    from forager.tasks.archived_page import archived_page
+
+    saved = await archived_page(database, settings, url)
+    return saved or await _fetched(database, settings, url, allow_private)
+
+
+async def _fetched(
+    database: Database, settings: Settings, url: str, allow_private: bool
+) -> SavedPage:
+    from forager.crawl.explain.probe import probe
+    from forager.crawl.options import crawl_options
+    from forager.parsers.scaffold import SavedPage
+
+    options = crawl_options({"urls": [url], "strategy": "single", "allow_private": allow_private})
+    found = await probe(database, settings, options, body=False)
+    if found.problem is not None:
+        raise GiveUp(f"{found.response.url}: {found.problem}", kind=ErrorKind.HTTP_CLIENT)
+    response = found.response
+    return SavedPage(response.url, response.body, response.headers.get("Content-Type"))

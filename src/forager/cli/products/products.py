@@ -1,0 +1,358 @@
+"""`forager products`: what shops offer, how their prices went, and files of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
+from forager.cli.output import (
+    STDOUT,
+    counted,
+    note,
+    note_more,
+    open_output,
+    refuse_terminal,
+    show_json,
+    show_list,
+    show_table,
+    silence_stdout,
+)
+from forager.cli.products.products_track import track
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, with_database
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.db.database import Database
+    from forager.products.audit import Audit
+    from forager.products.export import Export
+    from forager.products.filters import Filters
+    from forager.products.search import SearchPage
+    from forager.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ProductOptions:
+    """Options that select products."""
+
+    min_price: str | None = option("At least this price.", metavar="AMOUNT")
+    max_price: str | None = option("At most this price.", metavar="AMOUNT")
+    currency: str | None = option("Priced in this currency.", metavar="CODE")
+    availability: Annotated[
+        list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
+    ] = None
+    min_rating: str | None = option("At least this rating.", metavar="STARS")
+    brand: str | None = option("Of this brand.")
+    category: str | None = option("With this in its path: 'Shoes', 'Men > Shoes'.")
+    domain: str | None = option("Of this host, of hosts below it, or of the domain that covers it.")
+    changed_since: str | None = option(
+        "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+    )
+    problems: bool | None = option("With problems, or without any.", "--problems/--no-problems")
+
+    def filters(self, **more: Any) -> Filters:
+        from forager.products.filters import Filters
+
+        return Filters(
+            min_price=_amount(self.min_price),
+            max_price=_amount(self.max_price),
+            currency=self.currency,
+            availability=tuple(self.availability or ()),
+            min_rating=_amount(self.min_rating),
+            brand=self.brand,
+            category=self.category,
+            domain=self.domain,
+            changed_since=moment(self.changed_since),
+            has_problems=self.problems,
+            **more,
+        )
+
+
+def _amount(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        return Decimal(text.strip()[:40])
+    except InvalidOperation:
+        raise InvalidInput(f"{text[:40]!r} is not a number", hint="Write it as 49.90.") from None
+
+
+def archive(
+    context: typer.Context,
+    days: Annotated[float, typer.Option(min=1, help="Days since the product was last seen.")] = 180,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move products that were not seen for a long time to Parquet files, with their prices."""
+    from forager.products.archiving import archive_products
+
+    confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
+    done = with_database(context, lambda db, settings: archive_products(db, settings, days=days))
+    if as_json:
+        return show_json(done)
+    products, prices = counted(done.products, "product"), counted(done.prices, "price")
+    note(f"{products} and {prices} archived.")
+    for path in done.files:
+        typer.echo(path)
+    return None
+
+
+def restore(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="Files written by `archive`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Restore archived products. Products that exist again are not changed."""
+    from forager.products.archiving import restore_products
+
+    done = [
+        with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]
+        for path in files
+    ]
+    if as_json:
+        return show_json(done)
+    products = counted(sum(each.products for each in done), "product")
+    skipped = sum(each.skipped for each in done)
+    note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
+    return None
+
+
+def audit(
+    context: typer.Context,
+    last: Annotated[
+        bool, typer.Option("--last", help="Show the findings of the last audit instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check the catalog for contradictory or stale data; workers do so every day."""
+    from forager.products.audit import audit_catalog, last_audit
+
+    if last:
+        found = with_database(context, lambda db, _: last_audit(db))
+    else:
+        found = with_database(context, audit_catalog)
+    return show_json(found) if as_json else _show(found)
+
+
+def _show(found: Audit) -> None:
+    if found.findings:
+        columns = "CONCERN, COUNT>, WHAT, EXAMPLES…"
+        show_table(
+            columns,
+            [
+                (each.concern.value, each.count, each.meaning, ", ".join(map(str, each.examples)))
+                for each in found.findings
+            ],
+        )
+    note(
+        f"{counted(found.checks, 'check')} in {found.seconds:.1f} s:"
+        f" {counted(len(found.findings), 'finding')}"
+    )
+
+
+app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
+app.command("audit")(audit)
+
+app.command()(track)
+app.command("archive")(archive)
+app.command("restore")(restore)
+
+Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or URL.")]
+
+
+class Order(StrEnum):
+    """As in the products package, which is not imported before a command needs it."""
+
+    NEWEST = "newest"
+    UPDATED = "updated"
+    NAME = "name"
+    CHEAPEST = "cheapest"
+    DEAREST = "dearest"
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+@app.command("list")
+@grouped
+def list_(
+    context: typer.Context,
+    options: ProductOptions,
+    sku: Annotated[str | None, typer.Option(help="With this SKU.")] = None,
+    gtin: Annotated[str | None, typer.Option(help="With this GTIN, EAN or UPC.")] = None,
+    order: Annotated[Order, typer.Option(help="Sort order.")] = Order.NEWEST,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List products, the newest first; products without a price come last in orders by price."""
+    from forager.cli.products import product_views as views
+    from forager.products import filters
+    from forager.products import service as products
+
+    wanted = options.filters(sku=sku, gtin=gtin)
+    page = with_database(
+        context,
+        lambda db, _: products.list_products(
+            db, wanted, order=filters.Order(order), cursor=cursor, limit=limit
+        ),
+    )
+    none = "There are no such products. `forager products track URL` adds one."
+    return show_list(page, as_json, views.show_products, none=none)
+
+
+@app.command()
+def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
+    """Show all data of one product, with the confidence of each field."""
+    from forager.cli.products import product_views as views
+    from forager.products.service import show_product
+
+    found = with_database(context, lambda db, _: show_product(db, product))
+    return show_json(found) if as_json else views.show_details(found)
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    product: Which,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.")
+    ] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the price history of a product, newest first, with a small chart."""
+    from forager.cli.products import product_views as views
+    from forager.products.price_history import price_history
+
+    page = with_database(
+        context,
+        lambda db, _: price_history(db, product, since=moment(since), cursor=cursor, limit=limit),
+    )
+    none = "No change is known of that time."
+    return show_list(page, as_json, views.show_history, none=none)
+
+
+@app.command()
+@grouped
+def search(
+    context: typer.Context,
+    words: Annotated[
+        list[str], typer.Argument(help='Words, "exact phrases", -without, a or b, a SKU, a GTIN.')
+    ],
+    options: ProductOptions,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search names, brands, categories and descriptions. Words with a - go behind a --."""
+    from forager.cli.products import product_views as views
+    from forager.index.engine import open_engine
+    from forager.products.search import search_products
+
+    wanted = options.filters()
+
+    async def found(database: Database, settings: Settings) -> SearchPage:
+        async with open_engine(settings) as engine:
+            return await search_products(
+                database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
+            )
+
+    page = with_database(context, found)
+    if as_json:
+        return show_json(page)
+    if page.items:
+        views.show_products(page.items)
+    elif page.note is None:
+        note("Nothing matches.")
+    if page.note is not None:
+        note(page.note)
+    if page.capped:
+        note("Too many products match, so only some were ranked. Add words to narrow the search.")
+    return note_more(page.next_cursor)
+
+
+@app.command()
+@grouped
+def export(
+    context: typer.Context,
+    format_: Annotated[
+        Format, typer.Option("--format", "-f", help="What kind of file.")
+    ] = Format.JSONL,
+    output: Output = STDOUT,
+    prices: Annotated[
+        bool, typer.Option("--history", help="Write one row per price change instead.")
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
+    ] = None,
+    *,
+    options: ProductOptions,
+    force: Force = False,
+) -> None:
+    """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
+    from forager.products.export import Export, ExportFormat
+
+    if since is not None and not prices:
+        raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
+    if format_ is Format.PARQUET:
+        refuse_terminal(output, "a parquet file")
+    filters = options.filters()
+    wanted = Export(ExportFormat(format_), filters, prices, moment(since))
+
+    async def write(database: Database, _: Settings) -> int:
+        return await _export(database, wanted, output, force=force)
+
+    try:
+        written = with_database(context, write)
+    except BrokenPipeError:
+        return silence_stdout()
+    place = "standard output" if output == STDOUT else output
+    return note(f"{counted(written, 'row')} written to {place}.")
+
+
+async def _export(database: Database, wanted: Export, output: str, *, force: bool) -> int:
+    from forager.products.export import export_products, export_size
+
+    total = await export_size(database, wanted)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        return await export_products(database, wanted, file, steps.advance)
+
+
+@app.command()
+def image(
+    context: typer.Context,
+    product: Which,
+    position: Annotated[
+        int, typer.Argument(min=0, max=2**31 - 1, help="Position, as listed by `show`.")
+    ],
+    output: Output = STDOUT,
+    force: Force = False,
+) -> None:
+    """Write the stored file of one of a product's images."""
+    from forager.products.lookup import image_of
+
+    refuse_terminal(output, "an image")
+    data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
+    with open_output(output, force=force) as file:
+        file.write(data)
+
+
+@app.command()
+def stats(context: typer.Context, as_json: AsJson = False) -> None:
+    """Show numbers about all products."""
+    from forager.cli.products import product_views as views
+    from forager.products.service import product_stats
+
+    found = with_database(context, lambda db, _: product_stats(db))
+    return show_json(found) if as_json else views.show_stats(found)

@@ -1,0 +1,250 @@
+"""`forager archive`: the raw responses that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from forager.amounts import parse_duration, parse_size
+from forager.cli.failures import FAILED
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Limit, Yes
+from forager.cli.output import note, show_json, show_page
+from forager.cli.progress import Steps
+from forager.cli.running import confirm, run, with_database
+from forager.cli.system import archive_views as views
+from forager.cli.system.archive_migrate import migrate
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.archive.retention import Policy, SegmentRow
+    from forager.archive.storage import Storage
+    from forager.db.cursor import Page
+    from forager.db.database import Database
+    from forager.settings import Settings
+
+app = typer.Typer(
+    help="The raw responses of crawls: look at them, check them, move them, delete old ones."
+)
+
+Answer = TypeVar("Answer")
+Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What the commands here work on."""
+
+    settings: Settings
+    database: Database
+    storage: Storage
+
+
+@app.command("list")
+def list_all(
+    context: typer.Context,
+    job: Annotated[str | None, typer.Option(help="Only segments of this job.")] = None,
+    limit: Limit = 50,
+    cursor: Annotated[str, typer.Option(help="Return segments after this one.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List segments, oldest first: size, records, how many rows refer to them, age, job."""
+    from forager.archive.inventory import list_segments
+    from forager.jobs.queue import Queue
+
+    async def ask(archive: Archive) -> Page[SegmentRow]:
+        job_id = await Queue(archive.database, archive.settings).resolve(job) if job else None
+        return await list_segments(archive.database, job_id=job_id, cursor=cursor, limit=limit)
+
+    found = with_archive(context, ask)
+    if as_json:
+        return show_page(found.items, found.next_cursor)
+    views.show_segments(found.items)
+    if found.next_cursor:
+        note(f"There are more: --cursor {found.next_cursor}")
+    return None
+
+
+@app.command()
+def show(context: typer.Context, segment: Segment, as_json: AsJson = False) -> None:
+    """Show one segment."""
+    from forager.archive.inventory import get_segment
+
+    row = with_archive(context, lambda archive: get_segment(archive.database, segment))
+    if as_json:
+        return show_json(row)
+    return views.show_segment(row)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    segments: Annotated[
+        list[str] | None, typer.Argument(metavar="[SEGMENT]...", help="Only these segments.")
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Read only this many of the referenced records.")
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read every record, and compare files, rows and references with each other."""
+    from forager.archive.audit import audit, mend
+
+    if sample is not None:
+        if fix or segments:
+            raise InvalidInput(
+                "--sample covers all segments and cannot be combined with --fix or segment names"
+            )
+        return _verify_sample(context, sample, as_json=as_json)
+
+    async def check(archive: Archive) -> views.Audit:
+        found = audit(archive.database, archive.storage, segments or ())
+        total = len(segments or await archive.storage.list_segments())
+        result = views.Audit([])
+        with Steps("segments", total, shown=not as_json) as steps:
+            async for finding in found:
+                result.findings.append(finding)
+                steps.show(len(result.findings))
+        if fix and result.mendable:
+            if not as_json:
+                views.show_findings(result.mendable)
+            confirm(views.mending_question(result.mendable), yes=yes)
+            for finding in result.mendable:
+                done = await mend(archive.database, archive.storage, finding)
+                result.mended[finding.segment] = done
+        return result
+
+    result = with_archive(context, check)
+    if as_json:
+        show_json(result.as_json())
+    else:
+        views.show_audit(result)
+    if result.failed:
+        raise typer.Exit(FAILED)
+    return None
+
+
+def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
+    from forager.archive.audit import Look, sample_references
+
+    async def look(archive: Archive) -> list[Look]:
+        looks = []
+        with Steps("records", size, shown=not as_json) as steps:
+            async for found in sample_references(archive.database, archive.storage, size):
+                looks.append(found)
+                steps.show(len(looks))
+        return looks
+
+    looks = with_archive(context, look)
+    if as_json:
+        show_json(views.sample_as_json(looks))
+    else:
+        views.show_sample(looks)
+    if any(found.problem for found in looks):
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def prune(
+    context: typer.Context,
+    older_than: Annotated[
+        str | None, typer.Option(help="Delete segments last written longer ago than this: 30d.")
+    ] = None,
+    max_size: Annotated[
+        str | None, typer.Option(help="Delete the oldest segments until this size is left: 10GB.")
+    ] = None,
+    keep_referenced: Annotated[
+        bool, typer.Option("--keep-referenced", help="Keep referenced segments, even over a limit.")
+    ] = False,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="Also delete files that are unknown to the database.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be deleted, and why.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete segments that nothing refers to, and those past a limit.
+
+    Without limits given here, those of the settings hold. Segments of a job that is running are
+    never deleted.
+    """
+    from forager.archive import deletion
+    from forager.archive.inventory import find_orphans
+
+    policy = _policy(context, older_than, max_size, keep_referenced=keep_referenced)
+
+    async def work(archive: Archive) -> views.Pruning:
+        pruning = views.Pruning(await deletion.plan_prune(archive.database, policy))
+        if orphans:
+            pruning.orphans = await find_orphans(archive.database, archive.storage)
+        if dry_run:
+            return pruning
+        if pruning.orphans:
+            # after a backup was restored, or where two databases share a place, it is not nobody's
+            confirm(views.orphan_question(pruning.orphans), yes=yes)
+        if pruning.losses:
+            if not as_json:
+                views.show_deletions(pruning.plan.delete)
+            confirm(views.loss_question(pruning.losses), yes=yes)
+        pruning.done = await deletion.prune(archive.database, archive.storage, pruning.plan.delete)
+        for orphan in pruning.orphans:
+            await archive.storage.delete(orphan.name)
+        return pruning
+
+    pruning = with_archive(context, work)
+    if as_json:
+        return show_json(pruning.as_json())
+    return views.show_pruning(pruning)
+
+
+@app.command()
+def read(
+    context: typer.Context,
+    ref: Annotated[str, typer.Argument(metavar="REF", help="SEGMENT:OFFSET:LENGTH")],
+    only_body: Annotated[bool, typer.Option("--body", help="Print only the body.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print one archived response: its status, its headers and its body."""
+    from forager.archive.options import archive_options
+    from forager.archive.reader import read_response
+    from forager.archive.segment import parse_ref
+
+    # the database is not asked, so that the archive can be read when that cannot
+    storage = archive_options(flags_of(context).load()).open()
+    response = run(read_response(storage, parse_ref(ref)))
+    if as_json:
+        return show_json(views.response_as_json(response))
+    return views.show_response(response, only_body=only_body)
+
+
+def with_archive(context: typer.Context, ask: Callable[[Archive], Awaitable[Answer]]) -> Answer:
+    from forager.archive.options import archive_options
+
+    return with_database(
+        context, lambda db, settings: ask(Archive(settings, db, archive_options(settings).open()))
+    )
+
+
+def _policy(
+    context: typer.Context, older_than: str | None, max_size: str | None, *, keep_referenced: bool
+) -> Policy:
+    from forager.archive.options import archive_options
+
+    policy = archive_options(flags_of(context).load()).policy
+    if older_than is not None or max_size is not None:
+        policy = replace(
+            policy,
+            max_age=None if older_than is None else parse_duration(older_than),
+            max_bytes=None if max_size is None else parse_size(max_size),
+        )
+    return replace(policy, drop_references=not keep_referenced)
+
+
+app.command()(migrate)

@@ -1,0 +1,155 @@
+"""`forager up` and `forager api`: everything in one process tree, or the server alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.flags import flags_of
+from forager.cli.options import Capacity
+from forager.cli.output import note, write
+from forager.cli.running import run, run_until_stopped
+from forager.cli.system.worker import run_worker
+from forager.errors import InvalidInput, NotAllowed
+from forager.mcp.clients import Client, client_config
+
+if TYPE_CHECKING:
+    from forager.settings import Settings
+
+Api = Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the dashboard.")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="setting")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Port; 0 takes a free one.", show_default="setting"),
+]
+
+
+def up(
+    context: typer.Context,
+    capacity: Capacity = None,
+    api: Api = True,
+    host: Host = None,
+    port: Port = None,
+) -> None:
+    """Run everything on this machine.
+
+    That is the database, unless one is configured, a worker for jobs and tasks, the scheduler, the
+    API and the dashboard.
+    """
+    settings = flags_of(context).load(
+        quiet=False, worker_capacity=capacity, api_host=host, api_port=port
+    )
+    run(run_worker(settings, name="up", more=[ServerPart(settings)] if api else []))
+
+
+def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
+    """Serve the HTTP API and the dashboard.
+
+    Ctrl-C or SIGTERM lets requests in progress finish; a second Ctrl-C stops at once.
+
+    Without any key it listens on loopback only, where everyone is an admin.
+    """
+    import uvloop
+
+    settings = flags_of(context).load(quiet=False, api_host=host, api_port=port)
+    uvloop.run(_serve_until_signal(settings))
+
+
+async def _serve_until_signal(settings: Settings) -> None:
+    from forager.logs import get_logger
+
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        get_logger("api").info("stopping: requests in progress finish; Ctrl-C again stops at once")
+        stopping.set()
+
+    def welcome(address: str) -> None:
+        _note_on_terminal(f"forager api: {address} (API: {address}/api/docs). Ctrl-C stops.")
+
+    await _serve(settings, stopping, welcome, stop)
+
+
+class ServerPart:
+    """Serves until it is stopped. If it cannot listen, the other parts keep running."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        from forager.logs import get_logger
+
+        try:
+            await _serve(self._settings, self._stopping, self._welcome)
+        except (InvalidInput, NotAllowed) as refused:
+            # jobs must run all the same, and another process here may use the port
+            get_logger("up").warning(
+                "no dashboard here", reason=refused.message, hint=refused.hint or ""
+            )
+            await self._stopping.wait()
+
+    def _welcome(self, address: str) -> None:
+        _note_on_terminal(f"dashboard: {address}  API: {address}/api/docs")
+
+
+async def _serve(
+    settings: Settings,
+    stopping: asyncio.Event,
+    welcome: Callable[[str], None],
+    stop: Callable[[], None] | None = None,
+) -> None:
+    """Serve until `stopping` is set; with `stop`, signals call it."""
+    from forager.api.server import serve
+    from forager.db.database import open_database
+    from forager.mcp.transports import mcp_endpoint
+    from forager.web.app import dashboard
+
+    async with open_database(
+        settings, name="forager api", max_size=settings.api_connections, linger=False
+    ) as database:
+        serving = serve(
+            settings, database, stopping, started=welcome, extend=dashboard, beside=mcp_endpoint
+        )
+        await (serving if stop is None else run_until_stopped(serving, stop))
+
+
+def _note_on_terminal(text: str) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        note(text)
+
+
+GLOBAL_FLAGS = ("home", "database_url")
+
+
+def mcp(
+    context: typer.Context,
+    print_config: Annotated[
+        Client | None, typer.Option(help="Print how this client is connected, and exit.")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Offer no tool that starts a crawl.")
+    ] = False,
+) -> None:
+    """Serve the Model Context Protocol on standard input and output.
+
+    `forager up` serves the same tools over HTTP, at /mcp.
+    """
+    if print_config is not None:
+        given = flags_of(context).given
+        named = [(name, given[name]) for name in GLOBAL_FLAGS if name in given]
+        flags = [part for name, value in named for part in (f"--{name.replace('_', '-')}", value)]
+        place, text = client_config(print_config, [str(part) for part in flags])
+        note(f"{place}:")
+        return write(f"{text}\n".encode())
+    from forager.mcp.transports import serve_stdio
+
+    settings = flags_of(context).load()
+    return run(serve_stdio(settings, read_only=read_only))

@@ -1,0 +1,255 @@
+"""`forager worker`: run jobs and tasks until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from forager.cli import output
+from forager.cli.flags import flags_of
+from forager.cli.options import AsJson, Capacity
+from forager.cli.output import counted, note, say, show_json
+from forager.cli.running import run, run_until_stopped, with_database
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.db.database import Database
+    from forager.jobs.job import Recovered
+    from forager.services.service import Service
+    from forager.settings import Settings
+    from forager.tasks.task import RecoveredTask
+
+
+Jobs = Annotated[bool, typer.Option("--jobs/--no-jobs", help="Run crawls and other jobs.")]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Region of this worker: it also runs work of this region.",
+        show_default="setting",
+    ),
+]
+Tasks = Annotated[bool, typer.Option("--tasks/--no-tasks", help="Download and parse products.")]
+
+
+ByCelery = Annotated[
+    bool | None,
+    typer.Option(
+        "--celery/--no-celery",
+        help="Receive tasks from the broker, or poll the database.",
+        show_default="FORAGER_DISPATCH",
+    ),
+]
+
+
+Stages = Annotated[
+    str | None,
+    typer.Option(
+        metavar="both|download|parse",
+        help="Stages of tasks that this worker runs.",
+        show_default="both",
+    ),
+]
+
+
+class Part(Protocol):
+    """Something that works until it is told to stop."""
+
+    def stop(self) -> None: ...
+    async def run(self) -> None: ...
+
+
+def worker(
+    context: typer.Context,
+    capacity: Capacity = None,
+    jobs: Jobs = True,
+    tasks: Tasks = True,
+    region: Region = None,
+    celery: ByCelery = None,
+    stages: Stages = None,
+) -> None:
+    """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
+    if not (jobs or tasks):
+        raise InvalidInput("there is nothing left to do with --no-jobs and --no-tasks")
+    settings = flags_of(context).load(
+        quiet=False,
+        worker_capacity=capacity,
+        region=region,
+        dispatch=_dispatch(celery),
+        task_stages=stages,
+    )
+    run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
+
+
+async def run_worker(
+    settings: Settings,
+    *,
+    name: str,
+    jobs: bool = True,
+    tasks: bool = True,
+    more: Sequence[Part] = (),
+) -> None:
+    """Work until told to stop, with `more` parts beside the work."""
+    from forager.background import background_services
+    from forager.db.database import open_database
+    from forager.logs import get_logger
+
+    log = get_logger(name)
+    async with open_database(
+        settings, name=f"forager {name}", max_size=12, linger=False
+    ) as database:
+        parts = [*_parts(database, settings, jobs=jobs, tasks=tasks), *more]
+
+        def stop() -> None:
+            log.info("stopping: work is committed and given back; Ctrl-C again stops at once")
+            for part in parts:
+                part.stop()
+
+        if sys.stderr is not None and sys.stderr.isatty():
+            output.note(welcome(settings, name))
+        async with background_services(database, settings, command=name):
+            await run_until_stopped(_run_together(parts), stop)
+
+
+def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
+    from forager.jobs.supervisor import Supervisor
+    from forager.tasks.workers.supervisor import TaskSupervisor
+
+    parts: list[Part] = []
+    if jobs:
+        parts.append(Supervisor(database, settings))
+    if tasks:
+        parts.append(TaskSupervisor(database, settings, _program(settings)))
+    return parts
+
+
+def _dispatch(celery: bool | None) -> str | None:
+    return None if celery is None else "celery" if celery else "postgres"
+
+
+def _program(settings: Settings) -> str:
+    """What the process of a worker for tasks runs."""
+    from forager.settings import Dispatch
+
+    return "forager.dispatch" if settings.dispatch is Dispatch.CELERY else "forager.tasks"
+
+
+async def _run_together(parts: Sequence[Part]) -> None:
+    """All until the last has ended. One that fails takes the others with it, after they stopped."""
+    running = [asyncio.ensure_future(part.run()) for part in parts]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+        for part in parts:
+            part.stop()
+        await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def welcome(settings: Settings, name: str) -> str:
+    where = "the configured PostgreSQL" if settings.database_url else f"{settings.home}"
+    region = f", for the region {settings.region} too" if settings.region else ""
+    return (
+        f"forager {name}: {counted(settings.worker_capacity, 'job')} at a time, data in {where}"
+        f"{region}.\n"
+        "`forager jobs list` shows the jobs. Ctrl-C stops."
+    )
+
+
+Once = Annotated[bool, typer.Option("--once", help="Run once and exit.")]
+
+
+def scheduler(context: typer.Context, once: Once = False, as_json: AsJson = False) -> None:
+    """Dispatch due tasks to the workers. `forager up` does this too; several may run."""
+    from forager.tasks.scheduler import Scheduler
+
+    if not once:
+        return _run_services(context, "scheduler", _scheduling)
+    tick = with_database(context, lambda db, settings: Scheduler(db, settings).run_once())
+    if as_json:
+        return show_json(tick)
+    if not tick.led:
+        return say("another scheduler is running")
+    return say(f"{counted(tick.woken, 'task')} became due, {tick.queued} handed to the workers")
+
+
+def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False) -> None:
+    """Recover the jobs and tasks of workers that died. Every worker does this too."""
+    if not once:
+        return _run_services(context, "watchdog", _watching)
+    jobs, tasks = with_database(context, _recover)
+    if as_json:
+        return show_json({"items": jobs, "next_cursor": None, "tasks": tasks})
+    for job in jobs:
+        say(f"{job.id} is {job.status}, retry {job.retry_count} of {job.max_retries}")
+    for task in tasks:
+        say(f"task {task.id} is {task.status}, retry {task.retry_count} of {task.max_retries}")
+    if not jobs and not tasks:
+        note("No job or task of a dead worker was found.")
+    return None
+
+
+async def _recover(
+    database: Database, settings: Settings
+) -> tuple[list[Recovered], list[RecoveredTask]]:
+    from forager.jobs.watchdog import Watchdog
+    from forager.tasks.workers.recovery import TaskRecovery
+
+    return await asyncio.gather(
+        Watchdog(database, settings).look_twice(), TaskRecovery(database, settings).look_twice()
+    )
+
+
+def _scheduling(database: Database, settings: Settings) -> list[Service]:
+    from forager.dispatch.services import dispatch_services
+    from forager.tasks.scheduler import Scheduler
+
+    return [Scheduler(database, settings).service(), *dispatch_services(database, settings)]
+
+
+def _watching(database: Database, settings: Settings) -> list[Service]:
+    from forager.jobs.watchdog import Watchdog
+    from forager.outbox.recovery import OutboxRecovery
+    from forager.tasks.workers.recovery import TaskRecovery
+
+    parts = (Watchdog, TaskRecovery, OutboxRecovery)
+    return [part(database, settings).service() for part in parts]
+
+
+def _run_services(
+    context: typer.Context, command: str, make: Callable[[Database, Settings], Iterable[Service]]
+) -> None:
+    """Run services until Ctrl-C or SIGTERM."""
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load(quiet=False)
+
+    async def work() -> None:
+        async with open_database(settings, name=f"forager {command}", linger=False) as database:
+            await _run_until_signal(database, settings, command, make(database, settings))
+
+    run(work())
+
+
+async def _run_until_signal(
+    database: Database, settings: Settings, command: str, services: Iterable[Service]
+) -> None:
+    from forager.logs import get_logger
+    from forager.processes.identity import process_name
+    from forager.services.report import identify, run_services
+
+    stopping = asyncio.Event()
+
+    async def until_stopped() -> None:
+        # logged from here, when signals are handled already
+        get_logger(command).info(f"{command} started")
+        await stopping.wait()
+
+    async with run_services(database, settings, identify(command, process_name()), services):
+        await run_until_stopped(until_stopped(), stopping.set)
