@@ -1,13 +1,15 @@
 # Two commands do everything on a fresh machine: `make crawl` and `make test`.
 
-PYTHON ?= python3
+# the newest Python that runs: version managers leave commands for versions that are not active
+PYTHON ?= $(or $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import ensurepip, venv' 2>/dev/null && echo $$python && break; done),python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl test services test-services dist test-packages check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -18,7 +20,7 @@ setup: $(READY) ## Install everything into .venv (the other commands do it by th
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Forager needs Python 3.11 or newer; this is %s. Try: make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing dependencies into $(VENV) ..." >&2
+	@echo "installing dependencies into $(VENV) with $$($(BIN)/python --version) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -35,6 +37,13 @@ services: $(READY) ## Obtain the servers of the next command (the first time tak
 
 test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer
 	@$(BIN)/pytest tests/services $(ARGS)
+
+dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, and check them
+	@$(BIN)/python -c 'import twine' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'twine>=6,<8'
+	@$(BIN)/python scripts/dist.py
+
+test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
+	@$(BIN)/pytest tests/packages $(ARGS)
 
 check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff format --check .

@@ -57,9 +57,8 @@ def _build(source: Path, out: Path, epoch: str) -> dict[str, str]:
 
 
 def _git(*arguments: str) -> bytes:
-    return subprocess.run(
-        ["git", *arguments], cwd=ROOT, stdout=subprocess.PIPE, check=True
-    ).stdout
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Tests that run containers with podman as root: `make test-containers` and `make test-packages`."""
+"""Tests that run containers with podman, as root."""

@@ -76,8 +76,8 @@ def debian(suite: str) -> str:
                     *_host_certificates(), suite, str(tar), MIRROR,
                 ]
             )  # fmt: skip
-            environment = f"SSL_CERT_FILE={CERTIFICATES} PIP_CERT={CERTIFICATES}"
-            podman("import", "--change", f"ENV {environment}", tar, name)
+            variables = [f"ENV {key}={CERTIFICATES}" for key in ("SSL_CERT_FILE", "PIP_CERT")]
+            podman("import", *(f"--change={change}" for change in variables), tar, name)
     return name
 
 
@@ -86,9 +86,7 @@ def _host_certificates() -> list[str]:
     return [f"--customize-hook=copy-in {CERTIFICATES} {CERTIFICATES.parent}"]
 
 
-def build(
-    name: str, folder: Path, *options: str, files: dict[str, Path] | None = None
-) -> str:
+def build(name: str, folder: Path, *options: str, files: dict[str, Path] | None = None) -> str:
     """Build an image from a folder with a Dockerfile, with cached layers.
 
     `files` are copied beside the Dockerfile first: programs that no package contains.
@@ -104,7 +102,7 @@ def build(
     return name
 
 
-def python_image(version: str) -> tuple[str, str, tuple[str, ...]]:
+def python_image(version: str) -> tuple[str, str, tuple[str, ...]] | None:
     """An image with this Python, uv and pipx: its name, the interpreter, options of `run`.
 
     Debian's suites have 3.11, 3.13 and 3.14; another version comes from this user's pyenv.
@@ -119,7 +117,7 @@ def python_image(version: str) -> tuple[str, str, tuple[str, ...]]:
         return name, f"/usr/bin/python{version}", ()
     for prefix in sorted(Path.home().glob(f".pyenv/versions/{version}.*")):
         return name, f"{prefix}/bin/python", ("--volume", f"{prefix}:{prefix}:ro")
-    raise ContainerError(f"Python {version} is neither in Debian nor in ~/.pyenv")
+    return None
 
 
 def _exists(image: str) -> bool:
