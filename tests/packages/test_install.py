@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from tests.containers.engine import python_image, require_engine, run_once
+from containers.engine import python_image, require_engine, run_once
 
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
