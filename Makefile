@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 # xdist workers; each test has a database of its own, so they never meet
 JOBS   ?= auto
 
-.PHONY: help setup crawl test services test-services dist test-packages check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl test services test-services dist test-packages test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -44,6 +44,10 @@ dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, a
 
 test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
 	@$(BIN)/pytest tests/packages $(ARGS)
+
+test-containers: $(READY) ## Build the image and run compose.yaml with podman: core and full profile (needs root)
+	@$(PYTHON) -m venv build/podman-compose && build/podman-compose/bin/pip install --quiet --disable-pip-version-check 'podman-compose==1.6.*'
+	@$(BIN)/pytest tests/containers $(ARGS)
 
 check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff format --check .

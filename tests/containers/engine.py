@@ -14,15 +14,27 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-IMAGES = Path(__file__).parent / "images"
+HERE = Path(__file__).parent
+IMAGES = HERE / "images"
 MIRROR = "http://deb.debian.org/debian"
 SUITES = ("bookworm", "trixie", "forky")
 # enough for the slowest build on two busy cores
 LIMIT = 3600.0
-# runc cannot raise limits inside some virtual machines, so containers get explicit ones
-ULIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+CONFIGURATION = {
+    "CONTAINERS_CONF": str(HERE / "containers.conf"),
+    "CONTAINERS_REGISTRIES_CONF": str(HERE / "registries.conf"),
+}
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-PACKAGES = ("podman", "buildah", "runc", "netavark", "aardvark-dns", "iptables", "mmdebstrap")
+PACKAGES = (
+    "podman",
+    "buildah",
+    "runc",
+    "netavark",
+    "aardvark-dns",
+    "catatonit",
+    "iptables",
+    "mmdebstrap",
+)
 
 
 class ContainerError(Exception):
@@ -32,7 +44,14 @@ class ContainerError(Exception):
 def run(command: Sequence[str | Path], *, stdin: str | None = None, cwd: Path | None = None) -> str:
     """Run a command to its end and return its output; raise ContainerError when it fails."""
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=cwd
+        command,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **CONFIGURATION},
     )
     if done.returncode != 0:
         output = (done.stdout + done.stderr)[-4000:]
@@ -41,12 +60,12 @@ def run(command: Sequence[str | Path], *, stdin: str | None = None, cwd: Path | 
 
 
 def podman(*arguments: str | Path, stdin: str | None = None) -> str:
-    return run(["podman", "--runtime", "runc", *arguments], stdin=stdin)
+    return run(["podman", *arguments], stdin=stdin)
 
 
 def run_once(image: str, script: str, *options: str) -> str:
     """Run a shell script in a fresh container."""
-    arguments = ("run", "--rm", "--interactive", *ULIMITS, *options, image, "sh", "-eu")
+    arguments = ("run", "--rm", "--interactive", *options, image, "sh", "-eu")
     return podman(*arguments, stdin=script)
 
 

@@ -23,14 +23,14 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 USERS = {"root": "0", "ordinary user": "10001"}
 # each leaves the command `forager` on the PATH
 INSTALLERS = {
+    "uv tool": 'uv tool install --quiet --python "$PYTHON" /dist/*.whl',
     "pip, wheel": '"$PYTHON" -m venv "$HOME/env"; "$HOME/env/bin/pip" install -q /dist/*.whl',
     "pip, sdist": '"$PYTHON" -m venv "$HOME/env"; "$HOME/env/bin/pip" install -q /dist/*.tar.gz',
-    "uv tool": 'uv tool install --quiet --python "$PYTHON" /dist/*.whl',
     "pipx": 'pipx install --quiet --python "$PYTHON" /dist/*.whl',
 }
 DEMO = """
 export HOME=$(mktemp -d) PATH="$PATH"; export PATH="$HOME/env/bin:$HOME/.local/bin:$PATH"
-export UV_CACHE_DIR=/cache/uv PIP_CACHE_DIR=/cache/pip PIP_NO_WARN_SCRIPT_LOCATION=1
+export UV_CACHE_DIR=/cache/uv PIP_CACHE_DIR=/cache/pip PIP_NO_COMPILE=1
 {install} >&2
 mkdir "$HOME/empty"; cd "$HOME/empty"
 forager --version
