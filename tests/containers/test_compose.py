@@ -10,8 +10,10 @@ import json
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -202,7 +204,7 @@ def test_every_server_of_the_full_profile_is_healthy(full: Deployment) -> None:
     ]
     assert len(checked) == 8
     for name in checked:
-        full.wait_until(lambda name=name: full.healthy(name))
+        full.wait_until(partial(full.healthy, name))
 
 
 def test_full_profile_crawls_searches_and_tracks(full: Deployment) -> None:
@@ -245,7 +247,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(full: Deployment) -> No
     ]
     assert queries
     for query in queries:
-        quoted = urllib.request.quote(query.replace("$__rate_interval", "1m"))
+        quoted = quote(query.replace("$__rate_interval", "1m"))
         assert ask(f"/api/v1/query?query={quoted}")["status"] == "success", query
 
 
@@ -257,7 +259,7 @@ def test_killed_database_is_restarted_and_work_continues(full: Deployment) -> No
 
     def done() -> bool:
         try:
-            return status(full, job)["status"] == "completed"
+            return bool(status(full, job)["status"] == "completed")
         except (OSError, subprocess.SubprocessError):
             return False
 
