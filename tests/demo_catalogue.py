@@ -404,8 +404,8 @@ async def _network(database: Database, settings: Settings) -> None:
 
 async def _parsers(database: Database, settings: Settings) -> None:
     load_parsers(settings.parser_modules)
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "2", canary=0.1)
+    await roll_out(database, settings, "kiosk", "1")
+    await roll_out(database, settings, "kiosk", "2", canary=0.1)
     async with database.transaction() as connection:
         await connection.execute(
             """

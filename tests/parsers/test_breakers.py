@@ -10,17 +10,21 @@ import pytest
 
 from forager.db.database import Database
 from forager.extract.product.record import Product
+from forager.metrics.recorded import BYPASSED_PAGES
 from forager.parsers import breakers
-from forager.parsers.breakers import MOST_BREAKS, ParserBreakers
+from forager.parsers.breakers import ParserBreakers
 from forager.parsers.page_cache import Page
 from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.rollouts import Rollouts
 from forager.parsers.store.rollouts import select_bypassed
+from forager.settings import Settings
 from forager.webhooks.events import EventKind, list_events
 from parsers.archived_kiosk import kiosk_parsers
 
+SETTINGS = Settings()
+MOST_BREAKS = SETTINGS.parser_bypass_after
 PAGE = Page("https://kiosk.example/item/1", "text/html", b"<h1>Tea</h1>")
 
 
@@ -56,17 +60,19 @@ class FakePool:
 async def guarded(database: Database) -> tuple[FakePool, ParserBreakers]:
     await Rollouts().current(database)
     pool = FakePool()
-    return pool, ParserBreakers(database, cast(ReadingPool, pool))
+    return pool, ParserBreakers(database, SETTINGS, cast(ReadingPool, pool))
 
 
 async def test_a_parser_that_keeps_breaking_is_bypassed(
     database: Database, guarded: tuple[FakePool, ParserBreakers], monkeypatch: Any
 ) -> None:
     pool, readers = guarded
+    BYPASSED_PAGES.take()
     read = [await readers.read(PAGE, {}) for _ in range(MOST_BREAKS + 2)]
     names = [parsed.parser for parsed in read]
     # the page that opens the breaker is read generically at once
     assert names == ["kiosk"] * (MOST_BREAKS - 1) + [GENERIC_NAME] * 3
+    assert list(BYPASSED_PAGES.take().values()) == [3]
     [event] = (await list_events(database, kind=EventKind.PARSER_BYPASSED)).items
     assert event.payload["parser"] == "kiosk"
     async with database.connection() as connection:

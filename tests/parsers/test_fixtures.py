@@ -141,7 +141,7 @@ def test_a_new_parser_passes_its_first_fixture(tmp_path: Path) -> None:
     done = write_parser("corner-shop", ("corner.example/p/*",), tmp_path, page)
     assert done.module == tmp_path / "corner_shop_parser.py"
     assert done.fixture == tmp_path / "fixtures" / "corner-shop" / "first.json"
-    assert done.entry_point.endswith('corner-shop = "corner_shop_parser:CornerShopParser"')
+    assert done.entry_point.endswith('corner-shop = "corner_shop_parser"')
     expected = json.loads(done.fixture.read_text())["expected"]
     expected["price"] = "4.20"
     done.fixture.write_text(

@@ -6,10 +6,20 @@ import pytest
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
-from forager.parsers.rates import ParseCount, check_rates, count_parses, list_rates, parser_rates
+from forager.parsers.rates import (
+    ParseCount,
+    check_rates,
+    count_parses,
+    degraded_domains,
+    list_rates,
+    parser_rates,
+)
 from forager.parsers.store.rates import delete_old_rates
+from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from products.rows import insert_domain
+
+SETTINGS = Settings()
 
 
 async def add_pages(
@@ -68,9 +78,9 @@ async def test_an_alert_when_the_last_hundred_fall_below_four_fifths(database: D
         shop = await insert_domain(connection)
         await add_pages(connection, shop, good=190, bad=10)
         await age_rates(connection, 3)
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
         await add_pages(connection, shop, good=75, bad=25)
-        [event] = await check_rates(connection, [shop, shop])
+        [event] = await check_rates(connection, [shop, shop], SETTINGS)
     assert event.kind is EventKind.PARSER_DEGRADED
     assert event.domain_id == shop
     assert event.payload == {
@@ -87,7 +97,7 @@ async def test_no_alert_for_a_domain_that_was_never_better(database: Database) -
         shop = await insert_domain(connection)
         await add_pages(connection, shop, good=50, bad=50)
         await add_pages(connection, shop, good=45, bad=55)
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
 
 
 @pytest.mark.parametrize(("before", "after"), [(19, 100), (200, 99)])
@@ -97,7 +107,7 @@ async def test_no_alert_from_too_few_pages(database: Database, before: int, afte
         if before == 19:
             await add_pages(connection, shop, good=before, bad=0)
         await add_pages(connection, shop, good=0, bad=after)
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
 
 
 async def test_what_is_only_tried_raises_no_alert(database: Database) -> None:
@@ -105,7 +115,7 @@ async def test_what_is_only_tried_raises_no_alert(database: Database) -> None:
         shop = await insert_domain(connection)
         await add_pages(connection, shop, good=200, bad=0)
         await add_pages(connection, shop, good=0, bad=100, version="2", role="canary")
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
 
 
 async def test_what_is_older_than_a_week_does_not_count(database: Database) -> None:
@@ -114,7 +124,7 @@ async def test_what_is_older_than_a_week_does_not_count(database: Database) -> N
         await add_pages(connection, shop, good=200, bad=0)
         await age_rates(connection, 7)
         await add_pages(connection, shop, good=10, bad=90)
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
 
 
 async def test_one_alert_for_a_domain_and_hour(database: Database) -> None:
@@ -122,16 +132,48 @@ async def test_one_alert_for_a_domain_and_hour(database: Database) -> None:
         shop = await insert_domain(connection)
         await add_pages(connection, shop, good=200, bad=0)
         await add_pages(connection, shop, good=10, bad=90)
-        events = await check_rates(connection, [shop])
+        events = await check_rates(connection, [shop], SETTINGS)
         assert len(events) == 1
         await record_events(connection, events)
-        assert await check_rates(connection, [shop]) == []
+        assert await check_rates(connection, [shop], SETTINGS) == []
         other = NewEvent(EventKind.AUDIT, None, shop, {})
         await record_events(connection, [other])
         await connection.execute(
             "UPDATE catalog_events SET occurred_at = now() - interval '61 minutes'"
         )
-        assert len(await check_rates(connection, [shop])) == 1
+        assert len(await check_rates(connection, [shop], SETTINGS)) == 1
+
+
+async def test_thresholds_are_settings(database: Database) -> None:
+    strict = Settings(parser_alert_pages=10, parser_alert_share=1.0, parser_alert_interval=60)
+    async with database.transaction() as connection:
+        shop = await insert_domain(connection)
+        await add_pages(connection, shop, good=30, bad=0)
+        await add_pages(connection, shop, good=0, bad=1)
+        await add_pages(connection, shop, good=9, bad=0)
+        assert await check_rates(connection, [shop], SETTINGS) == []
+        events = await check_rates(connection, [shop], strict)
+        assert [event.payload["recent_rate"] for event in events] == [0.9]
+        await record_events(connection, events)
+        await connection.execute(
+            "UPDATE catalog_events SET occurred_at = now() - interval '61 seconds'"
+        )
+        assert len(await check_rates(connection, [shop], strict)) == 1
+
+
+async def test_a_domain_is_degraded_until_its_pages_are_parsed_well_again(
+    database: Database,
+) -> None:
+    async with database.transaction() as connection:
+        shop = await insert_domain(connection)
+        await add_pages(connection, shop, good=200, bad=0)
+        await add_pages(connection, shop, good=10, bad=90)
+        await record_events(connection, await check_rates(connection, [shop], SETTINGS))
+    [rate] = await degraded_domains(database, SETTINGS)
+    assert (rate.domain, rate.recent_good, rate.earlier_pages) == ("shop.example", 10, 200)
+    async with database.transaction() as connection:
+        await add_pages(connection, shop, good=100, bad=0)
+    assert await degraded_domains(database, SETTINGS) == []
 
 
 async def test_two_workers_give_one_alert(database: Database) -> None:
@@ -140,8 +182,8 @@ async def test_two_workers_give_one_alert(database: Database) -> None:
         await add_pages(connection, shop, good=200, bad=0)
         await add_pages(connection, shop, good=10, bad=90)
     async with database.transaction() as first, database.transaction() as second:
-        assert len(await check_rates(first, [shop])) == 1
-        assert await check_rates(second, [shop]) == []
+        assert len(await check_rates(first, [shop], SETTINGS)) == 1
+        assert await check_rates(second, [shop], SETTINGS) == []
 
 
 async def test_rates_by_domain_and_version_and_in_pages(database: Database) -> None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 
 import pytest
 
 from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.doctor.check import Level
+from forager.doctor.work import check_parsers
 from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.jobs.workers import Registration
 from forager.parsers.backtest import backtest
 from forager.parsers.overview import overview
 from forager.parsers.pattern import GENERIC_VERSION
+from forager.parsers.registry import installed_versions
 from forager.parsers.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
 from forager.settings import Settings
 from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
 from tasks.working import Tasks, at_work
+
+SETTINGS = Settings()
 
 
 @pytest.fixture(autouse=True)
@@ -48,16 +57,44 @@ def test_a_share_of_the_tasks_is_tried_and_stays_the_same_when_it_grows() -> Non
     assert tried(0.1) == tenth
 
 
+def test_a_canary_runs_only_where_it_is_installed() -> None:
+    plan = RolloutPlan({"kiosk": Rollout("kiosk", "1", None, "3", 1.0)})
+    assert plan.versions_for(1) == ({"kiosk": "1"}, None)
+
+
+async def test_a_rollout_names_the_workers_that_cannot_follow(database: Database) -> None:
+    old = Registration(
+        database, new_id(), capacity=1, role="tasks", parsers=lambda: {"kiosk": ["1"]}
+    )
+    new = Registration(database, new_id(), capacity=1, role="tasks", parsers=installed_versions)
+    await old.renew()
+    await new.renew()
+    await Registration(database, new_id(), capacity=1, role="jobs").renew()
+    behind = (f"{socket.gethostname()} (pid {os.getpid()})",)
+    assert (await roll_out(database, SETTINGS, "kiosk", "1")).missing_on == ()
+    assert (await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)).missing_on == behind
+    lines = {
+        (each.name, each.version): each for each in (await overview(database, SETTINGS)).parsers
+    }
+    assert lines["kiosk", "2"].missing_on == behind
+    assert lines["kiosk", "1"].missing_on == lines["kiosk", "10"].missing_on == ()
+    check = await check_parsers(database, SETTINGS)
+    assert check.level is Level.WARN
+    assert f"kiosk 2: {behind[0]}" in check.finding
+    await old.end()
+    assert (await roll_out(database, SETTINGS, "kiosk", "2")).missing_on == ()
+
+
 async def test_steps_forward_and_back(database: Database) -> None:
-    first = await roll_out(database, "kiosk", "1")
+    first = await roll_out(database, SETTINGS, "kiosk", "1")
     assert (first.active_version, first.previous_version) == ("1", "10")
-    trial = await roll_out(database, "kiosk", "2", canary=0.25)
+    trial = await roll_out(database, SETTINGS, "kiosk", "2", canary=0.25)
     assert (trial.active_version, trial.canary_version, trial.canary_share) == ("1", "2", 0.25)
     ended = await roll_back(database, "kiosk")
     assert (ended.active_version, ended.canary_version) == ("1", None)
-    second = await roll_out(database, "kiosk", "2")
+    second = await roll_out(database, SETTINGS, "kiosk", "2")
     assert (second.active_version, second.previous_version) == ("2", "1")
-    again = await roll_out(database, "kiosk", "2")
+    again = await roll_out(database, SETTINGS, "kiosk", "2")
     assert again.previous_version == "1"
     back = await roll_back(database, "kiosk")
     assert (back.active_version, back.previous_version) == ("1", None)
@@ -66,36 +103,36 @@ async def test_steps_forward_and_back(database: Database) -> None:
 
 
 async def test_rolling_out_what_is_tried_ends_the_trial(database: Database) -> None:
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "2", canary=0.1)
-    done = await roll_out(database, "kiosk", "2")
+    await roll_out(database, SETTINGS, "kiosk", "1")
+    await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)
+    done = await roll_out(database, SETTINGS, "kiosk", "2")
     assert (done.active_version, done.previous_version, done.canary_version) == ("2", "1", None)
 
 
 async def test_a_first_trial_of_the_newest_runs_beside_the_one_before_it(
     database: Database,
 ) -> None:
-    trial = await roll_out(database, "kiosk", "10", canary=1.0)
+    trial = await roll_out(database, SETTINGS, "kiosk", "10", canary=1.0)
     assert (trial.active_version, trial.canary_version) == ("2", "10")
 
 
 async def test_what_cannot_be_rolled_out(database: Database) -> None:
     with pytest.raises(NotFound, match="no version 3"):
-        await roll_out(database, "kiosk", "3")
+        await roll_out(database, SETTINGS, "kiosk", "3")
     with pytest.raises(NotFound, match="no parser"):
-        await roll_out(database, "nobody", "1")
+        await roll_out(database, SETTINGS, "nobody", "1")
     with pytest.raises(InvalidInput, match="not a share"):
-        await roll_out(database, "kiosk", "2", canary=1.5)
-    await roll_out(database, "kiosk", "2")
+        await roll_out(database, SETTINGS, "kiosk", "2", canary=1.5)
+    await roll_out(database, SETTINGS, "kiosk", "2")
     with pytest.raises(InvalidInput, match="nothing to try"):
-        await roll_out(database, "kiosk", "2", canary=0.1)
+        await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)
     with pytest.raises(NotAllowed, match="in version 1 only"):
-        await roll_out(database, "amazon", "1", canary=0.1)
+        await roll_out(database, SETTINGS, "amazon", "1", canary=0.1)
 
 
 async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) -> None:
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "2")
+    await roll_out(database, SETTINGS, "kiosk", "1")
+    await roll_out(database, SETTINGS, "kiosk", "2")
     async with database.connection() as connection:
         await connection.execute("UPDATE parser_rollouts SET previous_version = '0.9'")
     with pytest.raises(NotFound, match=r"no version 0\.9"):
@@ -105,7 +142,7 @@ async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) 
 async def test_running_workers_follow(database: Database) -> None:
     patient, eager = Rollouts(refresh=3600), Rollouts(refresh=0)
     assert await kiosk_of(patient, database) == "10"
-    await roll_out(database, "kiosk", "1")
+    await roll_out(database, SETTINGS, "kiosk", "1")
     assert await kiosk_of(eager, database) == "1"
     assert await kiosk_of(patient, database) == "10"
 
@@ -132,8 +169,8 @@ async def test_what_a_worker_began_with_counts_until_somebody_decides(database: 
 async def test_an_overview_names_what_runs_and_what_is_missing(
     database: Database, settings: Settings
 ) -> None:
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "2", canary=0.1)
+    await roll_out(database, SETTINGS, "kiosk", "1")
+    await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)
     async with database.connection() as connection:
         await connection.execute(
             "INSERT INTO parser_rollouts (parser, active_version) VALUES ('gone', '4')"
@@ -158,7 +195,7 @@ async def test_a_parser_is_changed_tried_and_rolled_back_without_one_request(
     async with silent_server() as (host, visitors):
         shop = Kiosk(database, settings, host)
         await shop.archive((n, item(n, was="£20" if n < 4 else None)) for n in range(1, 21))
-        await roll_out(database, "kiosk", "1")
+        await roll_out(database, SETTINGS, "kiosk", "1")
         assert await parse_all(shop) == {("1", "active"): 20}
 
         report = await backtest(database, settings, "kiosk", version="2", against="1")
@@ -166,14 +203,14 @@ async def test_a_parser_is_changed_tried_and_rolled_back_without_one_request(
         assert report.fields["price"].changed == 3
         assert report.fields["sku"].lost == 20
 
-        await roll_out(database, "kiosk", "2", canary=0.5)
+        await roll_out(database, SETTINGS, "kiosk", "2", canary=0.5)
         plan = await load_plan(database)
         tried = [task for task in shop.task_ids if plan.versions_for(task)[1] is not None]
         assert 0 < len(tried) < 20
         assert await parse_all(shop) == {("1", "active"): 20, ("2", "canary"): len(tried)}
         assert await products_of(shop) == {("1", False): 20}
 
-        await roll_out(database, "kiosk", "2")
+        await roll_out(database, SETTINGS, "kiosk", "2")
         assert await parse_all(shop) == {("2", "active"): 20}
         assert await products_of(shop) == {("2", True): 20}
 

@@ -45,8 +45,8 @@ async def test_a_trial_that_hangs_is_ended_and_told_of(
 ) -> None:
     shop = Kiosk(database, hurried)
     await shop.archive((number, slow(number)) for number in range(1, PAGES + 1))
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "10", canary=1.0)
+    await roll_out(database, Settings(), "kiosk", "1")
+    await roll_out(database, Settings(), "kiosk", "10", canary=1.0)
     tasks = Tasks(database, hurried)
     await tasks.sql("UPDATE crawl_tasks SET updated_at = 'yesterday'")
     async with at_work(tasks):
@@ -62,8 +62,8 @@ async def test_a_trial_that_hangs_is_ended_and_told_of(
 
 
 async def test_only_what_breaks_in_a_row_counts(database: Database, hurried: Settings) -> None:
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "10", canary=1.0)
+    await roll_out(database, Settings(), "kiosk", "1")
+    await roll_out(database, Settings(), "kiosk", "10", canary=1.0)
     plan = await load_plan(database)
     active, canary = plan.versions_for(1)
     assert canary is not None
@@ -79,14 +79,14 @@ async def test_only_what_breaks_in_a_row_counts(database: Database, hurried: Set
             assert await trials.read(bad, plan, active, canary) is not None
         assert await trials.read(good, plan, active, canary) is None
 
-        await roll_out(database, "kiosk", "10", canary=1.0)
+        await roll_out(database, Settings(), "kiosk", "10", canary=1.0)
         again = await load_plan(database)
         assert await trials.read(good, again, active, canary) is not None
 
 
 async def test_a_trial_is_ended_once(database: Database) -> None:
-    await roll_out(database, "kiosk", "1")
-    await roll_out(database, "kiosk", "2", canary=0.5)
+    await roll_out(database, Settings(), "kiosk", "1")
+    await roll_out(database, Settings(), "kiosk", "2", canary=0.5)
     assert not await suspend(database, "kiosk", "10", "another version")
     assert await suspend(database, "kiosk", "2", "it hangs")
     assert not await suspend(database, "kiosk", "2", "it hangs")

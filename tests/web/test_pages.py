@@ -7,11 +7,14 @@ import re
 
 import pytest
 
+from archived_job import Settled, html, start_job
 from built_site import SOURCE, Crawls, active_site, rows_of
+from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.settings import Settings
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -152,9 +155,13 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
     [
         ({"urls": "ftp://example.org"}, "cannot be crawled"),
         ({"urls": "http://127.0.0.1/"}, "allow_private"),
-        ({"urls": ""}, "URLs: "),
-        ({"urls": "https://a.example", "max_pages": "many"}, "Max pages: Input should be"),
-        ({"urls": "https://a.example", "strategy": HOSTILE}, "Discover pages via: "),
+        ({"urls": ""}, 'id="e-urls"'),
+        (
+            {"urls": "https://a.example", "max_pages": "many"},
+            'id="e-max_pages" class="small field-error">Input should be',
+        ),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, 'id="e-strategy"'),
+        ({"urls": "https://a.example", "headers": "no colon"}, 'id="e-headers"'),
     ],
 )
 async def test_a_crawl_that_cannot_be_is_refused_in_words(
@@ -171,7 +178,7 @@ async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
 ) -> None:
     welcome = (await visitor.get("/")).text
     assert "Welcome" in welcome
-    assert 'hx-post="/new-crawl"' in welcome
+    assert 'action="/new-crawl"' in welcome
     assert 'name="allow_private"' in welcome
     fields = {"urls": "http://127.0.0.1:8310/docs", "source": "mine", "max_pages": "7"}
     refused = (await visitor.act("/new-crawl", fields)).text
@@ -271,4 +278,78 @@ async def test_a_page_is_rendered_with_its_code_and_without_its_images(
     assert '<span class="k">def</span>' in page
     assert "<img" not in page
     assert "&lt;b&gt;bold" in page
-    assert "```python" in (await visitor.get(f"{read}&format=markdown")).text
+    assert "```python" in (await visitor.get(f"{read}&tab=markdown")).text
+
+
+async def test_versions_of_a_page_are_read_and_compared(visitor: Visitor, crawls: Crawls) -> None:
+    for text in ("old words", "old words", "new words"):
+        await crawls.crawl({"a": text, "b": "same"})
+    read = f"/read?url=https://{SOURCE}/a&source={SOURCE}"
+    assert "Generation 1\N{EN DASH}2" in (await visitor.get(read)).text
+    earlier = (await visitor.get(f"{read}&generation=1")).text
+    assert "This is an earlier version" in earlier
+    assert "About old words." in earlier
+    changes = (await visitor.get(f"{read}&tab=changes&view=side")).text
+    assert "<del>old</del>" in changes
+    assert "<ins>new</ins>" in changes
+    unchanged = f"/read?url=https://{SOURCE}/b&source={SOURCE}&tab=changes"
+    assert "No earlier version" in (await visitor.get(unchanged)).text
+    assert "not in the archive" in (await visitor.get(f"{read}&tab=original")).text
+    assert (await visitor.get(f"{read}&generation=9")).status == 404
+
+
+async def test_urls_of_a_job_are_filtered_sorted_and_read(
+    visitor: Visitor, database: Database, queue: Queue, web_settings: Settings
+) -> None:
+    job = await start_job(database, archive_options(web_settings).open(), queue)
+    await job.settle([html(1), Settled("https://docs.example.org/2", outcome="failed")])
+    await job.writer.close()
+    base = f"/jobs/{job.id}/pages"
+    listed = (await visitor.get(f"{base}?sort=-size&minutes=1440")).text
+    assert 'aria-sort="descending"' in listed
+    assert "sort=url" in listed
+    for query, words in (
+        ("path=nowhere", "No matching URLs"),
+        ("status=many", "must be a whole number"),
+        ("outcome=pending", "No pending URLs"),
+    ):
+        assert words in (await visitor.get(f"{base}?{query}")).text
+    response = f"/jobs/{job.id}/response"
+    stored = (await visitor.get(f"{response}?url={html(1).url}")).text
+    assert all(text in stored for text in ("200 OK", "&lt;title&gt;Page 1", "ä ö ü"))
+    body = await visitor.get(f"{response}/file?url={html(1).url}")
+    assert body.headers["Content-Disposition"].startswith("attachment")
+    assert (await visitor.get(f"{response}?url=https://x.example/")).status == 404
+
+
+async def test_failed_urls_are_retried_by_reason_and_paths_are_browsed(
+    visitor: Visitor, database: Database, crawls: Crawls
+) -> None:
+    await crawls.crawl({"a": "alpha", "guide/b": "beta"})
+    [[job_id]] = await rows_of(database, "SELECT id FROM crawl_jobs")
+    async with database.transaction() as connection:
+        await connection.execute(
+            """
+            INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, depth, via)
+            SELECT %s, sha256(url::bytea), 'https://docs.example.org/' || url, outcome, reason, 1,
+                   'link'
+              FROM (VALUES ('a', 'fetched', NULL), ('guide/b', 'fetched', NULL),
+                           ('guide/c', 'failed', 'http_500'), ('guide/d', 'failed', 'http_404'))
+                   AS v (url, outcome, reason)
+            """,
+            (job_id,),
+        )
+        await connection.execute(
+            "INSERT INTO crawl_states (job_id, discovered, fetched, failed, reasons) VALUES"
+            ' (%s, 4, 2, 2, \'{"failed": {"http_500": 1, "http_404": 1}}\')',
+            (job_id,),
+        )
+    tree = (await visitor.get(f"/sources/{SOURCE}/tree")).text
+    assert ">guide/</a>" in tree
+    below = (await visitor.get(f"/sources/{SOURCE}/tree?prefix=https://{SOURCE}/guide/")).text
+    assert "outcome=failed&amp;path=https%3A//docs.example.org/guide/c" in below
+    assert "Retry these" in (await visitor.get(f"/jobs/{job_id}")).text
+    done = await visitor.act(f"/jobs/{job_id}/retry-failed", {"reason": "http_500"})
+    assert "1 URL will be fetched again" in done.text
+    pending = await rows_of(database, "SELECT url FROM crawl_frontier")
+    assert pending == [("https://docs.example.org/guide/c",)]

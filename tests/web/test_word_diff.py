@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forager.web.word_diff import marked_lines
+from forager.web.word_diff import marked_lines, paired_lines
 
 HEAD = "--- old\n+++ new\n"
 
@@ -21,3 +21,12 @@ def test_lines_without_a_partner_are_shown_whole() -> None:
     assert [kind for kind, _ in marked] == ["minus", "minus", "plus", "", "plus"]
     assert marked[1][1] == "-two"
     assert marked[-1][1] == "+new"
+
+
+def test_lines_stand_side_by_side() -> None:
+    pairs = paired_lines(f"{HEAD} same\n-one\n-two\n+1")
+    assert [(old and old[1], new and new[1]) for old, new in pairs] == [
+        (" same", " same"),
+        ("-<del>one</del>", "+<ins>1</ins>"),
+        ("-two", None),
+    ]

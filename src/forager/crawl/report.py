@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from forager.crawl import store
-from forager.crawl.export.store import select_settled
 from forager.crawl.ledger import Ledger, ledger_from
-from forager.crawl.settlement import Outcome, SettledUrl
-from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.documents import store as document_store
 from forager.documents.generation import Generation
-from forager.errors import InvalidInput
 from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
@@ -200,43 +195,3 @@ async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple
     """Failed URLs of these crawls by reason, the most frequent first."""
     async with database.connection() as connection:
         return await store.sum_failures(connection, job_ids)
-
-
-MAX_LIST = 1000
-KEY_BYTES = 16
-
-
-async def list_settled(
-    database: Database,
-    job_id: UUID,
-    *,
-    outcomes: Sequence[Outcome] = tuple(Outcome),
-    cursor: str | None = None,
-    limit: int = 50,
-) -> Page[SettledUrl]:
-    """URLs of a job that are settled, in the order of their keys, which is no order to people."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
-    after = b"" if cursor is None else _decode(cursor)
-    async with database.connection() as connection:
-        found = await select_settled(
-            connection, job_id, [o.value for o in outcomes], after=after, limit=limit + 1
-        )
-    more = len(found) > limit
-    return Page(found[:limit], _encode(found[limit - 1].url_hash) if more else None)
-
-
-def _encode(key: bytes) -> str:
-    return base64.urlsafe_b64encode(key).decode()
-
-
-def _decode(cursor: str) -> bytes:
-    try:
-        key = base64.urlsafe_b64decode(cursor.encode())
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return key

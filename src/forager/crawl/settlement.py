@@ -27,6 +27,16 @@ class Outcome(StrEnum):
     EXCLUDED = "excluded"
 
 
+class UrlSort(StrEnum):
+    """What a list of processed URLs is sorted by."""
+
+    URL = "url"
+    STATUS = "status"
+    DEPTH = "depth"
+    SIZE = "size"
+    TIME = "time"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """The end of one URL's way: an outcome, its reason, and everything the page led to."""
@@ -50,10 +60,8 @@ class Settlement:
     last_modified: str | None = None
     # in-scope links, compressed: what a later crawl follows if this page has not changed
     outlinks: bytes | None = None
-    # the response as a packed archive record; for a rendered page, the page as it was rendered
+    # the response as a packed archive record; for a rendered page, all of its records
     frame: bytes | None = None
-    # packed records that belong to it, which are written before it
-    other_frames: tuple[bytes, ...] = ()
     # whether and why the page was rendered, for people
     rendering: str | None = None
     # the reason in one word, if it was

@@ -1,4 +1,4 @@
-"""The work: workers, services, jobs and tasks."""
+"""Checks of the work: workers, services, jobs, tasks, products and proxies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from forager.jobs import store, workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import Worker
 from forager.parsers.overview import overview
+from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
 from forager.products.store.audit import TASKS_OVERDUE, find
+from forager.render.finding import INSTALL
 from forager.secrets import Vault
 from forager.services.report import list_service_processes
 from forager.settings import Settings
@@ -174,6 +176,22 @@ async def check_regions(database: Database, settings: Settings) -> Check:
     return warn("regions", found, f"Start one: forager worker --region {unserved[0][0]}")
 
 
+async def check_renderers(database: Database, settings: Settings) -> Check:
+    """Whether tasks that need a browser have a worker with one."""
+    async with database.connection() as connection:
+        waiting = await doctor_store.count_waiting_for_browser(
+            connection, stale_after=settings.stale_after
+        )
+    if not waiting:
+        return ok("rendering", "no task waits for a worker that renders")
+    number = f"{waiting}" if waiting < 1000 else "1000 or more"
+    return warn(
+        "rendering",
+        f"{number} {'task waits' if waiting == 1 else 'tasks wait'} for a worker that renders",
+        f"Start one where a browser is installed: forager worker --render. {INSTALL}",
+    )
+
+
 def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:
     limit = timedelta(seconds=settings.stale_after)
     return [worker for worker in found if _age(worker.last_seen) > limit]
@@ -211,6 +229,23 @@ async def check_bypassed(database: Database, _settings: Settings) -> Check:
         "bypassed parsers",
         f"{len(bypassed)} parsers keep breaking, so that their pages are read generically: {names}",
         "See forager errors list --type parse; roll the parser back or fix it.",
+    )
+
+
+async def check_rates(database: Database, settings: Settings) -> Check:
+    """Whether domains are parsed much worse than usual."""
+    degraded = await degraded_domains(database, settings)
+    if not degraded:
+        return ok("success rates", "no drops")
+    names = ", ".join(
+        f"{rate.domain} ({rate.recent_good / rate.recent_pages:.0%} of the last"
+        f" {rate.recent_pages} pages, usually {rate.earlier_good / rate.earlier_pages:.0%})"
+        for rate in degraded[:NAMED]
+    )
+    return warn(
+        "success rates",
+        f"{len(degraded)} domains are parsed much worse than usual: {names}",
+        "See forager parsers rates --domain; the shop may have been redesigned.",
     )
 
 
@@ -279,5 +314,16 @@ async def check_parsers(database: Database, settings: Settings) -> Check:
             "parsers",
             f"{finding}; rolled out, and not installed here: {', '.join(missing[:NAMED])}",
             "Install it again, or roll out another: forager parsers rollout NAME VERSION",
+        )
+    lacking = [each for each in found.parsers if each.missing_on]
+    if lacking:
+        names = "; ".join(
+            f"{each.name} {each.version}: {', '.join(each.missing_on[:NAMED])}"
+            for each in lacking[:NAMED]
+        )
+        return warn(
+            "parsers",
+            f"{finding}; not installed on every worker: {names}",
+            "Install the version there and restart the worker.",
         )
     return ok("parsers", finding)

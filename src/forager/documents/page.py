@@ -1,4 +1,4 @@
-"""A page on its way into a generation, and the same page in the generation before."""
+"""Pages as a crawl writes them into a generation, and as readers get them back."""
 
 from __future__ import annotations
 
@@ -112,6 +112,7 @@ class PreviousPage:
     # refreshes in a row in which it failed and was carried over, and since when, in seconds
     carried_times: int = 0
     carried_seconds: float = 0.0
+    archive: ArchiveRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

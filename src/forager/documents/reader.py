@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
 from uuid import UUID
 
 import orjson
 
+from forager.archive.options import archive_options
+from forager.archive.reader import ArchivedResponse, read_response
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents import store
@@ -21,8 +25,10 @@ from forager.extract.markdown.escape import escape_text
 from forager.extract.sections import CONTINUED
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme, with_scheme
 from forager.hints import Hint, action
+from forager.settings import Settings
 
 MAX_LIST = 1000
+MAX_VERSIONS = 500
 INDEXED_PATH = 600
 # a duplicate may repeat a duplicate: a redirect to a page that names another one
 MAX_HOPS = 12
@@ -88,17 +94,26 @@ async def read_page(
     url: str,
     *,
     source_id: str | None = None,
+    generation: int | None = None,
     user_id: UUID | None = None,
 ) -> ReadPage:
     """A published page by its URL; without a source, the copy that was fetched last.
 
-    With an owner, only what is in one of that owner's sources. A URL that the crawl settled as a
-    duplicate leads to the page it repeats; one without a scheme is looked for under both.
+    With an owner, only pages in that owner's sources. A URL that the crawl settled as a duplicate
+    leads to the page it repeats; one without a scheme is looked for under both. With a generation
+    of the source, the page as that generation lists it.
     """
+    if generation is not None and source_id is None:
+        raise InvalidInput("a generation is a number of one source", hint="Name the source.")
     spellings = _spellings(url)
     async with database.connection() as connection:
         for spelling in spellings:
-            found = await _find(connection, spelling, source_id, user_id)
+            if generation is None or source_id is None:
+                found = await _find(connection, spelling, source_id, user_id)
+            else:
+                found = await store.select_document_of_generation(
+                    connection, url_key(spelling), source_id, generation, user_id
+                )
             if found is not None:
                 # documents are immutable: these sections are the page's, whatever is published now
                 sections = await store.select_sections(connection, found.id)
@@ -107,6 +122,41 @@ async def read_page(
         f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
         hint=Hint("{} finds pages by their content.", action("search")),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PageVersion:
+    """One content of a page, and the generations in a row that list it."""
+
+    first: int
+    last: int
+    # when the server last sent or confirmed it
+    fetched_at: datetime
+
+
+async def page_versions(database: Database, document: DocumentRow) -> list[PageVersion]:
+    """The versions of a page, newest first: the generations in which its content changed."""
+    key = url_key(NormalisedUrl(document.url))
+    async with database.connection() as connection:
+        rows = await store.select_versions(connection, document.source_id, key, limit=MAX_VERSIONS)
+    versions: list[PageVersion] = []
+    for _, listed in groupby(rows, key=lambda row: row[1]):
+        generations = list(listed)
+        versions.append(PageVersion(generations[-1][0], *generations[0][::2]))
+    return versions
+
+
+async def read_response_of(
+    database: Database, settings: Settings, document: DocumentRow
+) -> ArchivedResponse:
+    """The archived response that a page was extracted from."""
+    async with database.connection() as connection:
+        ref = await store.select_response_ref(
+            connection, document.generation_id, url_key(NormalisedUrl(document.url))
+        )
+    if ref is None:
+        raise NotFound(f"the response of {document.url} is not in the archive")
+    return await read_response(archive_options(settings).open(), ref)
 
 
 def _spellings(url: str) -> list[NormalisedUrl]:

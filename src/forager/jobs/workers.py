@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import Jsonb
 
 from forager import __version__
 from forager.db.database import Connection, Database
@@ -35,6 +36,8 @@ class Worker:
     state: str
     role: str
     region: str | None
+    # whether it has a browser
+    renders: bool
     note: str | None
 
 
@@ -51,16 +54,19 @@ async def register(
     note: str | None,
     role: str = "jobs",
     region: str | None = None,
+    renders: bool = False,
+    parsers: Mapping[str, Sequence[str]] | None = None,
 ) -> str | None:
-    """Say that a worker is there; the answer is the database's schema version."""
+    """Enter a worker into the list; the answer is the database's schema version."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
         WITH seen AS (
             INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
-                                 region)
+                                 region, renders, parsers)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s, %(role)s, %(region)s)
+                    %(state)s, %(note)s, %(role)s, %(region)s, %(renders)s,
+                    %(parsers)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -77,9 +83,29 @@ async def register(
             "note": note,
             "role": role,
             "region": region,
+            "renders": renders,
+            "parsers": None if parsers is None else Jsonb(parsers),
         },
     )
     return await cursor.fetchone()
+
+
+async def select_without_parsers(
+    connection: Connection, versions: Sequence[tuple[str, str]], *, stale_after: float
+) -> list[tuple[str, str, str]]:
+    """Running workers for tasks that lack a version of a parser: parser, version, worker."""
+    cursor = await connection.execute(
+        """
+        SELECT v.parser, v.version, w.host || ' (pid ' || w.pid || ')'
+          FROM unnest(%s::text[], %s::text[]) AS v (parser, version)
+          JOIN workers w ON NOT coalesce(w.parsers -> v.parser ? v.version, false)
+         WHERE w.role = 'tasks' AND w.state <> 'stopping'
+           AND w.last_seen > now() - %s * interval '1 second'
+         ORDER BY v.parser, v.version, w.started_at
+        """,
+        ([name for name, _ in versions], [version for _, version in versions], stale_after),
+    )
+    return await cursor.fetchall()
 
 
 async def renew(
@@ -108,7 +134,7 @@ async def select_workers(connection: Connection) -> list[Worker]:
     await cursor.execute(
         """
         SELECT id, host, pid, version, capacity, started_at, last_seen, state,
-               role, region, note
+               role, region, renders, note
           FROM workers
          ORDER BY started_at
         """
@@ -198,7 +224,9 @@ class Registration:
         capacity: int,
         role: str = "jobs",
         region: str | None = None,
+        renders: bool = False,
         returns: bool = True,
+        parsers: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     ) -> None:
         self.note: str | None = None
         self._database = database
@@ -206,7 +234,9 @@ class Registration:
         self._capacity = capacity
         self._role = role
         self._region = region
+        self._renders = renders
         self._returns = returns
+        self._parsers = parsers
         self._entered = False
 
     async def renew(self, *, stopping: bool = False) -> None:
@@ -252,6 +282,8 @@ class Registration:
                 note=self.note,
                 role=self._role,
                 region=self._region,
+                renders=self._renders,
+                parsers=None if self._parsers is None else self._parsers(),
             )
 
 

@@ -82,9 +82,7 @@ class Gauges:
     async def _read(self, connection: Connection, gauge: Gauge) -> None:
         began = time.monotonic()
         try:
-            rows = await store.select_gauge(
-                connection, gauge.statement, stale_after=self.settings.stale_after
-            )
+            rows = await store.select_gauge(connection, gauge.statement, self.settings)
             values = _values(gauge, rows)
         except TOO_LONG:
             log.warning("a gauge takes too long", gauge=gauge.family.name)
@@ -161,6 +159,16 @@ GAUGES = (
         store.PROXIES,
         ("state",),
         _each("active", "failing", "disabled"),
+    ),
+    _gauge(
+        "forager_parser_degraded_domains",
+        "Domains whose pages are parsed much worse than in the last seven days.",
+        store.DEGRADED_DOMAINS,
+    ),
+    _gauge(
+        "forager_bypassed_parsers",
+        "Parsers that workers bypass because they keep failing.",
+        store.BYPASSED_PARSERS,
     ),
     _gauge("forager_database_bytes", "Size of the database.", store.DATABASE_SIZE),
     _gauge(

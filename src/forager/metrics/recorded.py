@@ -52,6 +52,11 @@ LEASE_LOSSES = Counter(
 
 DOWNLOADS = Counter("forager_downloads_total", "Attempts to download a task's page.", ("outcome",))
 PARSES = Counter("forager_parses_total", "Pages of tasks that were read.", ("outcome",))
+BYPASSED_PAGES = Counter(
+    "forager_parser_bypassed_pages_total",
+    "Pages read by the generic extraction because their parser keeps failing.",
+    ("parser",),
+)
 WEBHOOK_DELIVERIES = Counter(
     "forager_webhook_deliveries_total", "Messages sent to webhooks.", ("outcome",)
 )
@@ -100,6 +105,7 @@ METERS: tuple[Meter, ...] = (
     LEASE_LOSSES,
     DOWNLOADS,
     PARSES,
+    BYPASSED_PAGES,
     WEBHOOK_DELIVERIES,
     DISPATCHED,
     INDEX_ENTRIES,

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from forager.db.database import Connection
 from forager.metrics.meters import Key
+from forager.settings import Settings
 
 
 async def add_values(
@@ -76,9 +77,13 @@ Rows = list[tuple[Any, ...]]
 
 
 async def select_gauge(
-    connection: Connection, statement: LiteralString, *, stale_after: float
+    connection: Connection, statement: LiteralString, settings: Settings
 ) -> Rows:
-    return await (await connection.execute(statement, {"stale_after": stale_after})).fetchall()
+    values = {
+        "stale_after": settings.stale_after,
+        "parser_alert_interval": settings.parser_alert_interval,
+    }
+    return await (await connection.execute(statement, values)).fetchall()
 
 
 JOBS: LiteralString = "SELECT status, count(*) FROM crawl_jobs GROUP BY status"
@@ -128,6 +133,15 @@ PROXIES: LiteralString = """
                 WHEN next_probe_at IS NOT NULL THEN 'failing' ELSE 'disabled' END, count(*)
       FROM proxies GROUP BY 1
 """
+# a domain whose pages are still parsed badly raises its alert once per interval
+DEGRADED_DOMAINS: LiteralString = """
+    SELECT count(DISTINCT domain_id) FROM catalog_events
+     WHERE kind = 'parser.degraded'
+       AND occurred_at > now() - 2 * %(parser_alert_interval)s * interval '1 second'
+"""
+BYPASSED_PARSERS: LiteralString = (
+    "SELECT count(*) FROM parser_rollouts WHERE bypassed_until > now()"
+)
 DATABASE_SIZE: LiteralString = "SELECT pg_database_size(current_database())"
 # of the whole server, like its limit
 CONNECTIONS: LiteralString = """

@@ -9,19 +9,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import FieldName, Product, to_plain
-from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, Option
 from forager.parsers.page_cache import Page, archived_page
+from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.rates import GOOD_OUTCOMES, share
 from forager.parsers.reading import Parsed, ReadingPool
-from forager.parsers.registry import chosen_parser, find, load_parsers
+from forager.parsers.registry import BYPASSED, chosen_parser, find, load_parsers
 from forager.products.visit import Outcome, ReadPage, visit_of
 from forager.settings import Settings
 from forager.tasks.store.archived_pages import ArchivedPage, archived_pages
@@ -123,10 +124,12 @@ async def backtest(
 ) -> Backtest:
     """Replay archived pages through two versions; no request leaves, and nothing is written.
 
+    `against` may be `generic`: the generic extraction reads the pages instead of an older version.
     Without `history` each task's newest page is read, otherwise every page that is kept.
     """
     load_parsers(settings.parser_modules)
-    report = _report(parser, find(parser, version), find(parser, against))
+    older = against if against == GENERIC_NAME else find(parser, against)
+    report = _report(parser, find(parser, version), older)
     async with database.connection() as connection:
         domain_ids = await domains_of(connection, domain) if domain else None
     pages = archived_pages(database, domain_ids=domain_ids, history=history)
@@ -203,7 +206,8 @@ class _Run:
         )
 
     def _versions(self, report: VersionReport) -> dict[str, str]:
-        return {self.report.parser: report.version}
+        generic = report.version == GENERIC_NAME
+        return {self.report.parser: BYPASSED if generic else report.version}
 
     async def _archived(self, page: ArchivedPage) -> Page | None:
         try:
@@ -237,6 +241,8 @@ def _outcome(page: ArchivedPage, read: Parsed) -> Outcome:
             error=read.error,
             language=None,
             ref=None,
+            problems=read.problems,
+            fallbacks=read.fallbacks,
         ),
         None,
     ).outcome

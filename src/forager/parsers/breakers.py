@@ -14,21 +14,21 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.patience import TROUBLE
 from forager.logs import get_logger
+from forager.metrics.recorded import BYPASSED_PAGES
 from forager.parsers.page_cache import Page
 from forager.parsers.pattern import GENERIC_NAME
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import Parsed, ReadingPool
 from forager.parsers.registry import BYPASSED
 from forager.parsers.store import rollouts as store
+from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("parsers")
 
-# limits broken, exceptions raised or names not found in a row that open the breaker
-MOST_BREAKS = 5
 # good readings after which a parser may use every process
 PROVEN_AFTER = 20
-BYPASS_SECONDS, LONGEST_BYPASS = 900.0, 6 * 3600.0
+LONGEST_BYPASS = 6 * 3600.0
 
 
 @dataclass(slots=True)
@@ -48,8 +48,9 @@ class _Breaker:
 class ParserBreakers:
     """Reads pages by the active version, or generically while its breaker is open."""
 
-    def __init__(self, database: Database, pool: ReadingPool) -> None:
+    def __init__(self, database: Database, settings: Settings, pool: ReadingPool) -> None:
         self._database = database
+        self._settings = settings
         self._pool = pool
         self._breakers: dict[tuple[str, str], _Breaker] = {}
 
@@ -58,20 +59,22 @@ class ParserBreakers:
         if name == GENERIC_NAME:
             return await self._pool.parse(page, versions)
         breaker = self._breaker(name, version)
-        bypassed = {**versions, name: BYPASSED}
         if breaker.is_open():
-            return await self._pool.parse(page, bypassed)
+            return await self._read_generically(page, versions, name)
         if breaker.good >= PROVEN_AFTER:
             parsed = await self._pool.parse(page, versions)
         else:
             # a parser that hangs must leave a process to the other domains
             async with breaker.turns:
-                opened_meanwhile = breaker.is_open()
-                parsed = await self._pool.parse(page, bypassed if opened_meanwhile else versions)
-            if opened_meanwhile:
-                return parsed
+                if breaker.is_open():
+                    return await self._read_generically(page, versions, name)
+                parsed = await self._pool.parse(page, versions)
         await self._judge(breaker, parsed)
-        return await self._pool.parse(page, bypassed) if breaker.is_open() else parsed
+        return await self._read_generically(page, versions, name) if breaker.is_open() else parsed
+
+    async def _read_generically(self, page: Page, versions: Mapping[str, str], name: str) -> Parsed:
+        BYPASSED_PAGES.add(name)
+        return await self._pool.parse(page, {**versions, name: BYPASSED})
 
     def _breaker(self, name: str, version: str) -> _Breaker:
         if (name, version) not in self._breakers:
@@ -86,13 +89,14 @@ class ParserBreakers:
             return
         breaker.breaks += 1
         breaker.good = 0
-        if breaker.breaks < MOST_BREAKS or breaker.is_open():
+        limit = self._settings.parser_bypass_after
+        if breaker.breaks < limit or breaker.is_open():
             return
-        seconds = min(BYPASS_SECONDS * 2.0**breaker.opened, LONGEST_BYPASS)
+        seconds = min(self._settings.parser_bypass_time * 2.0**breaker.opened, LONGEST_BYPASS)
         breaker.opened += 1
         breaker.open_until = local_time() + seconds
         # one more failure opens it again when its time is over
-        breaker.breaks = MOST_BREAKS - 1
+        breaker.breaks = limit - 1
         await self._announce(parsed, seconds)
 
     async def _announce(self, parsed: Parsed, seconds: float) -> None:

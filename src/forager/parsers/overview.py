@@ -1,14 +1,14 @@
-"""All parsers at a glance: what is installed, what counts, and how well it reads."""
+"""All parsers at a glance: installed and active versions, and their success rates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forager.db.database import Database
 from forager.parsers.plugins import BrokenPlugin
 from forager.parsers.rates import ParserRate, parser_rates, share
 from forager.parsers.registry import ParserVersion, all_parsers, load_parsers
-from forager.parsers.rollouts import RolloutPlan, load_plan
+from forager.parsers.rollouts import RolloutPlan, load_plan, workers_without
 from forager.settings import Settings
 
 ACTIVE, CANARY, IDLE, MISSING = "active", "canary", "idle", "missing"
@@ -28,6 +28,8 @@ class ParserLine:
     recent_rate: float | None
     week_pages: int
     week_rate: float | None
+    # running workers for tasks that should use this version and do not have it
+    missing_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,17 @@ async def overview(database: Database, settings: Settings) -> Overview:
     plan = await load_plan(database)
     every = [*installed, *_missing(plan, installed)]
     rates = await parser_rates(database, [(each.name, each.version) for each in every])
-    return Overview([_line(each, plan, rates[(each.name, each.version)]) for each in every], broken)
+    lines = [_line(each, plan, rates[(each.name, each.version)]) for each in every]
+    wanted = [
+        (each.name, each.version)
+        for each in lines
+        if each.name in plan.rollouts and each.state != IDLE
+    ]
+    missing = await workers_without(database, settings, wanted)
+    return Overview(
+        [replace(each, missing_on=missing.get((each.name, each.version), ())) for each in lines],
+        broken,
+    )
 
 
 def _missing(plan: RolloutPlan, installed: list[ParserVersion]) -> list[ParserVersion]:

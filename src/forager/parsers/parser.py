@@ -58,6 +58,8 @@ class Reading:
     facts: tuple[Fact, ...] = ()
     absent: tuple[FieldName, ...] = ()
     problems: tuple[FieldProblem, ...] = ()
+    # fields whose methods found nothing: the generic extraction fills them if it can
+    unread: tuple[FieldName, ...] = ()
 
 
 class SiteParser:
@@ -98,12 +100,15 @@ class SiteParser:
         facts: list[Fact] = []
         absent: list[FieldName] = []
         problems: list[FieldProblem] = []
+        unread: list[FieldName] = []
         for field, method in parser._methods():
             try:
                 value = method()
                 if value is ABSENT:
                     absent.append(field)
-                elif value is not None and value != ():
+                elif value is None or value == ():
+                    unread.append(field)
+                else:
                     kept = usable(field, value, page)
                     facts.append(Fact(field, kept, CONFIDENCE, f"parser:{cls.name}"))
             except MemoryError:
@@ -113,7 +118,7 @@ class SiteParser:
                 SystemExit,
             ) as error:  # a plug-in may raise anything, and the other fields stand
                 problems.append(FieldProblem(field, f"{type(error).__name__}: {error}"[:500]))
-        return Reading(tuple(facts), tuple(absent), tuple(problems))
+        return Reading(tuple(facts), tuple(absent), tuple(problems), tuple(unread))
 
     def _methods(self) -> Iterator[tuple[FieldName, Callable[[], Any]]]:
         for name, field in FIELD_METHODS.items():

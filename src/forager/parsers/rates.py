@@ -1,4 +1,4 @@
-"""Success rates of parsers, and the alert when a shop has changed under one."""
+"""Success rates of parsers, and the alert when the rate of a domain falls."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ import orjson
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
-from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domains_of
 from forager.parsers.pattern import VersionRate
 from forager.parsers.store import rates as store
 from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
+from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent
 
 __all__ = [
     "GOOD_OUTCOMES",
+    "DomainRate",
     "ParseCount",
     "ParserRate",
     "VersionRate",
     "check_rates",
     "count_parses",
+    "degraded_domains",
     "list_rates",
     "parser_rates",
     "share",
 ]
 
-# a page whose product validation had to mark counts as badly read: a changed shop looks like that
+# Suspect pages are not good: a redesigned shop shows up as values that violate rules, are refused,
+# or are found by the generic extraction only.
 GOOD_OUTCOMES = ("ok",)
 RECENT = 100
 # fewer pages in the rest of the week say nothing about what is usual
 LEAST_EARLIER = 20
-DEGRADED = 0.8
-ALERT_PAUSE = timedelta(hours=1)
 
 
 async def count_parses(connection: Connection, counts: Sequence[ParseCount]) -> None:
@@ -53,36 +55,54 @@ def _summed(counts: Iterable[ParseCount]) -> list[ParseCount]:
     return [ParseCount(*key, *numbers) for key, numbers in sums.items()]
 
 
-async def check_rates(connection: Connection, domain_ids: Iterable[int]) -> list[NewEvent]:
-    """An alert for each domain whose newest 100 pages are read much worse than those before.
+async def check_rates(
+    connection: Connection, domain_ids: Iterable[int], settings: Settings
+) -> list[NewEvent]:
+    """An alert for each domain whose newest pages are parsed much worse than those before.
 
-    Compared are the last 100 pages and the other pages of the last seven days: with themselves
-    in it, a small domain's rate would fall along with them and never raise an alert. The caller
-    records the events in the same transaction, and there is one per domain and hour.
+    The newest pages are compared with the *other* pages of the last seven days. Otherwise the
+    usual rate of a small domain would fall with them and never raise an alert. The caller records
+    the events in the same transaction; `parser_alert_interval` limits them per domain.
     """
-    wanted = sorted(set(domain_ids))
-    if not wanted:
-        return []
-    found = await store.select_domain_rates(connection, wanted, recent=RECENT, good=GOOD_OUTCOMES)
+    pause = timedelta(seconds=settings.parser_alert_interval)
     return [
         _alert(rate)
-        for rate in found
-        if is_degraded(rate) and await _may_alert(connection, rate.domain_id)
+        for rate in await _degraded(connection, domain_ids, settings)
+        if await _may_alert(connection, rate.domain_id, pause)
     ]
 
 
-def is_degraded(rate: DomainRate) -> bool:
-    if rate.recent_pages < RECENT or rate.earlier_pages < LEAST_EARLIER:
+async def degraded_domains(database: Database, settings: Settings) -> list[DomainRate]:
+    """Domains that raised an alert in the last seven days and have not recovered."""
+    async with database.connection() as connection:
+        alerted = await store.select_alerted(connection, EventKind.PARSER_DEGRADED)
+        return await _degraded(connection, alerted, settings)
+
+
+async def _degraded(
+    connection: Connection, domain_ids: Iterable[int], settings: Settings
+) -> list[DomainRate]:
+    wanted = sorted(set(domain_ids))
+    if not wanted:
+        return []
+    found = await store.select_domain_rates(
+        connection, wanted, recent=settings.parser_alert_pages, good=GOOD_OUTCOMES
+    )
+    return [rate for rate in found if _is_degraded(rate, settings)]
+
+
+def _is_degraded(rate: DomainRate, settings: Settings) -> bool:
+    if rate.recent_pages < settings.parser_alert_pages or rate.earlier_pages < LEAST_EARLIER:
         return False
     recent = rate.recent_good / rate.recent_pages
-    return recent < DEGRADED * rate.earlier_good / rate.earlier_pages
+    return recent < settings.parser_alert_share * rate.earlier_good / rate.earlier_pages
 
 
-async def _may_alert(connection: Connection, domain_id: int) -> bool:
-    """Two workers may see the same: the lock is for the one, the look for the one after it."""
+async def _may_alert(connection: Connection, domain_id: int, pause: timedelta) -> bool:
+    """Two workers may see the same drop: the lock stops the second one, the event a later one."""
     kind = EventKind.PARSER_DEGRADED
     return await store.hold_alert(connection, domain_id) and not await store.has_event_since(
-        connection, kind, domain_id, ALERT_PAUSE
+        connection, kind, domain_id, pause
     )
 
 

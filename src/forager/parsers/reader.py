@@ -50,6 +50,7 @@ def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
         "version": parsed.version,
         "product": to_plain(parsed.product),
         "problems": [[problem.field, problem.message] for problem in parsed.problems],
+        "fallbacks": parsed.fallbacks,
     }
 
 

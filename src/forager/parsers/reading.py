@@ -32,8 +32,9 @@ class Parsed:
     version: str
     product: Product | None
     error: str | None
-    # fields that the parser broke at
+    # see `ParsedProduct`
     problems: tuple[FieldProblem, ...] = ()
+    fallbacks: tuple[str, ...] = ()
     language: str | None = None
     seconds: float = 0.0
     # a limit of the process: time, memory, or its life
@@ -107,6 +108,7 @@ def _parsed(answer: Mapping[str, Any]) -> Parsed:
         from_plain(answer["product"]) if "product" in answer else None,
         answer.get("error"),
         tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
+        tuple(map(str, answer.get("fallbacks", ()))),
         answer["language"],
         answer["seconds"],
         stack_trace=answer.get("stack_trace"),

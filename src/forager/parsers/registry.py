@@ -25,12 +25,17 @@ BYPASSED = "bypassed"
 
 @dataclass(frozen=True, slots=True)
 class ParsedProduct:
-    """What a page says, and who read it. `problems` are the fields that the parser broke at."""
+    """The product of a page, and the parser that read it.
+
+    `problems` are fields whose methods raised or whose values were refused, `fallbacks` fields that
+    the parser did not find and the generic extraction did.
+    """
 
     product: Product
     parser: str
     version: str
     problems: tuple[FieldProblem, ...] = ()
+    fallbacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,11 @@ def _registry(modules: tuple[str, ...]) -> Registry:
     return build_registry(modules)
 
 
+def installed_versions() -> dict[str, list[str]]:
+    """The versions of each parser in this process."""
+    return {name: list(versions) for name, versions in registry().plugins.items()}
+
+
 def all_parsers() -> list[ParserVersion]:
     """Every version of every parser, by name, oldest first."""
     known = registry()
@@ -189,7 +199,8 @@ def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) 
     with prints_aside:
         reading = parser.read(page)
     product = _without(extract_product(page, reading.facts), reading.absent)
-    return ParsedProduct(product, parser.name, parser.version, reading.problems)
+    fallbacks = tuple(field.value for field in reading.unread if field in product.evidence)
+    return ParsedProduct(product, parser.name, parser.version, reading.problems, fallbacks)
 
 
 def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, action
+from forager.jobs.workers import select_without_parsers
 from forager.parsers.pattern import newest
 from forager.parsers.registry import find, registry
 from forager.parsers.store import rollouts as store
 from forager.parsers.store.rollouts import Rollout
+from forager.settings import Settings
 
 __all__ = [
     "Rollout",
@@ -23,6 +25,7 @@ __all__ = [
     "load_plan",
     "roll_back",
     "roll_out",
+    "workers_without",
 ]
 
 # how long a worker goes on with a plan before it looks again
@@ -31,9 +34,9 @@ REFRESH_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """Every decision there is. A parser without one runs in its newest installed version.
+    """All rollout decisions. A parser without one runs in its newest installed version.
 
-    So does one whose version is not installed here.
+    So does one whose version is not installed here. A canary runs only where it is installed.
     """
 
     rollouts: Mapping[str, Rollout] = field(default_factory=dict)
@@ -52,7 +55,9 @@ class RolloutPlan:
         canary = {
             name: rollout.canary_version
             for name, rollout in self.rollouts.items()
-            if rollout.canary_version is not None and _is_in_share(rollout, task_id)
+            if rollout.canary_version is not None
+            and rollout.canary_version in registry().versions(name)
+            and _is_in_share(rollout, task_id)
         }
         return active, canary or None
 
@@ -114,10 +119,27 @@ async def load_plan(database: Database) -> RolloutPlan:
 # --- deciding ------------------------------------------------------------------------------------
 
 
+async def workers_without(
+    database: Database, settings: Settings, versions: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """By version of a parser: the running workers for tasks that do not have it installed."""
+    async with database.connection() as connection:
+        rows = await select_without_parsers(connection, versions, stale_after=settings.stale_after)
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for parser, version, worker in rows:
+        found[parser, version] = (*found.get((parser, version), ()), worker)
+    return found
+
+
 async def roll_out(
-    database: Database, parser: str, version: str, *, canary: float | None = None
+    database: Database,
+    settings: Settings,
+    parser: str,
+    version: str,
+    *,
+    canary: float | None = None,
 ) -> Rollout:
-    """Let a version count from now on; or, with a share, try it beside the one that does."""
+    """Activate a version; or, with a share, run it as a canary beside the active one."""
     find(parser, version)
     if canary is not None and not 0 < canary <= 1:
         raise InvalidInput(
@@ -130,7 +152,9 @@ async def roll_out(
             if canary is None
             else _tried(known, parser, version, canary)
         )
-        return await store.put_rollout(connection, wanted)
+        done = await store.put_rollout(connection, wanted)
+    missing = await workers_without(database, settings, [(parser, version)])
+    return replace(done, missing_on=missing.get((parser, version), ()))
 
 
 def _made_active(known: Rollout | None, parser: str, version: str) -> Rollout:

@@ -65,17 +65,17 @@ def write_parser(
     """Write `NAME_parser.py` and, from a page, `fixtures/NAME/first`; overwrite nothing."""
     _check(name, patterns, page)
     module = f"{name.replace('-', '_')}_parser"
-    class_name = _class_name(name)
     path = folder / f"{module}.py"
     source = _MODULE.format(
         title=name,
-        class_name=class_name,
+        class_name=_class_name(name),
         name=name,
         patterns=", ".join(f'"{pattern}"' for pattern in patterns),
     )
     _write_new(path, source)
     fixture = write_first_fixture(name, folder, page) if page else None
-    entry = f'[project.entry-points."forager.parsers"]\n{name} = "{module}:{class_name}"'
+    # the module and not the class: later versions in it are found as well
+    entry = f'[project.entry-points."forager.parsers"]\n{name} = "{module}"'
     return Scaffold(path, fixture.path if fixture else None, entry)
 
 

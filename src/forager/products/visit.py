@@ -71,8 +71,9 @@ class ReadPage:
     ref: ArchiveRef | None
     # or "canary": only an extraction is written
     role: str = "active"
-    # fields that the parser broke at
+    # fields that the parser broke at, and those that the generic extraction filled in its place
     problems: tuple[FieldProblem, ...] = ()
+    fallbacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Visit:
         if self.checked.incomplete is not None:
             return Outcome.INCOMPLETE
         bad = any(problem.severity is not Severity.WARNING for problem in self.problems)
+        bad = bad or bool(self.page.problems or self.page.fallbacks)
         return Outcome.SUSPECT if bad else Outcome.OK
 
     @property
@@ -153,6 +155,13 @@ def _told_problems(page: ReadPage) -> Iterator[Problem]:
         yield Problem(line(told.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
 
 
+def _fallback_problems(page: ReadPage) -> Iterator[Problem]:
+    """Of the extraction alone: the product's value is as good as any other."""
+    for field in page.fallbacks[:KEPT_LIST]:
+        words = "the parser found no value; the generic extraction supplied it"
+        yield Problem(line(field, _NAME_LENGTH) or "", "fallback", words, Severity.WARNING)
+
+
 # --- rows ---------------------------------------------------------------------------------------
 
 
@@ -202,7 +211,7 @@ def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
         confidence=page.product.confidence if page.product is not None else None,
         fields=_stored_json(_read_fields(product)),
         evidence=visit.evidence,
-        problems=problems_json(visit.problems),
+        problems=problems_json((*visit.problems, *_fallback_problems(page))),
         error_message=visit.reason,
         segment=ref.segment if ref else None,
         segment_offset=ref.offset if ref else None,

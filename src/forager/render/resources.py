@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
 from forager.extract.hosts import host_of
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import CheckHop, Fetcher, follow
 from forager.fetch.response import Limits, Method, Request, Response
 from forager.fetch.robots.gate import RobotsGate
+from forager.fetch.sender import CheckHop, Fetcher, follow
 from forager.render.blocking import refusal
 from forager.render.browser import ResourceOrder, ResourceReply
 from forager.render.limits import RenderLimits
@@ -99,6 +100,11 @@ class ResourceLoader:
     check: CheckHop
     limits: RenderLimits
     cache: AssetCache
+
+    @classmethod
+    def of(cls, fetcher: Fetcher, check: CheckHop, limits: RenderLimits) -> Self:
+        """A loader with a cache of its own."""
+        return cls(fetcher, check, limits, AssetCache(limits.cache_bytes))
 
     async def serve(self, account: PageAccount, order: ResourceOrder) -> ResourceReply:
         """The reply to one request of a page; never raises for anything that a page can cause."""

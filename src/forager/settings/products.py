@@ -17,7 +17,8 @@ class ProductSettings(BaseModel):
     revisit_changed: bool = Field(
         default=True,
         description="Visit a product whose price changed again after a quarter of its interval, at"
-        " least an hour; adaptive scheduling has its own rule.",
+        " least an hour, and other offers with its GTIN soon; adaptive scheduling has its own"
+        " interval.",
     )
     adaptive_schedule: bool = Field(
         default=False,
@@ -39,8 +40,7 @@ class ProductSettings(BaseModel):
     )
     task_stages: Literal["both", "download", "parse"] = Field(
         default="both",
-        description="Stages of tasks that a worker runs: both, download or parse; always both with"
-        " Celery.",
+        description="Stages of tasks that a worker runs: both, download or parse.",
     )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."
@@ -78,6 +78,32 @@ class ProductSettings(BaseModel):
     parser_modules: Names = Field(
         default=(),
         description="Python modules, separated by commas, that register parsers of your own.",
+    )
+    parser_alert_pages: int = Field(
+        default=100,
+        ge=10,
+        le=10_000,
+        description="Newest pages of a domain that are compared with its other pages of the last"
+        " seven days to detect a falling success rate of parsers.",
+    )
+    parser_alert_share: float = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="A success rate below this part of the usual one raises `parser.degraded`.",
+    )
+    parser_alert_interval: Seconds = Field(
+        default=3600.0, description="Shortest time between two `parser.degraded` of one domain."
+    )
+    parser_bypass_after: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Failed pages in a row after which a worker bypasses a parser.",
+    )
+    parser_bypass_time: Seconds = Field(
+        default=900.0,
+        description="How long a failing parser is bypassed; doubles each time, up to six hours.",
     )
     images: bool = Field(default=True, description="Download the images of products.")
     image_max_mb: float = Field(

@@ -29,6 +29,7 @@ JOB_EVENTS = {
     "resume": "resumed",
     "cancel": "canceled",
     "retry": "retried",
+    "retry failed": "failed URLs retried",
 }
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -107,6 +108,10 @@ def when(value: datetime | None) -> Markup:
     )
 
 
+def day(value: datetime | None) -> str:
+    return MISSING if value is None else value.astimezone(UTC).strftime("%Y-%m-%d")
+
+
 def short_id(value: UUID | str) -> str:
     """The end of an id: the beginnings of ids of one minute are all the same."""
     return str(value)[-12:]
@@ -177,6 +182,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "moment": moment,
     "when": when,
+    "day": day,
     "short_id": short_id,
     "words": words,
     "sentence": sentence,

@@ -6,10 +6,11 @@ import math
 import time
 from dataclasses import dataclass
 
-from forager.crawl.report import CrawlReport, Pace, crawl_report, list_settled, pace_of
+from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
 from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.url_lists import UrlFilter, list_settled
 from forager.jobs.job import Job, JobEvent, Move
-from forager.jobs.lifecycle import moves_by_hand
+from forager.jobs.lifecycle import RETRY_FAILED, moves_by_hand
 from forager.jobs.workers import job_report
 from forager.web.charts import Part, Series
 from forager.web.formats import duration
@@ -46,6 +47,11 @@ class JobView:
     failures: list[FailureGroup]
     pace: Pace | None
     options: list[tuple[str, str]]
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether failed URLs can be fetched again."""
+        return self.job.status in RETRY_FAILED.sources
 
     @property
     def ledger_parts(self) -> list[Part]:
@@ -108,9 +114,8 @@ async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
     counts = report.ledger.reasons_of(Outcome.FAILED)
     if not counts:
         return []
-    found = await list_settled(
-        visit.here.database, report.job.id, outcomes=[Outcome.FAILED], limit=SAMPLED_FAILURES
-    )
+    failed = UrlFilter(outcomes=[Outcome.FAILED])
+    found = await list_settled(visit.here.database, report.job.id, failed, limit=SAMPLED_FAILURES)
     return [
         FailureGroup(reason, count, [u for u in found.items if u.reason == reason][:EXAMPLES])
         for reason, count in counts

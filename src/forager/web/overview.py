@@ -15,6 +15,7 @@ from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import Job, StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.workers import Worker, list_workers
+from forager.parsers.rates import degraded_domains
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
 from forager.tasks.dead_letters import count_letters, letter_filter
@@ -169,7 +170,7 @@ async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if visit.caller.scope.includes(Scope.OPERATE):
         found += [*await _stale_workers(visit, counts), *await _failing_services(visit)]
-        found += [*await _dead_letters(visit), *await _slowed(visit)]
+        found += [*await _dead_letters(visit), *await _slowed(visit), *await _degraded(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
 
@@ -270,6 +271,20 @@ async def _slowed(visit: Visit) -> list[Attention]:
     return [
         Attention(f"{domain.domain_name} asked for fewer requests", "/domains?slowed=yes")
         for domain in found.items
+    ]
+
+
+async def _degraded(visit: Visit) -> list[Attention]:
+    found = await degraded_domains(visit.here.database, visit.here.settings)
+    return [
+        Attention(
+            f"{rate.domain}: {rate.recent_good / rate.recent_pages:.0%} of the last"
+            f" {rate.recent_pages} pages were parsed well, usually"
+            f" {rate.earlier_good / rate.earlier_pages:.0%}",
+            "/parsers",
+            True,
+        )
+        for rate in found[:SHOWN_ATTENTION]
     ]
 
 

@@ -8,7 +8,7 @@ of its template whose names begin with `live_` are sent when they have changed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -186,6 +186,34 @@ def with_query(visit: Visit, **changes: str) -> str:
     kept = [(name, value) for name, value in given if name not in {*changes, "cursor"} and value]
     fields = [*kept, *((name, value) for name, value in changes.items() if value)]
     return f"{visit.request.url.path}?{urlencode(fields)}" if fields else visit.request.url.path
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a list is sorted: the field `sort` of the address, with a minus for descending."""
+
+    visit: Visit
+    name: str
+    descending: bool
+    # without it, headers are no links
+    is_possible: bool = True
+
+    @property
+    def value(self) -> str:
+        return f"-{self.name}" if self.descending else self.name
+
+    def url(self, name: str) -> str:
+        """This page sorted by a column; the other way round if it is already sorted by it."""
+        turned = name == self.name and not self.descending
+        return with_query(self.visit, sort=f"-{name}" if turned else name)
+
+
+def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
+    """The order that the address asks for; none if it names no known column."""
+    text = visit.request.query_params.get("sort", "")
+    name = text.removeprefix("-")
+    known = is_possible and name in set(names)
+    return Order(visit, name if known else "", known and text != name, is_possible)
 
 
 async def remembered(

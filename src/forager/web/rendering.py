@@ -18,7 +18,7 @@ from forager.web.markdown import to_html
 from forager.web.navigation import NAVIGATION
 from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
-from forager.web.word_diff import marked_lines
+from forager.web.word_diff import marked_lines, paired_lines
 
 STATIC = Path(__file__).parent / "static"
 # blocks of a template that are kept up to date are called so, and so is the element around each
@@ -35,7 +35,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(formats.FILTERS, rendered=to_html, marked_lines=marked_lines)
+    made.filters.update(
+        formats.FILTERS, rendered=to_html, marked_lines=marked_lines, paired_lines=paired_lines
+    )
     made.globals.update(asset=asset, navigation=NAVIGATION, version=__version__, **charts.DRAWINGS)
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from markupsafe import Markup, escape
 
@@ -16,11 +16,13 @@ MARKS = {"ins": Markup("<ins>{}</ins>"), "del": Markup("<del>{}</del>")}
 CLASSES = {"+": "plus", "-": "minus", "@": "at"}
 
 MarkedLine = tuple[str, Markup]
+# the line before and the line after; equal lines and places are on both sides
+LinePair = tuple[MarkedLine | None, MarkedLine | None]
 
 
-def marked_lines(diff: str) -> list[MarkedLine]:
-    """The lines of a unified diff with a CSS class each, without its two file names."""
-    marked: list[MarkedLine] = []
+def paired_lines(diff: str) -> list[LinePair]:
+    """The lines of a unified diff beside each other, without its two file names."""
+    pairs: list[LinePair] = []
     removed: list[str] = []
     added: list[str] = []
     for line in [*diff.splitlines()[2:], None]:
@@ -29,19 +31,29 @@ def marked_lines(diff: str) -> list[MarkedLine]:
         elif line is not None and line.startswith("+"):
             added.append(line)
         else:
-            marked += _changed(removed, added)
+            pairs += _changed(removed, added)
             removed, added = [], []
             if line is not None and line.startswith("-"):
                 removed.append(line)
             elif line is not None:
-                marked.append((CLASSES.get(line[:1], ""), escape(line or " ")))
-    return marked
+                same = (CLASSES.get(line[:1], ""), escape(line or " "))
+                pairs.append((same, same))
+    return pairs
 
 
-def _changed(removed: list[str], added: list[str]) -> Iterator[MarkedLine]:
-    pairs = [_compared(old, new) for old, new in zip_longest(removed, added)]
-    yield from ((CLASSES["-"], old) for old, _ in pairs if old)
-    yield from ((CLASSES["+"], new) for _, new in pairs if new)
+def marked_lines(diff: str) -> list[MarkedLine]:
+    """The lines of a unified diff below each other, with a CSS class each."""
+    lines: list[MarkedLine] = []
+    for changed, pairs in groupby(paired_lines(diff), key=lambda pair: pair[0] is not pair[1]):
+        before, after = zip(*pairs, strict=True)
+        lines += [line for line in (*before, *(after if changed else ())) if line is not None]
+    return lines
+
+
+def _changed(removed: list[str], added: list[str]) -> Iterator[LinePair]:
+    for old, new in zip_longest(removed, added):
+        before, after = _compared(old, new)
+        yield (CLASSES["-"], before) if before else None, (CLASSES["+"], after) if after else None
 
 
 def _compared(old: str | None, new: str | None) -> tuple[Markup, Markup]:

@@ -43,6 +43,21 @@ class CrawlOrder(CrawlChoices):
         return CrawlOptions.model_validate(given)
 
 
+class PreviewedUrl(View):
+    url: str
+    via: str
+    refusal: str | None = Field(description="Why the URL would not be fetched; null: it would be.")
+
+
+class CrawlPreview(View):
+    """The beginning of a crawl that was not started."""
+
+    urls: list[PreviewedUrl] = Field(description="First URLs, in the order of the crawl.")
+    crawl_delay: float | None = Field(description="Seconds that robots.txt asks for.")
+    sitemaps: list[str] = Field(description="Sitemaps that robots.txt names.")
+    problems: list[str] = Field(description="What could not be read.")
+
+
 class KnowledgeItem(CrawlOrder):
     """The body of the design documents; the options of `POST /api/v1/crawls` work as well."""
 

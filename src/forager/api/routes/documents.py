@@ -10,7 +10,7 @@ from pydantic import Field
 
 from forager.api.actions import HintText
 from forager.api.models.sources import CarriedPage, Number
-from forager.api.models.values import PlainText, Time, View
+from forager.api.models.values import LARGEST_INT, PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
 from forager.crawl.explain.explanation import explain as explain_url
@@ -182,7 +182,7 @@ class TrackedAs(View):
 
 
 class Explanation(View):
-    """What became of a URL, why, and what would happen now."""
+    """The outcome of a URL, why, and what would happen now."""
 
     url: str
     normalised: str
@@ -240,13 +240,19 @@ async def read(
     here: Here,
     caller: Reader,
     source: AnySource = None,
+    generation: Annotated[
+        int | None,
+        Query(ge=1, le=LARGEST_INT, description="Number of a generation of the source."),
+    ] = None,
     section: Annotated[
         PlainText | None,
         Query(max_length=2000, description="Only this section: its anchor, heading or name."),
     ] = None,
 ) -> Reading:
     """A published page as markdown and sections; without a source, the copy fetched last."""
-    page = await read_page(here.database, url, source_id=source, user_id=caller.sees_only)
+    page = await read_page(
+        here.database, url, source_id=source, generation=generation, user_id=caller.sees_only
+    )
     sections = page.sections if section is None else section_of(page, section)
     return Reading.build(page, sections)
 

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from forager.access.caller import Caller
-from forager.api.downloads import download
 from forager.api.models.jobs import (
     BulkOrder,
     BulkResult,
@@ -19,9 +18,12 @@ from forager.api.models.jobs import (
     Moved,
     MoveOrder,
     PageOutcome,
+    PendingUrl,
     PendingWork,
     Pruned,
     PruneOrder,
+    RetriedUrls,
+    RetryFailedOrder,
     ServiceProcess,
     StateCount,
     Worker,
@@ -30,11 +32,12 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
+from forager.api.streams import download
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat
-from forager.crawl.report import list_settled
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, UrlSort
+from forager.crawl.url_lists import UrlFilter, list_pending, list_settled
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.jobs import job as bulk
@@ -125,15 +128,43 @@ async def pages(
     here: Here,
     caller: Reader,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
+    reason: Filter = None,
+    http_status: Annotated[int | None, Query(ge=0, le=999)] = None,
+    contains: Filter = None,
+    sort: UrlSort | None = None,
+    descending: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[PageOutcome]:
-    """List processed URLs of a job with their outcomes, in no particular order."""
+    """List processed URLs of a job with their outcomes.
+
+    Without `sort` the order has no meaning. Up to 100,000 URLs can be sorted. A page of a filtered
+    list may have fewer items than `limit` although more follow.
+    """
     await here.job_of(caller, job_id)
+    wanted = UrlFilter(
+        outcomes=outcome or tuple(Outcome), reason=reason, http_status=http_status, text=contains
+    )
     page = await list_settled(
-        here.database, job_id, outcomes=outcome or tuple(Outcome), cursor=cursor, limit=limit
+        here.database,
+        job_id,
+        wanted,
+        sort=sort,
+        descending=descending,
+        cursor=cursor,
+        limit=limit,
     )
     return listed(page, PageOutcome.of)
+
+
+@router.get("/jobs/{job_id}/pending")
+async def pending(
+    job_id: UUID, here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[PendingUrl]:
+    """List URLs that a job has yet to fetch, in the order in which it fetches them."""
+    await here.job_of(caller, job_id)
+    page = await list_pending(here.database, job_id, cursor=cursor, limit=limit)
+    return listed(page, PendingUrl.of)
 
 
 @router.get("/jobs/{job_id}/events")
@@ -204,6 +235,15 @@ async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
     """Let a failed job run again from its last commit, with all its retries."""
     return await _moved_job(here, caller, job_id, Move.RETRY, order)
+
+
+@router.post("/jobs/{job_id}/retry-failed")
+async def retry_failed(
+    job_id: UUID, here: Here, caller: Operator, order: RetryFailedOrder | None = None
+) -> RetriedUrls:
+    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    done = await here.retry_failed(caller, job_id, order.reasons if order else ())
+    return RetriedUrls(job=Job.of(done.job), urls=done.urls)
 
 
 @router.get("/workers", tags=["workers"])

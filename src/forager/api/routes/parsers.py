@@ -35,6 +35,9 @@ class Parser(View):
     recent_rate: float | None = Field(description="Of the last 100 pages of each domain.")
     week_pages: int
     week_rate: float | None
+    missing_on: list[str] = Field(
+        description="Running workers that should use this version and do not have it installed."
+    )
 
 
 class BrokenParser(View):
@@ -90,7 +93,7 @@ class RolloutOrder(Order):
         default=None,
         gt=0,
         le=1,
-        description="Only try it, beside the one that counts, on this share of the tasks.",
+        description="Only run it beside the active version, on this share of the tasks.",
     )
 
 
@@ -103,6 +106,9 @@ class Rollout(View):
     canary_version: str | None
     canary_share: float | None
     updated_at: Time | None
+    missing_on: list[str] = Field(
+        description="Running workers that do not have the rolled-out version installed."
+    )
 
 
 # --- backtests ---------------------------------------------------------------------------------
@@ -111,7 +117,7 @@ class Rollout(View):
 class BacktestOrder(Order):
     model_config = example(against="1", limit=50)
 
-    against: Version = Field(description="The version to compare with.")
+    against: Version = Field(description="The version to compare with, or `generic`.")
     version: Version | None = Field(default=None, description="By default the newest.")
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = None
     history: bool = Field(
@@ -217,7 +223,7 @@ async def rates(
 async def rollout(name: Name, order: RolloutOrder, here: Here, caller: Admin) -> Rollout:
     """Let a version count from now on; with `canary`, try it on some tasks first."""
     load_parsers(here.settings.parser_modules)
-    done = await roll_out(here.database, name, order.version, canary=order.canary)
+    done = await roll_out(here.database, here.settings, name, order.version, canary=order.canary)
     return Rollout.of(done)
 
 

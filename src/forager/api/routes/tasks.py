@@ -31,6 +31,7 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import response_file
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page
@@ -163,13 +164,7 @@ async def read_page(task_id: TaskId, here: Here, caller: Operator, visit: Visit 
     """Download the stored response of a visit; 1 is the newest."""
     await _detail(here, task_id)
     saved = await visited_page(here.database, here.settings, task_id, visit=visit)
-    # never shown by a browser: it is the page of another site
-    disposition = f'attachment; filename="task-{task_id}-visit-{visit}.html"'
-    return Response(
-        saved.body,
-        media_type="application/octet-stream",
-        headers={"Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"},
-    )
+    return response_file(saved.body, f"task-{task_id}-visit-{visit}.html")
 
 
 # --- steering many -----------------------------------------------------------------------------
@@ -279,6 +274,8 @@ async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
         default_every=terms.default_every,
         popularity=terms.popularity,
         max_retries=terms.max_retries,
+        render=terms.render,
+        default_render=terms.default_render,
     )
 
 

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Cursor
-from forager.cli.output import clean, console, counted, note, say, short_time, show_json, write
-from forager.cli.progress import Steps
+from forager.cli.options import AsJson, Cursor, flags_of
+from forager.cli.output import (
+    Steps,
+    clean,
+    console,
+    counted,
+    note,
+    say,
+    short_time,
+    show_json,
+    write,
+)
 from forager.cli.running import run, with_database
 from forager.errors import InvalidInput
 
@@ -225,6 +233,10 @@ def read(
     source: Annotated[
         str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
     ] = None,
+    generation: Annotated[
+        int | None,
+        typer.Option(min=1, help="Generation of the source.", show_default="the published one"),
+    ] = None,
     section: Annotated[
         str | None,
         typer.Option(help="Only this section and those below it: an anchor, heading or name."),
@@ -234,7 +246,9 @@ def read(
     """Print the published markdown of a page, or of one of its sections."""
     from forager.documents.reader import as_markdown, read_page, section_of
 
-    page = with_database(context, lambda db, _: read_page(db, url, source_id=source))
+    page = with_database(
+        context, lambda db, _: read_page(db, url, source_id=source, generation=generation)
+    )
     if page.duplicate:
         note(f"{page.duplicate} repeats {page.document.url}: this is that page")
     if page.document.carried_since:

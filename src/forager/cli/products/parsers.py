@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
-from forager.cli.output import note, show_json, show_list
-from forager.cli.progress import Steps
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, flags_of
+from forager.cli.output import Steps, note, show_json, show_list
 from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
@@ -65,7 +63,7 @@ def rates(
     return show_list(
         page,
         as_json,
-        views.show_rates,
+        views.RATE_COLUMNS,
         none="No pages were parsed in the last seven days.",
         document=views.rate_fields,
     )
@@ -78,7 +76,7 @@ def rollout(
     version: Version,
     canary: Annotated[
         str | None,
-        typer.Option(help="Only try it, beside the one that counts, on this share of tasks: 10%."),
+        typer.Option(help="Only run it beside the active version, on this share of tasks: 10%."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +86,9 @@ def rollout(
 
     share = None if canary is None else parse_share(canary)
     _load(context)
-    done = with_database(context, lambda db, _: roll_out(db, name, version, canary=share))
+    done = with_database(
+        context, lambda db, settings: roll_out(db, settings, name, version, canary=share)
+    )
     return show_json(done) if as_json else views.show_rollout(done)
 
 
@@ -107,7 +107,7 @@ def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> Non
 def backtest(
     context: typer.Context,
     name: Name,
-    against: Annotated[str, typer.Option(help="The version to compare with.")],
+    against: Annotated[str, typer.Option(help="The version to compare with, or `generic`.")],
     version: Annotated[
         str | None, typer.Option(help="The version to try.", show_default="the newest")
     ] = None,

@@ -11,15 +11,15 @@ from uuid import UUID
 
 import orjson
 
-from forager.archive.errors import ArchiveError
-from forager.archive.export import ExportReport, warc_parts, write_warc
-from forager.archive.reader import read_response
-from forager.archive.record import Codec
+from forager.archive.reader import ExportReport, read_response, warc_parts, write_warc
+from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.export import store
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.store.url_lists import select_in_key_order
+from forager.crawl.url_lists import UrlFilter
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.decode import decode
@@ -154,10 +154,13 @@ async def _settled_urls(
     database: Database, job_id: UUID, outcomes: Sequence[Outcome]
 ) -> AsyncIterator[list[SettledUrl]]:
     """All settled URLs of a job, a page at a time, always in the same order."""
+    wanted = UrlFilter(outcomes=outcomes)
     after = b""
     while True:
         async with database.connection() as connection:
-            page = await store.select_settled(connection, job_id, outcomes, after=after)
+            page = await select_in_key_order(
+                connection, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+            )
         if page:
             yield page
             after = page[-1].url_hash

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import scalar_row
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.settlement import SettledUrl
 from forager.db.database import Connection
 
 PAGE_ROWS = 1000
@@ -37,33 +35,6 @@ async def count_settled(
         (job_id, list(outcomes), archived),
     )
     return await cursor.fetchone() or 0
-
-
-async def select_settled(
-    connection: Connection,
-    job_id: UUID,
-    outcomes: Sequence[str],
-    *,
-    after: bytes,
-    limit: int = PAGE_ROWS,
-) -> list[SettledUrl]:
-    # as part of the text, so that those that failed are found by their own index
-    only_failed: LiteralString = "AND v.outcome = 'failed'" if outcomes == ["failed"] else ""
-    cursor = connection.cursor(row_factory=class_row(SettledUrl))
-    await cursor.execute(
-        f"""
-        SELECT v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status,
-               v.depth, p.url AS parent_url, v.via, v.content_type, v.title, v.size, v.settled_at,
-               v.content_hash, v.segment, v.segment_offset, v.segment_length
-          FROM crawl_visited v
-          LEFT JOIN crawl_visited p ON p.job_id = v.job_id AND p.url_hash = v.parent
-         WHERE v.job_id = %s AND v.url_hash > %s AND v.outcome = ANY(%s) {only_failed}
-         ORDER BY v.url_hash
-         LIMIT %s
-        """,
-        (job_id, after, list(outcomes), limit),
-    )
-    return await cursor.fetchall()
 
 
 async def select_refs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -128,10 +129,11 @@ async def select_generation(
 async def select_generations_of_jobs(
     connection: Connection, job_ids: Sequence[UUID]
 ) -> dict[UUID, Generation]:
-    """What each job has built, or is building; jobs that keep no documents are left out."""
+    """The newest that each job has built or is building; jobs without documents are left out."""
     cursor = connection.cursor(row_factory=class_row(Generation))
     await cursor.execute(
-        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned'", (list(job_ids),)
+        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned' ORDER BY g.number",
+        (list(job_ids),),
     )
     return {each.job_id: each for each in await cursor.fetchall() if each.job_id is not None}
 
@@ -318,6 +320,7 @@ async def select_carried_page(
         {_DOCUMENT}
           JOIN generations g ON g.id = m.generation_id
          WHERE g.job_id = %s AND m.url_hash = %s AND m.carried_since IS NOT NULL
+         ORDER BY g.number DESC
          LIMIT 1
         """,
         (job_id, url_hash),
@@ -346,6 +349,61 @@ async def select_published_documents(
         {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
     return await cursor.fetchall()
+
+
+async def select_document_of_generation(
+    connection: Connection, url_hash: bytes, source_id: str, number: int, user_id: UUID | None
+) -> DocumentRow | None:
+    """A URL in one complete generation of a source."""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
+    cursor = connection.cursor(row_factory=class_row(DocumentRow))
+    await cursor.execute(
+        f"""
+        {_DOCUMENT}
+          JOIN generations g ON g.id = m.generation_id
+          JOIN sources s ON s.id = g.source_id
+         WHERE g.source_id = %(source)s AND g.number = %(number)s
+           AND g.state IN ('published', 'retired')
+           AND m.url_hash = %(url_hash)s AND s.deleted_at IS NULL {of_user}
+        """,
+        {"url_hash": url_hash, "source": source_id, "number": number, "user_id": user_id},
+    )
+    return await cursor.fetchone()
+
+
+async def select_versions(
+    connection: Connection, source_id: str, url_hash: bytes, *, limit: int
+) -> list[tuple[int, bytes, datetime]]:
+    """The complete generations that list a URL, newest first: number, content and fetch time."""
+    cursor = await connection.execute(
+        """
+        SELECT g.number, d.content_hash, m.fetched_at
+          FROM documents d
+          JOIN generation_documents m ON m.document_id = d.id
+          JOIN generations g ON g.id = m.generation_id
+         WHERE d.source_id = %s AND d.url_hash = %s AND g.state IN ('published', 'retired')
+         ORDER BY g.number DESC
+         LIMIT %s
+        """,
+        (source_id, url_hash, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_response_ref(
+    connection: Connection, generation_id: int, url_hash: bytes
+) -> ArchiveRef | None:
+    """Where the response of a page is archived."""
+    cursor = await connection.execute(
+        """
+        SELECT segment, segment_offset, segment_length
+          FROM generation_documents
+         WHERE generation_id = %s AND url_hash = %s AND segment IS NOT NULL
+        """,
+        (generation_id, url_hash),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else ArchiveRef(*row)
 
 
 async def select_page_repeated(

@@ -16,6 +16,7 @@ class Domain:
     crawl_delay_seconds: float | None
     max_concurrent_requests: int | None
     per_proxy_only: bool
+    proxy_rate: float | None
     is_active: bool
     # how its tasks are treated; lengths of time in seconds
     crawl_frequency: float | None
@@ -27,6 +28,9 @@ class Domain:
     currency: str | None
     task_hold: str | None
     region: str | None
+    # which pages of it are rendered, and patterns of URLs that always are
+    render: str | None
+    render_urls: list[str]
     created_at: datetime
     updated_at: datetime
     blocked_until: datetime | None  # None unless that is still to come

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import LiteralString
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.parsers.pattern import VersionRate
@@ -142,6 +142,19 @@ async def has_event_since(
         (kind, domain_id, age),
     )
     return await cursor.fetchone() is not None
+
+
+async def select_alerted(connection: Connection, kind: str) -> list[int]:
+    """Domains with such an event in the last seven days."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        SELECT DISTINCT domain_id FROM catalog_events
+         WHERE kind = %s AND occurred_at > now() - interval '7 days' AND domain_id IS NOT NULL
+        """,
+        (kind,),
+    )
+    return await cursor.fetchall()
 
 
 async def select_version_rates(

@@ -22,6 +22,8 @@ class Rollout:
     canary_version: str | None = None
     canary_share: float | None = None
     updated_at: datetime | None = None
+    # running workers for tasks that do not have the canary, or else the active version
+    missing_on: tuple[str, ...] = ()
 
 
 _COLUMNS: LiteralString = """

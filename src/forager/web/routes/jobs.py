@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
 from uuid import UUID
@@ -10,10 +11,19 @@ from fastapi import Query
 from starlette.responses import Response
 
 from forager.api.routes.jobs import job_download
+from forager.api.streams import response_file
 from forager.crawl.export.export import Export
+from forager.crawl.ledger import Ledger
 from forager.crawl.options import ExportFormat
-from forager.crawl.report import list_settled
-from forager.crawl.settlement import Outcome
+from forager.crawl.report import crawl_report
+from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
+from forager.crawl.url_lists import (
+    UrlFilter,
+    can_sort,
+    list_pending,
+    list_settled,
+    read_response_of,
+)
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput
 from forager.jobs import job as bulk
@@ -23,7 +33,8 @@ from forager.jobs.lifecycle import Status
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, following, new_router, order_of, page
+from forager.web.responses import shown_response
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -88,24 +99,99 @@ async def export(
     return await job_download(visit.here, job_id, Export(format=format_))
 
 
+PENDING = "pending"
+FILTERS = ("path", "reason", "status", "min_size", "minutes")
+SINCE = ((1.0, "the last minute"), (60.0, "the last hour"), (1440.0, "the last day"))
+
+
 @page(router, "/jobs/{job_id}/pages")
-async def pages(visit: Reads, job_id: UUID, outcome: Text = "", cursor: Cursor = None) -> Page:
-    job = await visit.here.job_of(visit.caller, job_id)
+async def pages(visit: Reads, job_id: UUID) -> Page:
+    form = asked(visit)
+    await visit.here.job_of(visit.caller, job_id)
+    report = await crawl_report(visit.here.database, visit.here.queue, job_id)
+    values = {
+        "job": report.job,
+        "ledger": report.ledger,
+        "asked": form,
+        "outcome": form.text("outcome"),
+        "outcomes": list(Outcome),
+        "reasons": _reasons(report.ledger, form.text("outcome")),
+        "since": SINCE,
+        "narrowed": any(form.text(name) for name in FILTERS),
+        "base": f"/jobs/{job_id}/pages",
+    }
+    load = _pending if form.text("outcome") == PENDING else _processed
+    return Page("job_pages.html", {**values, **await load(visit, job_id, form)})
+
+
+async def _pending(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
+    found = await list_pending(
+        visit.here.database, job_id, cursor=form.text("cursor") or None, limit=PAGE_SIZE
+    )
+    return {"urls": found.items, "next_url": following(visit, found.next_cursor)}
+
+
+async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
+    found: Rows[SettledUrl] = Rows([], None)
+    trouble = None
+    order = order_of(visit, UrlSort)
+    try:
+        wanted = _url_filter(form)
+        possible = await can_sort(visit.here.database, job_id, wanted)
+        order = order_of(visit, UrlSort, is_possible=possible)
+        found = await list_settled(
+            visit.here.database,
+            job_id,
+            wanted,
+            sort=UrlSort(order.name) if order.name else None,
+            descending=order.descending,
+            cursor=form.text("cursor") or None,
+            limit=PAGE_SIZE,
+        )
+    except InvalidInput as error:
+        trouble = error
+    return {
+        "pages": found.items,
+        "next_url": following(visit, found.next_cursor),
+        "order": order,
+        "trouble": trouble,
+    }
+
+
+def _url_filter(form: Form) -> UrlFilter:
+    minutes = form.amount("minutes", most=525_600)
+    size = form.number("min_size", most=10**6)
+    return UrlFilter(
+        outcomes=[each for each in Outcome if each == form.text("outcome")] or tuple(Outcome),
+        reason=form.text("reason") or None,
+        http_status=form.number("status", most=999),
+        text=form.text("path")[:2000] or None,
+        min_size=None if size is None else size * 1000,
+        since=None if minutes is None else datetime.now(UTC) - timedelta(minutes=minutes),
+    )
+
+
+def _reasons(ledger: Ledger, outcome: str) -> list[str]:
+    """The reasons that URLs with this outcome have, or with any outcome."""
     wanted = [each for each in Outcome if each == outcome] or list(Outcome)
-    found = await list_settled(
-        visit.here.database, job_id, outcomes=wanted, cursor=cursor, limit=PAGE_SIZE
-    )
-    more = {"outcome": outcome, "cursor": found.next_cursor or ""}
-    return Page(
-        "job_pages.html",
-        {
-            "job": job,
-            "pages": found.items,
-            "outcome": outcome,
-            "outcomes": list(Outcome),
-            "next_url": f"/jobs/{job_id}/pages?{urlencode(more)}" if found.next_cursor else None,
-        },
-    )
+    return sorted({reason for each in wanted for reason, _ in ledger.reasons_of(each)})
+
+
+UrlText = Annotated[str, Query(max_length=10_000)]
+
+
+@page(router, "/jobs/{job_id}/response")
+async def response(visit: Reads, job_id: UUID, url: UrlText) -> Page:
+    job = await visit.here.job_of(visit.caller, job_id)
+    stored = await read_response_of(visit.here.database, visit.here.settings, job_id, url)
+    return Page("job_response.html", {"job": job, "url": url, "stored": shown_response(stored)})
+
+
+@router.get("/jobs/{job_id}/response/file", response_model=None)
+async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
+    await visit.here.job_of(visit.caller, job_id)
+    stored = await read_response_of(visit.here.database, visit.here.settings, job_id, url)
+    return response_file(stored.body, "response.bin")
 
 
 @page(router, "/jobs/{job_id}/events")
@@ -122,6 +208,12 @@ async def events(
 async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
     job = await visit.here.move_job(visit.caller, job_id, _move(form))
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
+
+
+@action(router, "/jobs/{job_id}/retry-failed")
+async def retry_failed(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+    done = await visit.here.retry_failed(visit.caller, job_id, form.texts("reason"))
+    return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
 
 
 async def _found(visit: Visit, status: Status | None, text: str, cursor: str | None) -> Rows[Job]:

@@ -41,6 +41,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
     canary = form.amount("canary", most=100)
     done = await roll_out(
         visit.here.database,
+        visit.here.settings,
         name,
         form.text("version"),
         canary=None if canary is None else canary / 100,
@@ -49,6 +50,8 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
         text = f"Version {done.canary_version} of {name} runs as a canary."
     else:
         text = f"Version {done.active_version} of {name} is now active."
+    if done.missing_on:
+        text += f" Not installed on: {', '.join(done.missing_on[:5])}."
     return Done(text, to="/parsers")
 
 

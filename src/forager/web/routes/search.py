@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Header, Query
+from starlette.responses import Response
 
+from forager.api.streams import response_file
+from forager.archive.record import ArchiveError
 from forager.crawl.explain.explanation import explain as explain_url
-from forager.documents.reader import read_page
+from forager.documents.diff import SectionChange, section_changes
+from forager.documents.reader import (
+    PageVersion,
+    ReadPage,
+    page_versions,
+    read_page,
+    read_response_of,
+)
 from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import preferred_language
@@ -17,6 +30,7 @@ from forager.documents.sources import list_sources
 from forager.errors import InvalidInput, NotFound
 from forager.web.formats import highlighted
 from forager.web.page import Page, new_router, page
+from forager.web.responses import ShownResponse, shown_response
 from forager.web.visit import Reads, Visit
 
 router = new_router()
@@ -91,23 +105,101 @@ def _facets(found: SearchPage, filters: dict[str, str]) -> list[tuple[str, str, 
     ]
 
 
+class ReaderTab(StrEnum):
+    PAGE = "page"
+    MARKDOWN = "markdown"
+    ORIGINAL = "original"
+    CHANGES = "changes"
+
+
+Generation = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+
+
 @page(router, "/read")
 async def read(
     visit: Reads,
     url: Text,
     source: Text = "",
     section: Text = "",
-    format: Literal["page", "markdown"] = "page",
+    tab: ReaderTab = ReaderTab.PAGE,
+    generation: Generation = None,
+    old: Generation = None,
 ) -> Page:
-    found = await read_page(
-        visit.here.database, url, source_id=source or None, user_id=visit.caller.sees_only
-    )
+    found = await _read(visit, url, source, generation)
+    versions = await page_versions(visit.here.database, found.document)
     # deeper headings are on the page, but would make the contents longer than most screens
     headings = [each for each in found.sections if each.heading and 0 < each.level < DEEPEST]
     return Page(
         "read.html",
-        {"page": found, "section": section, "format": format, "contents": headings[:MAX_CONTENTS]},
+        {
+            "page": found,
+            "section": section,
+            "tab": tab,
+            "tabs": list(ReaderTab),
+            "contents": headings[:MAX_CONTENTS],
+            "versions": versions,
+            "shown": _version_of(versions, found.document.generation_number),
+            "stored": await _stored(visit, found) if tab is ReaderTab.ORIGINAL else None,
+            "changes": await _changes(visit, found, versions, old)
+            if tab is ReaderTab.CHANGES
+            else None,
+            "side": visit.request.query_params.get("view") == "side",
+        },
     )
+
+
+@router.get("/read/original", response_model=None)
+async def original(
+    visit: Reads, url: Text, source: Text = "", generation: Generation = None
+) -> Response:
+    found = await _read(visit, url, source, generation)
+    stored = await read_response_of(visit.here.database, visit.here.settings, found.document)
+    return response_file(stored.body, f"page-{found.document.id}.bin")
+
+
+async def _read(visit: Visit, url: str, source: str, generation: int | None) -> ReadPage:
+    return await read_page(
+        visit.here.database,
+        url,
+        source_id=source or None,
+        generation=generation if source else None,
+        user_id=visit.caller.sees_only,
+    )
+
+
+def _version_of(versions: list[PageVersion], number: int) -> PageVersion | None:
+    return next((each for each in versions if each.first <= number <= each.last), None)
+
+
+async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
+    """The archived response; None if the archive no longer has it."""
+    try:
+        return shown_response(
+            await read_response_of(visit.here.database, visit.here.settings, found.document)
+        )
+    except (ArchiveError, NotFound):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PageChanges:
+    """What differs between an older version of a page and the one that is shown."""
+
+    old: PageVersion
+    sections: list[SectionChange]
+
+
+async def _changes(
+    visit: Visit, found: ReadPage, versions: list[PageVersion], old: int | None
+) -> PageChanges | None:
+    older = [each for each in versions if each.last < found.document.generation_number]
+    chosen = _version_of(older, old) if old else None
+    if (before := chosen or next(iter(older), None)) is None:
+        return None
+    document = found.document
+    earlier = await _read(visit, document.url, document.source_id, before.last)
+    changes = await asyncio.to_thread(section_changes, earlier.sections, found.sections)
+    return PageChanges(before, changes)
 
 
 async def _found(

@@ -184,6 +184,12 @@ document.addEventListener("change", (event) => {
   countTicked();
 });
 
+// a choice that takes effect at once
+document.documentElement.classList.add("js");
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("[data-submit]")) event.target.form.requestSubmit();
+});
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copy]");
   if (!button) return;

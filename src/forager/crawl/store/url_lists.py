@@ -1,0 +1,271 @@
+"""SQL of the lists of a job's URLs. Every statement reads a bounded number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, LiteralString
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row
+
+from forager.archive.segment import ArchiveRef
+from forager.crawl.settlement import SettledUrl
+from forager.db.database import Connection
+from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.crawl.url_lists import UrlFilter
+
+_COLUMNS: LiteralString = """
+    v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status, v.depth,
+    p.url AS parent_url, v.via, v.content_type, v.title, v.size, v.settled_at, v.content_hash,
+    v.segment, v.segment_offset, v.segment_length
+"""
+_WITH_PARENT: LiteralString = """
+    LEFT JOIN crawl_visited p ON p.job_id = v.job_id AND p.url_hash = v.parent
+"""
+# what a list is sorted by, and its type
+_SORTS: dict[str, tuple[LiteralString, LiteralString]] = {
+    "url": ('url COLLATE "C"', "text"),
+    "status": ("coalesce(http_status, 0)", "int"),
+    "depth": ("depth", "int"),
+    "size": ("coalesce(size, 0)", "int"),
+    "time": ("settled_at", "timestamptz"),
+}
+
+
+def _conditions(wanted: UrlFilter) -> LiteralString:
+    parts: list[LiteralString] = ["outcome = ANY(%(outcomes)s)"]
+    if wanted.reason is not None:
+        parts.append("reason = %(reason)s")
+    if wanted.http_status is not None:
+        parts.append("http_status = %(http_status)s")
+    if wanted.text is not None:
+        parts.append("position(lower(%(text)s) IN lower(url)) > 0")
+    if wanted.min_size is not None:
+        parts.append("size >= %(min_size)s")
+    if wanted.since is not None:
+        parts.append("settled_at >= %(since)s")
+    return " AND ".join(parts)
+
+
+def _of_index(wanted: UrlFilter) -> LiteralString:
+    """As part of the text, so that failed URLs are found by their own index."""
+    return "AND outcome = 'failed'" if list(wanted.outcomes) == ["failed"] else ""
+
+
+def _values(job_id: UUID, wanted: UrlFilter) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "outcomes": [outcome.value for outcome in wanted.outcomes],
+        "reason": wanted.reason,
+        "http_status": wanted.http_status,
+        "text": wanted.text,
+        "min_size": wanted.min_size,
+        "since": wanted.since,
+    }
+
+
+async def select_in_key_order(
+    connection: Connection,
+    job_id: UUID,
+    wanted: UrlFilter,
+    *,
+    after: bytes,
+    scan: int,
+    limit: int,
+) -> list[SettledUrl]:
+    """Matching URLs among the next `scan` ones after a key."""
+    cursor = connection.cursor(row_factory=class_row(SettledUrl))
+    await cursor.execute(
+        f"""
+        SELECT {_COLUMNS}
+          FROM (
+            SELECT *
+              FROM (
+                SELECT *
+                  FROM crawl_visited
+                 WHERE job_id = %(job_id)s AND url_hash > %(after)s {_of_index(wanted)}
+                 ORDER BY url_hash
+                 LIMIT %(scan)s
+              ) AS scanned
+             WHERE {_conditions(wanted)}
+             ORDER BY url_hash
+             LIMIT %(limit)s
+          ) AS v
+          {_WITH_PARENT}
+         ORDER BY v.url_hash
+        """,
+        {**_values(job_id, wanted), "after": after, "scan": scan, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_key_after(
+    connection: Connection, job_id: UUID, wanted: UrlFilter, *, after: bytes, count: int
+) -> bytes | None:
+    """The key that so many keys follow after another one; None if there are fewer."""
+    cursor = await connection.execute(
+        f"""
+        SELECT url_hash
+          FROM crawl_visited
+         WHERE job_id = %(job_id)s AND url_hash > %(after)s {_of_index(wanted)}
+         ORDER BY url_hash
+        OFFSET %(skip)s
+         LIMIT 1
+        """,
+        {"job_id": job_id, "after": after, "skip": count - 1},
+    )
+    row = await cursor.fetchone()
+    return None if row is None else bytes(row[0])
+
+
+async def select_sorted(
+    connection: Connection,
+    job_id: UUID,
+    wanted: UrlFilter,
+    sort: str,
+    *,
+    descending: bool,
+    after: tuple[Any, bytes] | None,
+    limit: int,
+) -> list[SettledUrl]:
+    """Matching URLs in an order; reads all URLs of the job, or all that failed."""
+    expression, kind = _SORTS[sort]
+    direction: LiteralString = "DESC" if descending else "ASC"
+    beyond: LiteralString = "<" if descending else ">"
+    behind: LiteralString = (
+        f"AND ({expression}, url_hash) {beyond} (%(value)s::{kind}, %(key)s)" if after else ""
+    )
+    value, key = after or (None, b"")
+    cursor = connection.cursor(row_factory=class_row(SettledUrl))
+    try:
+        await cursor.execute(
+            f"""
+            SELECT {_COLUMNS}
+              FROM (
+                SELECT *, {expression} AS place
+                  FROM crawl_visited
+                 WHERE job_id = %(job_id)s AND {_conditions(wanted)} {_of_index(wanted)} {behind}
+                 ORDER BY {expression} {direction}, url_hash {direction}
+                 LIMIT %(limit)s
+              ) AS v
+              {_WITH_PARENT}
+             ORDER BY v.place {direction}, v.url_hash {direction}
+            """,
+            {**_values(job_id, wanted), "value": value, "key": key, "limit": limit},
+        )
+    except psycopg.DataError:  # the cursor belongs to a list in another order
+        raise InvalidInput(
+            "the cursor is not one that a list gave", hint="Start again without a cursor."
+        ) from None
+    return await cursor.fetchall()
+
+
+async def select_totals(connection: Connection, job_id: UUID) -> tuple[int, int]:
+    """Processed URLs of a job, and how many of them failed."""
+    cursor = await connection.execute(
+        """
+        SELECT fetched + unchanged + duplicate + failed + excluded, failed
+          FROM crawl_states
+         WHERE job_id = %s
+        """,
+        (job_id,),
+    )
+    return await cursor.fetchone() or (0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUrl:
+    """A row of `crawl_frontier`."""
+
+    depth: int
+    seq: int
+    url: str
+    via: str
+    attempts: int
+    # when it is tried again, if it failed before
+    not_before: datetime | None
+    parent_url: str | None
+
+
+async def select_pending(
+    connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
+) -> list[PendingUrl]:
+    cursor = connection.cursor(row_factory=class_row(PendingUrl))
+    await cursor.execute(
+        """
+        SELECT f.depth, f.seq, f.url, f.via, f.attempts, f.not_before, p.url AS parent_url
+          FROM (
+            SELECT *
+              FROM crawl_frontier
+             WHERE job_id = %s AND (depth, seq) > (%s, %s)
+             ORDER BY depth, seq
+             LIMIT %s
+          ) AS f
+          LEFT JOIN crawl_visited p ON p.job_id = f.job_id AND p.url_hash = f.parent
+         ORDER BY f.depth, f.seq
+        """,
+        (job_id, *after, limit),
+    )
+    return await cursor.fetchall()
+
+
+async def select_response(
+    connection: Connection, job_id: UUID, url_hash: bytes
+) -> ArchiveRef | None:
+    """Where the response of a processed URL is archived."""
+    cursor = await connection.execute(
+        """
+        SELECT segment, segment_offset, segment_length
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash = %s AND segment IS NOT NULL
+        """,
+        (job_id, url_hash),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else ArchiveRef(*row)
+
+
+async def count_paths(
+    connection: Connection, job_id: UUID, prefix: str, *, sample: int, limit: int
+) -> list[tuple[str, str, int]]:
+    """Processed URLs below a prefix by the next part of their path and outcome, of a sample.
+
+    Keys are hashes, so the first URLs by key are a random sample.
+    """
+    part: LiteralString = (
+        "substring(substr(url, length(%(prefix)s) + 1) FROM '^[^/?#]*/?')"
+        if prefix
+        else "substring(url FROM '^[a-z]+://[^/]+/')"
+    )
+    cursor = await connection.execute(
+        f"""
+        WITH counted AS (
+            SELECT {part} AS part, outcome, count(*) AS urls
+              FROM (
+                SELECT url, outcome
+                  FROM crawl_visited
+                 WHERE job_id = %(job_id)s
+                 ORDER BY url_hash
+                 LIMIT %(sample)s
+              ) AS sampled
+             WHERE starts_with(url, %(prefix)s)
+             GROUP BY 1, 2
+        ), shown AS (
+            SELECT part
+              FROM counted
+             GROUP BY part
+             ORDER BY right(part, 1) <> '/', part COLLATE "C"
+             LIMIT %(limit)s
+        )
+        SELECT part, outcome, urls
+          FROM counted
+          JOIN shown USING (part)
+         ORDER BY right(part, 1) <> '/', part COLLATE "C"
+        """,
+        {"job_id": job_id, "prefix": prefix, "sample": sample, "limit": limit},
+    )
+    return await cursor.fetchall()
