@@ -11,6 +11,7 @@ from built_site import WHEN, WrittenDocument, WrittenSection
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.documents import publication
+from forager.documents.names import new_sections
 from forager.documents.page import ManifestPage, NewPage
 from forager.documents.store import building, removal
 from forager.documents.store.words import count_words
@@ -73,9 +74,9 @@ class Corpus:
             number = await _source(connection, source_id, owner)
             await building.set_config(connection, source_id, config)
             generation_id = await building.insert_generation(connection, source_id, new_id(), None)
-            await building.insert_documents(
-                connection, source_id, number, config, [line.page for line in listed]
-            )
+            new = [line.page for line in listed]
+            sections = [new_sections(page) for page in new]
+            await building.insert_documents(connection, source_id, number, config, new, sections)
             await building.list_new_pages(connection, source_id, generation_id, listed)
             await connection.execute(
                 "UPDATE generations SET pages = %s WHERE id = %s", (len(listed), generation_id)

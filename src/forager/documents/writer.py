@@ -10,6 +10,7 @@ from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
 from forager.documents import publication
 from forager.documents.generation import objection
+from forager.documents.names import new_sections
 from forager.documents.page import (
     Counts,
     IndexedDocument,
@@ -150,12 +151,12 @@ class GenerationWriter:
         if self._config_is_ours:
             # with every batch: whether an earlier one was committed is not known here
             await building.set_config(connection, self.source_id, self._config)
+        await self._insert(connection, self._config, [page.page for page in plan.new])
+
+    async def _insert(self, connection: Connection, config: str, pages: Sequence[NewPage]) -> None:
+        sections = [new_sections(page) for page in pages]
         await building.insert_documents(
-            connection,
-            self.source_id,
-            self._source_number,
-            self._config,
-            [page.page for page in plan.new],
+            connection, self.source_id, self._source_number, config, pages, sections
         )
 
     async def sample(self, limit: int) -> list[SampledPage]:
@@ -180,9 +181,7 @@ class GenerationWriter:
             NewPage(url=page.url, key=page.key, document=document, names=document.names)
             for page, document in reread
         ]
-        await building.insert_documents(
-            connection, self.source_id, self._source_number, self._config, pages
-        )
+        await self._insert(connection, self._config, pages)
         await building.relist_pages(connection, self.source_id, self.generation_id, pages)
         await building.add_counts(
             connection, self.generation_id, await self._recount(connection, reread)
