@@ -85,8 +85,8 @@ class Tally:
 def report_products(folder: Path) -> str:
     """Score all pages of the folder; the report, which is also saved."""
     pages = load_pages(folder)
-    shops = sorted({page.shop for page in pages})
-    tuned = set(shops[::2])
+    shops = {page.shop for page in pages}
+    tuned = tuned_shops(pages)
     report = Report("Quality of products")
     report.text(
         f"{len(pages)} product pages of {len(shops)} shops, generic parser {GENERIC_VERSION}."
@@ -97,6 +97,11 @@ def report_products(folder: Path) -> str:
     _speed(report, pages, folder)
     _errors(report, score(pages, extract_product))
     return report.write("quality-products.md")
+
+
+def tuned_shops(pages: Iterable[MarkedPage]) -> set[str]:
+    """Every second shop: rules and weights may be tuned on their pages, never on the others."""
+    return set(sorted({page.shop for page in pages})[::2])
 
 
 def read_with_parsers(page: ProductPage) -> Product:
@@ -153,6 +158,12 @@ def _count(tally: Tally, name: str, page: MarkedPage, found: str | None) -> None
     if found is not None or accepted:
         expected = " or ".join(sorted(accepted)) or "nothing"
         tally.errors.append(f"{page.url[:90]}: {found} instead of {expected}")
+
+
+def is_right(name: str, page: MarkedPage, product: Product) -> bool:
+    found = values_of(product)[name]
+    accepted = page.truth.get(name, ())
+    return found is not None and any(_equal(name, found, each) for each in accepted)
 
 
 def _equal(name: str, found: str, accepted: str) -> bool:
