@@ -1,4 +1,4 @@
-"""The reference says what the code does, commands in the documentation run, links lead on."""
+"""The reference matches the code, commands in the documentation run, links have targets."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reference import FOLDER, PAGES, whole_page
+from scripts import site
 
 DOCS = FOLDER.parent
 FORAGER = Path(sys.executable).parent / "forager"
 ROOT = DOCS.parent
-WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+RESULTS = ROOT / "benchmarks" / "results"
+WRITTEN = [path for folder in (DOCS, RESULTS) for path in sorted(folder.rglob("*.md"))]
+WRITTEN += sorted(ROOT.glob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -29,7 +35,9 @@ def test_every_command_and_setting_is_documented(name: str) -> None:
 
 
 def pages_with_commands() -> list[Path]:
-    return [p for p in sorted(DOCS.rglob("*.md")) if commands_of(p)]
+    """Without tutorials: tests/test_tutorials.py runs them."""
+    pages = [page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "tutorials"]
+    return [page for page in pages if commands_of(page)]
 
 
 def commands_of(page: Path) -> list[str]:
@@ -69,3 +77,17 @@ def anchors_of(page: Path) -> list[str]:
     """As GitHub makes them: lower case, without marks, dashes for spaces."""
     headings = HEADING.findall(page.read_text(encoding="utf-8"))
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_the_site_lists_every_page() -> None:
+    """`make docs` builds the site and checks its links, too."""
+    listed = set(paths_of(tomllib.loads(site.configuration())["project"]["nav"]))
+    assert listed == {str(page.relative_to(ROOT)) for page in WRITTEN}
+
+
+def paths_of(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for entry in nav.values() if isinstance(nav, dict) else nav:
+            yield from paths_of(entry)

@@ -71,7 +71,7 @@ async def test_a_batch_of_nothing_good_is_refused(api: Api, database: Database) 
         {"items": [LAMP], "every": "often"},
         {"items": [LAMP] * 10_001},
         {"urls": [LAMP]},
-        {"items": [LAMP], "priority": 11},
+        {"items": [LAMP], "priority": 10},
     ]
     for order in orders:
         refused = await api.post("/api/v1/tasks", order)
@@ -183,7 +183,7 @@ async def test_one_task_is_steered(api: Api, database: Database) -> None:
     assert (changed["priority"], changed["every"]) == (1, "2h")
     default = (await api.send("PATCH", path, {"every": None})).json
     assert (default["priority"], default["every"]) == (1, None)
-    for wrong in ({}, {"every": "x"}, {"priority": 0}, {"priority": None}, {"colour": "red"}):
+    for wrong in ({}, {"every": "x"}, {"priority": -1}, {"priority": None}, {"colour": "red"}):
         assert (await api.send("PATCH", path, wrong)).status == 422, wrong
     assert (await api.send("DELETE", path)).json == {"removed": 1, "not_found": []}
     for method, more in (("DELETE", ""), ("POST", "/recrawl"), ("POST", "/pause"), ("GET", "")):

@@ -20,13 +20,27 @@ def test_no_name_of_a_region_is_taken_for_none() -> None:
 
 def test_a_worker_without_a_region_hears_of_what_is_tied_to_none() -> None:
     assert {route.region for route in routes_of(None)} == {None}
-    assert len(routes_of(None)) == 6
+    assert len(routes_of(None, renders=False)) == 6
+
+
+def test_only_workers_with_a_browser_consume_what_needs_one() -> None:
+    rendered = set(routes_of(None)) - set(routes_of(None, renders=False))
+    assert {route.queue for route in rendered} == {
+        "forager.render.high",
+        "forager.render.normal",
+        "forager.render.low",
+    }
+
+
+def test_a_worker_of_one_stage_leaves_the_other_queues_alone() -> None:
+    assert {route.stage for route in routes_of("eu", "download")} == {"crawl", "render"}
+    assert {route.stage for route in routes_of("eu", "parse")} == {"parse"}
 
 
 def test_a_worker_of_a_region_hears_of_both_and_of_its_own_first() -> None:
     routes = routes_of("eu")
     assert {route.region for route in routes} == {None, "eu"}
-    assert [route.region for route in routes[:6]] == ["eu"] * 6
+    assert [route.region for route in routes[:9]] == ["eu"] * 9
 
 
 def test_shares_fall_with_the_band() -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from forager.archive.errors import DamagedRecord
 from forager.archive.reader import parse_record, parse_response
-from forager.archive.record import Codec, ResponseRecord, compress, decompress, frame_decoder
+from forager.archive.record import (
+    Codec,
+    DamagedRecord,
+    ResponseRecord,
+    compress,
+    frame_decoder,
+    unpack,
+)
 from forager.archive.segment import parse_ref, parse_segment_name
 from forager.errors import InvalidInput
 from fuzz.target import Target, split_line, text_of
@@ -20,8 +26,9 @@ def check(data: bytes) -> None:
     _read(data)
     for codec in Codec:
         with suppress(DamagedRecord):
-            _read(decompress(codec, data))
-        assert decompress(codec, compress(codec, data)) == data
+            for record in unpack(codec, data):
+                _read(record)
+        assert unpack(codec, compress(codec, data)) == [data]
         _decode_in_pieces(codec, data)
     for parse in (parse_segment_name, parse_ref):
         with suppress(InvalidInput):

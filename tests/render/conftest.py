@@ -14,6 +14,7 @@ from forager.fetch.response import Request, Response
 from forager.render.finding import INSTALL, find_browser
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RenderedPage, Renderer
+from forager.render.resources import ResourceLoader
 from forager.settings import Settings
 from render.pages import SITE
 from servers.site import Site
@@ -51,10 +52,11 @@ class Rendering:
         self.site = site
         self.client = client
         self.renderer = renderer
+        self.loader = ResourceLoader.of(client, allow, LIMITS)
 
     async def page(self, path: str, **how: object) -> RenderedPage:
         document: Response = await self.client.fetch(Request(self.site.url + path))
-        return await self.renderer.render(document, **how)  # type: ignore[arg-type]
+        return await self.renderer.render(document, self.loader, **how)  # type: ignore[arg-type]
 
 
 async def allow(url: str) -> None:
@@ -66,6 +68,6 @@ async def rendering(browser_path: str, site: Site) -> AsyncIterator[Rendering]:
     guard = GuardPolicy(allow_private=True)
     async with (
         Client(ClientOptions(user_agent=AGENT, guard=guard)) as client,
-        Renderer(browser_path, LIMITS, client, allow, user_agent=AGENT) as renderer,
+        Renderer(browser_path, LIMITS, user_agent=AGENT) as renderer,
     ):
         yield Rendering(site, client, renderer)

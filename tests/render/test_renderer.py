@@ -16,6 +16,7 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.response import Request
 from forager.render.browser import Browser, BrowserUnusable
 from forager.render.renderer import RenderedPage, Renderer
+from forager.render.resources import ResourceLoader
 from render.conftest import AGENT, LIMITS, Rendering, allow
 from render.pages import WORDS, requests_to, shown
 from servers.site import Site
@@ -170,7 +171,7 @@ async def guarded(browser_path: str) -> AsyncIterator[tuple[Client, Renderer]]:
     options = ClientOptions(user_agent=AGENT, guard=guard, resolver=_Resolver())
     async with (
         Client(options) as client,
-        Renderer(browser_path, LIMITS, client, allow, user_agent=AGENT) as renderer,
+        Renderer(browser_path, LIMITS, user_agent=AGENT) as renderer,
     ):
         yield client, renderer
 
@@ -196,7 +197,8 @@ async def test_no_forbidden_address_is_reached(browser_path: str, site: Site) ->
     async with guarded(browser_path) as (client, renderer):
         document = await client.fetch(Request(f"http://site.example:{site.port}/attack"))
         connections = site.connections
-        page = await renderer.render(document, wait_for="body")
+        loader = ResourceLoader.of(client, allow, LIMITS)
+        page = await renderer.render(document, loader, wait_for="body")
         assert has_content(page)
         refused = [each for each in page.resources if each.refused is not None]
         assert len(refused) == len(page.resources) > len(targets)

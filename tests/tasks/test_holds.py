@@ -230,7 +230,7 @@ async def test_terms_and_removal(database: Database, tasks: Tasks) -> None:
     following = "SELECT next_crawl_at - completed_at FROM crawl_tasks"
     assert await tasks.set_terms(chosen, every=HOUR) == 1
     assert await value(database, following) == HOUR
-    assert await tasks.set_terms(chosen, priority=1) == 1
+    assert await tasks.set_terms(chosen, priority=9) == 1
     assert await value(database, following) == HOUR
     assert await tasks.set_terms(chosen, default_every=True) == 1
     assert await value(database, following) == 6 * HOUR

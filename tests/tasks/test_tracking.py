@@ -129,7 +129,7 @@ def test_a_json_array_is_read_entry_by_entry(content: bytes) -> None:
 
 
 def test_a_long_array_in_one_line_is_read_in_pieces() -> None:
-    entries = [{"url": f"https://a.example/é{n}", "priority": 1 + n % 10} for n in range(20_000)]
+    entries = [{"url": f"https://a.example/é{n}", "priority": n % 10} for n in range(20_000)]
     for content in (orjson.dumps(entries), orjson.dumps(entries, option=orjson.OPT_INDENT_2)):
         assert len(content) > MAX_LINE
         largest, found = 0, 0
@@ -239,7 +239,7 @@ async def test_new_urls_become_tasks_under_their_one_spelling(
     tracked = await tasks.track(
         ["HTTPS://Shop.example/a?utm_source=x#top", "https://shop.example/a", "https://b.example"],
         every=6 * HOUR,
-        priority=2,
+        priority=8,
     )
     assert (tracked.added, tracked.known, tracked.bad) == (2, 1, 0)
     assert await row(database, "crawl_frequency", "https://shop.example/a") == 6 * HOUR
@@ -249,6 +249,16 @@ async def test_new_urls_become_tasks_under_their_one_spelling(
     assert await value(database, "SELECT count(*) FROM domains") == 2
 
 
+async def test_a_higher_priority_is_stored_as_a_lower_number(
+    database: Database, tasks: Tasks
+) -> None:
+    for priority, stored in ((9, 1), (5, 5), (0, 10)):
+        url = f"https://shop.example/{priority}"
+        await tasks.track([url], priority=priority)
+        assert await row(database, "priority", url) == stored
+        assert (await tasks.get(url)).priority == priority
+
+
 async def test_tracking_again_changes_only_what_is_given(database: Database, tasks: Tasks) -> None:
     url = "https://shop.example/a"
     await tasks.track([url], every=HOUR, priority=2, popularity=7)
@@ -256,7 +266,7 @@ async def test_tracking_again_changes_only_what_is_given(database: Database, tas
     assert (again.added, again.known, again.updated) == (0, 1, 0)
     assert (await tasks.track([url], priority=3)).updated == 1
     assert await row(database, "(priority, crawl_frequency, popularity)::text", url) == (
-        "(3,01:00:00,7)"
+        "(7,01:00:00,7)"
     )
 
 
@@ -266,7 +276,7 @@ async def test_a_url_that_is_named_twice_keeps_what_either_says(
     content = (
         b"url,priority,every\n"
         b"https://shop.example/p,1,6h\n"
-        b"https://shop.example/p,2,\n"
+        b"https://shop.example/p,8,\n"
         b"https://shop.example/p,,\n"
     )
     tracked = await tasks.track_wishes(
@@ -352,7 +362,7 @@ async def test_private_hosts_are_allowed_in_the_order_of_their_rows(database: Da
 
 async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> None:
     lines = [b"url,priority"]
-    lines += [b"https://shop%d.example/%d,%d" % (n % 40, n, 1 + n % 10) for n in range(12_000)]
+    lines += [b"https://shop%d.example/%d,%d" % (n % 40, n, n % 10) for n in range(12_000)]
     lines[500] = b"ftp://shop.example/x,5"
     lines[11_000] = b"not a url,5"
     seen: list[BadLine] = []
@@ -368,7 +378,7 @@ async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> No
 
 
 async def test_pages_that_a_crawl_found(database: Database, tasks: Tasks) -> None:
-    await tasks.track(["https://shop.example/1"], priority=1)
+    await tasks.track(["https://shop.example/1"], priority=9)
     found = [
         FoundProduct("https://shop.example/1"),
         FoundProduct("https://shop.example/2#reviews"),
@@ -389,7 +399,7 @@ async def test_pages_that_a_crawl_found(database: Database, tasks: Tasks) -> Non
 
 @pytest.mark.parametrize(
     "terms",
-    [{"priority": 0}, {"priority": 11}, {"every": timedelta(0)}, {"popularity": float("inf")}],
+    [{"priority": -1}, {"priority": 10}, {"every": timedelta(0)}, {"popularity": float("inf")}],
 )
 async def test_terms_that_cannot_be(tasks: Tasks, terms: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):

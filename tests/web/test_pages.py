@@ -155,9 +155,13 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
     [
         ({"urls": "ftp://example.org"}, "cannot be crawled"),
         ({"urls": "http://127.0.0.1/"}, "allow_private"),
-        ({"urls": ""}, "URLs: "),
-        ({"urls": "https://a.example", "max_pages": "many"}, "Max pages: Input should be"),
-        ({"urls": "https://a.example", "strategy": HOSTILE}, "Discover pages via: "),
+        ({"urls": ""}, 'id="e-urls"'),
+        (
+            {"urls": "https://a.example", "max_pages": "many"},
+            'id="e-max_pages" class="small field-error">Input should be',
+        ),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, 'id="e-strategy"'),
+        ({"urls": "https://a.example", "headers": "no colon"}, 'id="e-headers"'),
     ],
 )
 async def test_a_crawl_that_cannot_be_is_refused_in_words(
@@ -174,7 +178,7 @@ async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
 ) -> None:
     welcome = (await visitor.get("/")).text
     assert "Welcome" in welcome
-    assert 'hx-post="/new-crawl"' in welcome
+    assert 'action="/new-crawl"' in welcome
     assert 'name="allow_private"' in welcome
     fields = {"urls": "http://127.0.0.1:8310/docs", "source": "mine", "max_pages": "7"}
     refused = (await visitor.act("/new-crawl", fields)).text
@@ -316,3 +320,36 @@ async def test_urls_of_a_job_are_filtered_sorted_and_read(
     body = await visitor.get(f"{response}/file?url={html(1).url}")
     assert body.headers["Content-Disposition"].startswith("attachment")
     assert (await visitor.get(f"{response}?url=https://x.example/")).status == 404
+
+
+async def test_failed_urls_are_retried_by_reason_and_paths_are_browsed(
+    visitor: Visitor, database: Database, crawls: Crawls
+) -> None:
+    await crawls.crawl({"a": "alpha", "guide/b": "beta"})
+    [[job_id]] = await rows_of(database, "SELECT id FROM crawl_jobs")
+    async with database.transaction() as connection:
+        await connection.execute(
+            """
+            INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, depth, via)
+            SELECT %s, sha256(url::bytea), 'https://docs.example.org/' || url, outcome, reason, 1,
+                   'link'
+              FROM (VALUES ('a', 'fetched', NULL), ('guide/b', 'fetched', NULL),
+                           ('guide/c', 'failed', 'http_500'), ('guide/d', 'failed', 'http_404'))
+                   AS v (url, outcome, reason)
+            """,
+            (job_id,),
+        )
+        await connection.execute(
+            "INSERT INTO crawl_states (job_id, discovered, fetched, failed, reasons) VALUES"
+            ' (%s, 4, 2, 2, \'{"failed": {"http_500": 1, "http_404": 1}}\')',
+            (job_id,),
+        )
+    tree = (await visitor.get(f"/sources/{SOURCE}/tree")).text
+    assert ">guide/</a>" in tree
+    below = (await visitor.get(f"/sources/{SOURCE}/tree?prefix=https://{SOURCE}/guide/")).text
+    assert "outcome=failed&amp;path=https%3A//docs.example.org/guide/c" in below
+    assert "Retry these" in (await visitor.get(f"/jobs/{job_id}")).text
+    done = await visitor.act(f"/jobs/{job_id}/retry-failed", {"reason": "http_500"})
+    assert "1 URL will be fetched again" in done.text
+    pending = await rows_of(database, "SELECT url FROM crawl_frontier")
+    assert pending == [("https://docs.example.org/guide/c",)]

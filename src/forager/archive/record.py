@@ -1,12 +1,14 @@
-"""WARC 1.1 records, built from what the client handed over. Every value in them may be hostile."""
+"""WARC 1.1 records, built from responses whose every value may be hostile; archive errors."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +19,8 @@ from uuid import uuid4
 import zstandard
 
 from forager import __version__
-from forager.archive.errors import DamagedRecord
+from forager.errors import DiskFull, ForagerError, NotFound
+from forager.hints import Hint, action
 
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
@@ -57,13 +60,17 @@ def compress(codec: Codec, record: bytes) -> bytes:
     return _compressor().compress(record)
 
 
-def decompress(codec: Codec, frame: bytes) -> bytes:
-    """The record in exactly one frame; anything less, more or altered is a DamagedRecord."""
+def unpack(codec: Codec, frames: bytes) -> list[bytes]:
+    """The records in one or several whole frames; anything less or altered is a DamagedRecord."""
+    records: list[bytes] = []
+    rest = frames
     try:
-        record = _gunzip(frame) if codec is Codec.GZIP else _unzstd(frame)
+        while rest or not records:
+            record, rest = _gunzip(rest) if codec is Codec.GZIP else _unzstd(rest)
+            records.append(record)
     except FRAME_ERRORS as error:
         raise DamagedRecord(f"a record of the archive cannot be decompressed: {error}") from error
-    return record
+    return records
 
 
 def frame_decoder(codec: Codec) -> FrameDecoder:
@@ -80,21 +87,25 @@ def _compressor() -> zstandard.ZstdCompressor:
     return compressor
 
 
-def _unzstd(frame: bytes) -> bytes:
-    size = zstandard.frame_content_size(frame)
+def _unzstd(frames: bytes) -> tuple[bytes, bytes]:
+    """The record of the first frame, and what follows it."""
+    size = zstandard.frame_content_size(frames)
     if size > MAX_RECORD_BYTES:
         raise DamagedRecord(f"a record of the archive claims to be {size} bytes long")
-    # a size of -1 (another program's frame) falls back to the limit; trailing bytes are an error
-    limit = 0 if size >= 0 else MAX_RECORD_BYTES
-    return zstandard.ZstdDecompressor().decompress(frame, limit, allow_extra_data=False)
+    decoder = zstandard.ZstdDecompressor().decompressobj()
+    record = decoder.decompress(frames)
+    return _whole(record, decoder)
 
 
-def _gunzip(frame: bytes) -> bytes:
+def _gunzip(frames: bytes) -> tuple[bytes, bytes]:
     decoder = zlib.decompressobj(GZIP_WBITS)
-    record = decoder.decompress(frame, MAX_RECORD_BYTES)
-    if not decoder.eof or decoder.unused_data:
-        raise DamagedRecord("a reference into the archive does not cover exactly one record")
-    return record
+    return _whole(decoder.decompress(frames, MAX_RECORD_BYTES), decoder)
+
+
+def _whole(record: bytes, decoder: FrameDecoder) -> tuple[bytes, bytes]:
+    if not decoder.eof:
+        raise DamagedRecord("a reference into the archive does not cover whole records")
+    return record, decoder.unused_data
 
 
 Headers = Sequence[tuple[str, str]]
@@ -273,3 +284,47 @@ def _uri(url: str) -> str:
 
 def _timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class ArchiveError(ForagerError):
+    """The archive cannot be used."""
+
+
+class StorageFull(ArchiveError, DiskFull):
+    """The archive's storage is full; work waits until it is not."""
+
+
+class StorageAway(DiskFull):
+    """The archive's storage does not answer, or does not let us in; work waits until it does.
+
+    Not an ArchiveError: nothing is wrong with the record that was asked for.
+    """
+
+
+class SegmentExists(ArchiveError):
+    """A segment of this name exists already; segments are never reopened."""
+
+
+class DamagedRecord(ArchiveError):
+    """The bytes in the archive are not the record that was written."""
+
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def disk_errors(segment: str) -> Iterator[None]:
+    """Turn what the operating system says about a segment's file into the family's words."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise SegmentExists(f"archive segment {segment} exists already") from error
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no archive segment {segment}") from error
+    except OSError as error:
+        if error.errno in FULL:
+            raise StorageFull(
+                f"no space to write archive segment {segment}: {error.strerror}",
+                hint=Hint("Free some space, or delete old segments: {}", action("archive prune")),
+            ) from error
+        raise ArchiveError(f"archive segment {segment}: {error.strerror or error}") from error

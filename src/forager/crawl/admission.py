@@ -6,9 +6,10 @@ by hand or by schedule, a retry, a resume.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from forager.access.caller import LOCAL, Caller, Scope
@@ -22,13 +23,17 @@ from forager.access.quotas import (
     readmit_job,
     taken,
 )
+from forager.crawl import store
+from forager.crawl.ledger import state_from
 from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
+from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.db.patience import Within
+from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
-from forager.errors import GiveUp
+from forager.errors import GiveUp, NotAllowed
 from forager.extract.hosts import host_name, host_of
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.record import ProxySpec
@@ -37,6 +42,9 @@ from forager.jobs.job import Job, Move
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue
 from forager.settings import Settings
+
+if TYPE_CHECKING:
+    from forager.crawl.preview import CrawlPreview
 
 
 async def start_crawl(
@@ -66,6 +74,16 @@ async def start_crawl(
                 actor=caller.actor,
             )
     return _own(asked, caller, source_id)
+
+
+async def preview(
+    database: Database, settings: Settings, caller: Caller, options: CrawlOptions
+) -> CrawlPreview:
+    """What a crawl would fetch first, within the caller's rights. Starts nothing."""
+    from forager.crawl.preview import preview_crawl
+
+    check_addresses(options, caller)
+    return await preview_crawl(database, settings, options)
 
 
 async def start_refresh(
@@ -125,6 +143,59 @@ async def move_job(
         if moved.status is Status.PENDING:
             await _grant_again(connection, caller, moved)
         return await queue.get(job_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RetriedUrls:
+    """A job that runs again, and how many failed URLs it got back."""
+
+    job: Job
+    urls: int
+
+
+async def retry_failed(
+    database: Database,
+    settings: Settings,
+    caller: Caller,
+    job_id: UUID,
+    reasons: Sequence[str] = (),
+) -> RetriedUrls:
+    """Fetch failed URLs of a finished crawl again: those with these reasons, or all.
+
+    The job continues with them and publishes a generation that also has its other pages.
+    """
+    async with database.transaction() as connection:
+        if caller.quota.limits_pages_or_jobs:
+            await lock_owner(connection, caller)
+        queue = Queue(Within(database, connection), settings)
+        words = f"failed URLs: {', '.join(reasons) or 'all'}"
+        before = await queue.get(job_id)
+        job = await queue.retry_failed(job_id, actor=caller.actor, reason=words)
+        keys = await _requeue(connection, job_id, reasons)
+        if not keys:
+            raise NotAllowed(
+                f"job {job_id} has no failed URLs" + (" with this reason" if reasons else "")
+            )
+        if before.status is Status.COMPLETED and job.source_id is not None:
+            await publication.reopen(connection, job.source_id, job_id, without=keys)
+        if job.user_id == caller.user_id and caller.quota.limits_pages_or_jobs:
+            await _grant_again(connection, caller, job)
+        return RetriedUrls(await queue.get(job_id), len(keys))
+
+
+async def _requeue(connection: Connection, job_id: UUID, reasons: Sequence[str]) -> list[bytes]:
+    """Move failed URLs into the frontier and correct the ledger; their keys."""
+    row = await store.select_state(connection, job_id)
+    if row is None:
+        return []
+    state = state_from(row)
+    wanted = reasons or [reason for reason, _ in state.ledger.reasons_of(Outcome.FAILED)]
+    moved = await store.requeue_failed(connection, job_id, wanted, first_seq=state.next_seq)
+    for _, reason, carried_over in moved:
+        state.ledger.requeue_failed(reason, carried_over=carried_over)
+    state.next_seq += len(moved)
+    await store.update_state(connection, job_id, state.values())
+    return [key for key, _, _ in moved]
 
 
 async def _move(queue: Queue, caller: Caller, job_id: UUID, move: Move, reason: str | None) -> Job:

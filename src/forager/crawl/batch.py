@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from forager.archive import store as archive_store
-from forager.archive.inventory import growth_of
+from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store
@@ -142,12 +142,8 @@ class Committer:
             await self._pages.write(connection, plan)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
-        frames = [frame for s in settled if s.frame for frame in (*s.other_frames, s.frame)]
-        written = iter(await self._archive.write(frames))
-        return [
-            [next(written) for _ in (*s.other_frames, s.frame)][-1] if s.frame else None
-            for s in settled
-        ]
+        written = iter(await self._archive.write([s.frame for s in settled if s.frame]))
+        return [next(written) if s.frame else None for s in settled]
 
     async def _write_rows(
         self, connection: Connection, batch: Batch, refs: Sequence[ArchiveRef | None]
@@ -168,8 +164,8 @@ class Committer:
             await store.postpone_entries(connection, job_id, batch.postponed)
         if found.entries:
             await store.insert_entries(connection, job_id, found.entries)
-        if lessons := {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}:
-            source_id = self._context.job.source_id or ""
+        lessons = {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}
+        if lessons and (source_id := self._context.job.source_id):
             await render_store.upsert_lessons(connection, source_id, list(lessons.values()))
         await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):

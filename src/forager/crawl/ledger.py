@@ -75,6 +75,14 @@ class Ledger:
         self._count(Outcome.EXCLUDED, reason, -1)
         self.pending += 1
 
+    def requeue_failed(self, reason: str, *, carried_over: bool) -> None:
+        """A URL that failed is pending again."""
+        self.settled[Outcome.FAILED] -= 1
+        self._count(Outcome.FAILED, reason, -1)
+        if carried_over:
+            self._count(CARRIED_OVER, reason, -1)
+        self.pending += 1
+
     def resettle(
         self, before: Outcome, after: Outcome, reason: str | None, new_reason: str | None
     ) -> None:

@@ -15,11 +15,13 @@ from pydantic import (
     model_validator,
 )
 
-from forager.crawl.frontier.scope import Pattern, ScopeMode
+from forager.crawl.frontier.scope import ScopeMode
 from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
-from forager.fetch.headers import header_refusal
+from forager.extract.wildcard import Pattern
 from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.response import header_refusal
+from forager.settings.crawling import RenderMode
 from forager.settings.values import LARGEST_BIGINT, PlainText
 
 MAX_SEEDS = 10_000
@@ -37,14 +39,6 @@ class Strategy(StrEnum):
     LIST = "list"  # the given URLs alone
     SINGLE = "single"  # one page
     LLMS = "llms"  # llms.txt and llms-full.txt, and the pages they link to
-
-
-class RenderMode(StrEnum):
-    """Which pages of a crawl are rendered."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
 
 
 class CrawlChoices(BaseModel):

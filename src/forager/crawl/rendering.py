@@ -1,20 +1,24 @@
-"""Rendering as a crawl uses it: which pages, why, and what is archived of them."""
+"""Rendering in a crawl: which pages are rendered, why, and what is archived of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
 
-from multidict import CIMultiDict, CIMultiDictProxy
-
-from forager.archive.record import ConversionRecord, MetadataRecord, pack
+from forager.archive.options import archive_options
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
-from forager.crawl.frontier.scope import Pattern
-from forager.crawl.options import CrawlOptions, RenderMode
-from forager.errors import ErrorKind, GiveUp, Retry
+from forager.crawl.options import CrawlOptions
+from forager.db.database import Database
+from forager.documents.page import PreviousPage
+from forager.errors import ErrorKind, GiveUp, NotFound, Retry
+from forager.extract.hosts import host_of
 from forager.extract.kinds import ContentKind
+from forager.extract.wildcard import Pattern
+from forager.fetch.domains import Domain
+from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
 from forager.fetch.robots.gate import Paced, RobotsGate
 from forager.fetch.sender import Sender
@@ -22,16 +26,18 @@ from forager.jobs.context import JobContext
 from forager.render.finding import INSTALL, find_browser
 from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
-from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
-from forager.render.resources import robots_check
+from forager.render.records import pack_page, read_static, rendered_response
+from forager.render.renderer import RenderedPage, Renderer
+from forager.render.resources import ResourceLoader, robots_check
 from forager.render.store import Lesson
+from forager.settings import Settings
+from forager.settings.crawling import RenderMode
 from forager.tracing import span
 
 # a static response with less text than this may be a shell, if others of its shape were
 LITTLE_TEXT = 600
 # characters by which a page must grow for its rendering to count as a gain
 GAIN = 100
-MAX_LISTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +48,70 @@ class RenderedFacts:
     response: Response
     # None if scripts led elsewhere
     facts: Extracted | None
-    # packed records: of the rendered page, and of what was loaded for it
-    frame: bytes
-    resources_frame: bytes
+    # the packed records of the page
+    frame: bytes | None
     words: str
     lesson: Lesson | None
+
+
+@dataclass(frozen=True, slots=True)
+class RenderRules:
+    """Which pages a crawl renders: as its options say, and where they say nothing its domain."""
+
+    mode: RenderMode
+    patterns: tuple[Pattern, ...] = ()
+
+    @classmethod
+    def of(cls, options: CrawlOptions, domain: Domain | None) -> Self:
+        mode, patterns = options.render, [*options.render_urls]
+        if domain is not None:
+            patterns += domain.render_urls
+            if mode is RenderMode.AUTO and domain.render is not None:
+                mode = RenderMode(domain.render)
+        return cls(mode, tuple(Pattern.compile(text) for text in patterns))
+
+    def always(self, url: str, document: str) -> str | None:
+        """Why a page is rendered whatever its static response is; None if that decides."""
+        if self.mode is RenderMode.NEVER:
+            return None
+        if self.mode is RenderMode.ALWAYS:
+            return "always"
+        if "#" in url:
+            return "hash_route"
+        if any(pattern.matches(document) for pattern in self.patterns):
+            return "pattern"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlBrowser:
+    renderer: Renderer
+    loader: ResourceLoader
 
 
 class Rendering:
     """Decides which pages of a crawl are rendered, and renders them.
 
-    Without a renderer there is no browser, for the reason in `missing`.
+    Without a browser, `missing` says why there is none.
     """
 
     def __init__(
         self,
         options: CrawlOptions,
+        rules: RenderRules,
         lessons: Lessons,
-        renderer: Renderer | None,
+        settings: Settings,
+        browser: CrawlBrowser | None = None,
         *,
         missing: str = "",
-        skip_unchanged: bool = False,
     ) -> None:
         self._options = options
+        self._rules = rules
         self._lessons = lessons
-        self._renderer = renderer
+        self._storage = archive_options(settings).open()
+        self._skips_unchanged = settings.render_skip_unchanged
+        self._browser = browser
         self._missing = missing
-        self.skip_unchanged = skip_unchanged
-        self._patterns = [Pattern.compile(text) for text in options.render_urls]
         # pages that wait for the browser or are in it
         self.under_way = 0
 
@@ -79,14 +121,10 @@ class Rendering:
         """Why a page is to be rendered, in a word for the ledger; None if it is not."""
         if facts.kind not in (ContentKind.HTML, ContentKind.XHTML) or facts.noindex:
             return None
-        if self._options.render is RenderMode.NEVER or facts.refresh is not None:
+        if self._rules.mode is RenderMode.NEVER or facts.refresh is not None:
             return None
-        if self._options.render is RenderMode.ALWAYS:
-            return "always"
-        if "#" in url:
-            return "hash_route"
-        if any(pattern.matches(response.url) for pattern in self._patterns):
-            return "pattern"
+        if always := self._rules.always(url, response.url):
+            return always
         if reason := _looks_empty(response, facts):
             return None if self._lessons.is_wasted(response.url) else reason
         if facts.text_length <= LITTLE_TEXT and self._lessons.gains(response.url):
@@ -95,39 +133,50 @@ class Rendering:
 
     def check_browser(self, url: str, reason: str) -> str | None:
         """Why a page that should be rendered is not; Retry if that would lose what it was."""
-        if self._renderer is not None:
+        if self._browser is not None:
             return None
         if self._lessons.gains(url):
             message = f"pages like this one need a browser, and there is none: {self._missing}"
             raise Retry(message, kind=ErrorKind.RENDER, hint=INSTALL)
         return f"not rendered, although it should be ({reason}): {self._missing}"
 
+    async def static_before(self, url: str, previous: PreviousPage) -> Response | None:
+        """The archived static response of a page that is to be rendered although it is the same.
+
+        Its content may come from elsewhere, and may have changed. None: the page was not rendered,
+        or the settings count it as unchanged. Raises if the archive has lost it.
+        """
+        if self._skips_unchanged or previous.archive is None:
+            return None
+        if self._rules.always(url, url) is None and not self._lessons.gains(url):
+            return None
+        return await read_static(self._storage, previous.archive)
+
     # --- rendering -------------------------------------------------------------------------
 
     async def render(
         self, url: str, response: Response, static: Extracted, reason: str, pool: ExtractionPool
     ) -> RenderedFacts:
-        assert self._renderer is not None
+        assert self._browser is not None
         with self._counted(), span("render", attributes={"reason": reason}):
-            page = await self._renderer.render(
+            page = await self._browser.renderer.render(
                 response,
+                self._browser.loader,
                 url=url,
                 wait_for=self._options.wait_for,
                 scroll=self._options.scroll,
                 hash_routes=self._options.hash_routes,
             )
-        rendered = _as_response(response, page)
+        rendered = rendered_response(response, page)
         facts = None
         if page.moved is None:
             facts = await pool.extract(rendered, archive=False, links=self._routes(page))
         gained = facts is None or _gained(static, facts)
-        now = datetime.now(UTC)
         return RenderedFacts(
             page=page,
             response=rendered,
             facts=facts,
-            frame=pack(ConversionRecord(url, now, page.html, RENDERED_TYPE)),
-            resources_frame=pack(MetadataRecord(url, now, _listed(page))),
+            frame=pack_page(url, page, static.frame) if static.frame else None,
             words=_words(page, reason, gained=gained),
             lesson=self._lessons.learn(response.url, gained=gained),
         )
@@ -156,26 +205,29 @@ async def open_rendering(
     user_agent: str,
 ) -> Rendering:
     """The rendering of a crawl. The browser starts with the first page that needs it."""
-    settings = context.settings
-    lessons = await Lessons.load(context.database, context.job.source_id or "")
-    if options.render is RenderMode.NEVER:
-        return Rendering(
-            options, lessons, None, missing="the crawl was started with --render never"
-        )
+    settings, source_id = context.settings, context.job.source_id
+    lessons = await Lessons.load(context.database, source_id) if source_id else Lessons("")
+    rules = RenderRules.of(options, await _domain(context.database, options.seeds[0]))
+    make = partial(Rendering, options, rules, lessons, settings)
+    if rules.mode is RenderMode.NEVER:
+        return make(missing="rendering is turned off (--render never)")
     browser = find_browser(settings)
     if browser.path is None:
-        if options.render is RenderMode.ALWAYS:
+        if rules.mode is RenderMode.ALWAYS:
             raise GiveUp(f"the pages cannot be rendered: {browser.reason}", hint=INSTALL)
-        return Rendering(options, lessons, None, missing=browser.reason)
-    renderer = Renderer(
-        browser.path,
-        RenderLimits.of(settings),
-        Paced(sender, robots),
-        robots_check(robots),
-        user_agent=user_agent,
-    )
+        return make(missing=browser.reason)
+    limits = RenderLimits.of(settings)
+    renderer = Renderer(browser.path, limits, user_agent=user_agent)
     await stack.enter_async_context(renderer)
-    return Rendering(options, lessons, renderer, skip_unchanged=settings.render_skip_unchanged)
+    loader = ResourceLoader.of(Paced(sender, robots), robots_check(robots), limits)
+    return make(CrawlBrowser(renderer, loader))
+
+
+async def _domain(database: Database, seed: str) -> Domain | None:
+    try:
+        return await Domains(database).get(host_of(seed))
+    except NotFound:
+        return None
 
 
 def _looks_empty(response: Response, facts: Extracted) -> str | None:
@@ -192,33 +244,9 @@ def _gained(static: Extracted, rendered: Extracted) -> bool:
     return more_text or len(rendered.links) > len(static.links)
 
 
-def _as_response(response: Response, page: RenderedPage) -> Response:
-    """The rendered page in place of the static body; directives in headers still count."""
-    kept = {
-        name: value
-        for name, value in response.headers.items()
-        if name.lower() in ("x-robots-tag", "link", "content-language")
-    }
-    return replace(
-        response,
-        headers=CIMultiDictProxy(CIMultiDict({**kept, "Content-Type": RENDERED_TYPE})),
-        body=page.html,
-    )
-
-
 def _words(page: RenderedPage, reason: str, *, gained: bool) -> str:
     loaded = f"{page.requests} requests, {page.bytes:,} bytes, {page.seconds:.1f} s"
     notes = "" if gained else "; it shows no more than the static response"
     if page.cut:
         notes += "; read before its content was stable"
     return f"rendered ({reason}): {loaded}{notes}"
-
-
-def _listed(page: RenderedPage) -> dict[str, str]:
-    """What was loaded for a page, as fields of a metadata record."""
-    fields = {"render-seconds": f"{page.seconds:.3f}", "render-requests": str(page.requests)}
-    for number, each in enumerate(page.resources[:MAX_LISTED], start=1):
-        result = f"refused ({each.refused})" if each.refused else f"{each.status} {each.size}"
-        cached = " cached" if each.cached else ""
-        fields[f"resource-{number}"] = f"{result}{cached} {each.type} {each.url}"
-    return fields

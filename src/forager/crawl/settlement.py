@@ -60,10 +60,8 @@ class Settlement:
     last_modified: str | None = None
     # in-scope links, compressed: what a later crawl follows if this page has not changed
     outlinks: bytes | None = None
-    # the response as a packed archive record; for a rendered page, the page as it was rendered
+    # the response as a packed archive record; for a rendered page, all of its records
     frame: bytes | None = None
-    # packed records that belong to it, which are written before it
-    other_frames: tuple[bytes, ...] = ()
     # whether and why the page was rendered, for people
     rendering: str | None = None
     # the reason in one word, if it was

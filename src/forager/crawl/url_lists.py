@@ -28,6 +28,8 @@ MAX_LIST = 1000
 MAX_SORTED = 100_000
 # URLs that are read for one page of a filtered list; the next page continues after them
 MAX_SCANNED = 20_000
+# folders and pages on one level of the tree
+MAX_NODES = 500
 
 
 _VALUES: dict[UrlSort, Callable[[SettledUrl], Any]] = {
@@ -137,6 +139,54 @@ async def list_pending(
         return Page(found, None)
     last = found[limit - 1]
     return Page(found[:limit], f"{last.depth}-{last.seq}")
+
+
+@dataclass(frozen=True, slots=True)
+class PathNode:
+    """A folder (its name ends with a slash) or a page below a prefix."""
+
+    url: str
+    name: str
+    urls: dict[Outcome, int]
+
+    @property
+    def is_folder(self) -> bool:
+        return self.name.endswith("/")
+
+    @property
+    def total(self) -> int:
+        return sum(self.urls.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PathTree:
+    """One level of the tree of a job's URLs. `estimated`: only a sample was counted."""
+
+    prefix: str
+    nodes: list[PathNode]
+    estimated: bool
+    is_cut: bool
+
+
+async def path_tree(database: Database, job_id: UUID, prefix: str = "") -> PathTree:
+    """The next level below a URL that ends with a slash; without one, the first level.
+
+    The first level is that of the sites; if there is only one, it is that site's first level.
+    """
+    async with database.connection() as connection:
+        settled, _ = await store.select_totals(connection, job_id)
+        rows = await store.count_paths(
+            connection, job_id, prefix, sample=MAX_SORTED, limit=MAX_NODES + 1
+        )
+    weight = max(1.0, settled / MAX_SORTED)
+    nodes: dict[str, PathNode] = {}
+    for part, outcome, urls in rows:
+        node = nodes.setdefault(part or "", PathNode(prefix + (part or ""), part or "", {}))
+        node.urls[Outcome(outcome)] = round(urls * weight)
+    if not prefix and len(nodes) == 1 and (root := next(iter(nodes))):
+        return await path_tree(database, job_id, root)
+    shown = list(nodes.values())[:MAX_NODES]
+    return PathTree(prefix, shown, weight > 1, len(nodes) > MAX_NODES)
 
 
 async def read_response_of(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
+from forager.archive.record import ArchiveError
 from forager.crawl import store
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry
@@ -22,7 +23,7 @@ from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.documents.page import PreviousPage
-from forager.errors import WorkFailed
+from forager.errors import NotFound, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.slots import DomainInactive, HostResting
@@ -91,7 +92,10 @@ class Visitor:
             previous = await self._pages.previous(entry.key)
             response = await self._fetch(entry, previous)
             if response.status == NOT_MODIFIED and _has_validators(previous):
-                return await self._unchanged(entry, response, previous)
+                static = await self._static_before(entry, previous)
+                if static is None:
+                    return await self._unchanged(entry, response, previous)
+                response = static
             settled = self._judge.status(entry, response)
             return settled or await self._read(entry, response, previous)
         except HostResting as rest:
@@ -111,6 +115,13 @@ class Visitor:
         delay = await self._robots.crawl_delay(entry.url)
         with span("fetch"):
             return await self._sender.send(_request(entry, previous), delay)
+
+    async def _static_before(self, entry: Entry, previous: PreviousPage) -> Response | None:
+        """What to render of a page that answers 304; None if it is as it was."""
+        try:
+            return await self.rendering.static_before(entry.url, previous)
+        except (ArchiveError, NotFound):
+            return await self._fetch(entry, None)
 
     async def _unchanged(
         self, entry: Entry, response: Response, previous: PreviousPage
@@ -143,7 +154,14 @@ class Visitor:
         if rendered.facts is None:
             return replace(self._led_elsewhere(entry, response, rendered), rendered_for=reason)
         settled = self._judge.page(entry, rendered.response, rendered.facts)
-        settled = replace(self._as_rendered(settled, facts, rendered), rendered_for=reason)
+        settled = replace(
+            settled,
+            frame=rendered.frame,
+            rendering=rendered.words,
+            rendered_for=reason,
+            loaded_bytes=rendered.page.bytes,
+            lesson=rendered.lesson,
+        )
         return await self._settle(settled, rendered.facts, previous)
 
     def _led_elsewhere(
@@ -156,23 +174,6 @@ class Visitor:
             return failed(entry, "bad_redirect", words, response.status)
         settled = self._judge.moved(entry, target, response.status)
         return replace(settled, rendering=rendered.words, lesson=rendered.lesson)
-
-    def _as_rendered(
-        self, settled: Settlement, static: Extracted, rendered: RenderedFacts
-    ) -> Settlement:
-        """The settlement of a page with what only a rendered one has."""
-        # its static response may stay the same while the content changes
-        keep = self.rendering.skip_unchanged
-        return replace(
-            settled,
-            etag=settled.etag if keep else None,
-            last_modified=settled.last_modified if keep else None,
-            frame=rendered.frame if static.frame else None,
-            other_frames=(rendered.resources_frame, static.frame) if static.frame else (),
-            rendering=rendered.words,
-            loaded_bytes=rendered.page.bytes,
-            lesson=rendered.lesson,
-        )
 
     async def _settle(
         self, settled: Settlement, facts: Extracted, previous: PreviousPage | None

@@ -1,4 +1,4 @@
-"""The Celery application: two tasks, whose bodies are claims, and how it consumes and logs."""
+"""The Celery application: two tasks whose bodies are claims, and the consumer thread."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from forager.dispatch.message import (
     routes_of,
 )
 from forager.logs import get_logger
+from forager.render.finding import find_browser
 from forager.settings import Settings
 from forager.tasks.causes import one_line
 from forager.tasks.hints import PATIENCE, Hints, HintsClosed
@@ -49,7 +50,9 @@ CONSUMER = "forager.dispatch.application:HintConsumer"
 def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
     """The application of a worker whose stages read from an inbox."""
     assert settings.broker_url is not None
-    queues = [queue_of(route) for route in routes_of(settings.region)]
+    renders = find_browser(settings).path is not None
+    routes = routes_of(settings.region, settings.task_stages, renders=renders)
+    queues = [queue_of(route) for route in routes]
     app = Celery("forager", set_as_current=False)
     app.conf.update(
         broker_url=settings.broker_url.get_secret_value(),
@@ -89,7 +92,7 @@ def _register(app: Celery, stage: str, inbox_of: Callable[[], Inbox]) -> None:
     app.task(claim, name=f"forager.{stage}")
 
 
-STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE}
+STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE, "render": Stage.DOWNLOAD}
 # the loop is asked to answer within its own patience, twice; one that does not is frozen
 LIMIT = 3 * PATIENCE
 

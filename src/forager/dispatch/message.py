@@ -15,7 +15,8 @@ DEAD = "forager.dead"
 # a message that kills its worker, or is given back over and over, is not for us
 DELIVERY_LIMIT = 20
 MOST_DEAD = 10_000
-STAGES = ("crawl", "parse")
+# `render`: downloads that need a browser
+STAGES = ("crawl", "parse", "render")
 
 
 class Band(IntEnum):
@@ -56,10 +57,16 @@ class Place:
     parse: str | None = None
 
 
-def routes_of(region: str | None) -> list[Route]:
-    """What a worker of this region consumes: what is tied to it, and what is tied to nothing."""
+def routes_of(region: str | None, stages: str = "both", *, renders: bool = True) -> list[Route]:
+    """What a worker of this region consumes: what is tied to it, and what is tied to nothing.
+
+    `stages` is the setting `task_stages`: a worker of one stage leaves the other's queues alone.
+    `renders`: whether it has a browser.
+    """
     regions = [None] if region is None else [region, None]
-    return [Route(stage, band, place) for place in regions for band in Band for stage in STAGES]
+    excluded = {"both": (), "download": ("parse",), "parse": ("crawl", "render")}[stages]
+    wanted = [s for s in STAGES if s not in excluded and (renders or s != "render")]
+    return [Route(stage, band, place) for place in regions for band in Band for stage in wanted]
 
 
 QUEUE_ARGUMENTS: dict[str, Any] = {

@@ -34,7 +34,7 @@ LEASE = 60.0
 # for messages to a queue that refuses them, while other queues work
 RETRY = RetryPolicy(first=10.0, longest=300.0)
 # high priorities first, and pages that are downloaded before pages that are not
-LANES = [Lane(stage, band) for band in Band for stage in ("parse", "crawl")]
+LANES = [Lane(stage, band) for band in Band for stage in ("parse", "crawl", "render")]
 
 Answer = TypeVar("Answer")
 

@@ -24,7 +24,10 @@ HINT_CLEANUP_INTERVAL = 300.0
 # processes that still use the broker keep their hints while a deployment leaves it
 HINT_AGE = 600.0
 CHUNK = 10_000
-UNUSED = "topic IN ('crawl', 'parse') AND created_at < now() - make_interval(secs => %(older)s)"
+UNUSED = """
+    topic IN ('crawl', 'parse', 'render')
+    AND created_at < now() - make_interval(secs => %(older)s)
+"""
 
 
 def dispatch_services(

@@ -10,7 +10,7 @@ from psycopg.rows import scalar_row
 from forager.db.database import Connection
 from forager.dispatch.message import Place, Route
 from forager.outbox.store import UNSENT
-from forager.tasks.store.hints import HIGH, NORMAL
+from forager.tasks.store.hints import HIGH, NORMAL, TOPIC
 
 # Where a download goes. For a domain without a region that is where a proxy is, if all proxies are
 # tied to regions: workers elsewhere may not claim it. A region with a worker comes first. The
@@ -94,7 +94,7 @@ async def lock_forgotten(
                AND (t.updated_at < now() - %(lost)s * interval '1 second' OR NOT EXISTS (
                    SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
                                AS busy (stage, band, region)
-                    WHERE busy.stage = CASE t.status WHEN 'queued' THEN 'crawl' ELSE 'parse' END
+                    WHERE busy.stage = {TOPIC}
                       AND busy.band = CASE WHEN t.priority <= %(high)s THEN 1
                                            WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
                       AND busy.region IS NOT DISTINCT FROM
@@ -102,7 +102,7 @@ async def lock_forgotten(
                ))
                AND t.id NOT IN (
                    SELECT unnest(payload) FROM outbox
-                    WHERE topic IN ('crawl', 'parse') AND {UNSENT}
+                    WHERE topic IN ('crawl', 'parse', 'render') AND {UNSENT}
                )
              ORDER BY t.priority, t.scheduled_at, t.id
              LIMIT %(limit)s

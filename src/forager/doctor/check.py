@@ -71,6 +71,7 @@ REASONS = {
     "waiting jobs": "They were requested, and no worker runs them.",
     "tasks": "Products become stale: their prices may be outdated.",
     "regions": "Workers of other regions do not process this work.",
+    "rendering": "Pages that need a browser are not visited.",
     "search": "Without the configured search engine, PostgreSQL answers searches, more slowly.",
     "clickhouse": "Queries are answered from the data on the server, without newer rows.",
     "domain alarms": "Results of a domain that suddenly answers with wrong pages are held.",

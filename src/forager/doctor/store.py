@@ -7,6 +7,7 @@ from uuid import UUID
 from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.products.store.audit import TASKS_OVERDUE
+from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 
 
 async def select_connections(connection: Connection) -> tuple[int, int]:
@@ -167,6 +168,27 @@ async def select_unserved_regions(
         {"stale_after": stale_after, "task_proxies": task_proxies},
     )
     return await cursor.fetchall()
+
+
+async def count_waiting_for_browser(connection: Connection, *, stale_after: float) -> int:
+    """Due tasks that need a browser, if no worker has one; counted up to a thousand."""
+    cursor = await connection.execute(
+        f"""
+        SELECT count(*)::int
+          FROM (
+            SELECT
+              FROM crawl_tasks t
+              JOIN domains d ON d.id = t.domain_id AND d.is_active AND d.task_hold IS NULL
+             WHERE t.status IN ('pending', 'queued') AND t.hold IS NULL
+               AND t.scheduled_at <= now() AND {WANTS_BROWSER}
+               AND NOT {RENDERER_IS_THERE}
+             LIMIT 1000
+          ) AS waiting
+        """,
+        {"stale_after": stale_after},
+    )
+    row = await cursor.fetchone()
+    return 0 if row is None else int(row[0])
 
 
 async def select_segment_sample(connection: Connection, limit: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The work: workers, services, jobs and tasks."""
+"""Checks of the work: workers, services, jobs, tasks, products and proxies."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
 from forager.products.store.audit import TASKS_OVERDUE, find
+from forager.render.finding import INSTALL
 from forager.secrets import Vault
 from forager.services.report import list_service_processes
 from forager.settings import Settings
@@ -173,6 +174,22 @@ async def check_regions(database: Database, settings: Settings) -> Check:
         for region, domains in unserved[:3]
     )
     return warn("regions", found, f"Start one: forager worker --region {unserved[0][0]}")
+
+
+async def check_renderers(database: Database, settings: Settings) -> Check:
+    """Whether tasks that need a browser have a worker with one."""
+    async with database.connection() as connection:
+        waiting = await doctor_store.count_waiting_for_browser(
+            connection, stale_after=settings.stale_after
+        )
+    if not waiting:
+        return ok("rendering", "no task waits for a worker that renders")
+    number = f"{waiting}" if waiting < 1000 else "1000 or more"
+    return warn(
+        "rendering",
+        f"{number} {'task waits' if waiting == 1 else 'tasks wait'} for a worker that renders",
+        f"Start one where a browser is installed: forager worker --render. {INSTALL}",
+    )
 
 
 def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:

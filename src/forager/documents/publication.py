@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.generation import Generation, State
+from forager.documents.page import Counts
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
 
@@ -47,6 +51,35 @@ async def swap(
         return False
     await store.retire_published(connection, source_id)
     return await store.mark_published(connection, generation_id)
+
+
+async def reopen(
+    connection: Connection, source_id: str, job_id: UUID, *, without: Sequence[bytes]
+) -> None:
+    """Start another generation of a completed job with the pages of its last one.
+
+    Pages of the URLs in `without` are left out: the job fetches them again.
+    """
+    published = await _locked(connection, source_id)
+    last = (await store.select_generations_of_jobs(connection, [job_id])).get(job_id)
+    if last is None:
+        return  # the job keeps no documents
+    newest = await store.select_newest_complete(connection, source_id)
+    is_refused = last.published_at is None and last.base_id == published
+    if newest is None or newest.id != last.id or not (last.id == published or is_refused):
+        raise NotAllowed(
+            f"generation {last.number} of {source_id} is not the newest one",
+            hint=Hint("{} crawls the source again.", action("sources refresh", source_id)),
+        )
+    copy = await store.insert_generation(connection, source_id, job_id, published)
+    pages = await store.copy_generation(connection, last, copy, without=without)
+    carried_over = last.carried_over - (last.pages - pages)
+    counts = (
+        Counts(last.added, last.changed, last.unchanged, carried_over)
+        if is_refused
+        else Counts(unchanged=pages - carried_over, carried_over=carried_over)
+    )
+    await store.add_counts(connection, copy, counts)
 
 
 async def _locked(connection: Connection, source_id: str) -> int | None:

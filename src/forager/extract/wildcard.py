@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
+
+import re2  # type: ignore[import-untyped]
+
+from forager.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +47,59 @@ class Wildcard:
         if self.anchored:
             return len(text) - len(last) >= position and text.endswith(last)
         return text.find(last, position) >= 0
+
+
+_MAX_PATTERN = 2000
+# for one compiled regular expression and the states it caches: a crawl may have 2000 of them
+_MAX_EXPRESSION_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An include or exclude pattern as a user writes it.
+
+    A glob, in which only `*` is special (any characters, also `/`), has to match the whole of path
+    and query, or of the URL if it begins with a scheme: `/blog/*`, `*.pdf`, `https://a.example/*`.
+    After `re:` comes a regular expression in the syntax of RE2, searched for anywhere in the URL.
+    Both match in linear time, because patterns also come from callers of the API.
+    """
+
+    text: str
+    matches: Callable[[str], object]
+
+    @classmethod
+    def compile(cls, text: str) -> Self:
+        if not 0 < len(text) <= _MAX_PATTERN:
+            raise InvalidInput(f"a pattern must have 1 to {_MAX_PATTERN} characters")
+        if text.startswith("re:"):
+            return cls(text, _regular_expression(text))
+        if text.startswith(("/", "*")):
+            glob = Wildcard.compile(text, anchored=True)
+            return cls(text, lambda url: glob.matches(path_and_query(url)))
+        if text.startswith(("http://", "https://")):
+            return cls(text, Wildcard.compile(text, anchored=True).matches)
+        raise InvalidInput(
+            f"the pattern {text!r} can match no URL",
+            hint=f"write */{text}/* for a part of the path, or re:{text}",
+        )
+
+
+def path_and_query(url: str) -> str:
+    start = url.find("/", url.find("//") + 2)
+    return url[start:] if start >= 0 else "/"
+
+
+def _regular_expression(text: str) -> Callable[[str], object]:
+    options = re2.Options()
+    options.max_mem = _MAX_EXPRESSION_BYTES
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        search: Callable[[str], object] = re2.compile(text.removeprefix("re:"), options).search
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0].decode() if isinstance(error, re2.error) else "invalid character"
+        raise InvalidInput(
+            f"{text!r} is not a regular expression that can be used: {reason}",
+            hint="Patterns use the syntax of RE2, which has no look-around and no backreferences.",
+        ) from None
+    return search

@@ -1,4 +1,4 @@
-"""Fetching for tasks and images: robots, budget and guard at every hop, as the domain wants it."""
+"""Fetching for tasks and images: robots, budget and guard at every hop, by domain settings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
-from forager.fetch.redirects import Hop, follow
-from forager.fetch.response import Request, Response
+from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Fetcher, Hop, Sender, follow
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -167,8 +165,8 @@ class Journey:
         return int((time.monotonic() - self._started) * 1000)
 
     async def fetch(self, request: Request) -> Fetched:
-        await self._check(request.url)
-        followed = await follow(_Hops(self), request, self._check)
+        await self.check(request.url)
+        followed = await follow(self.hops, request, self.check)
         response = followed.response
         if is_challenge(response):
             words = f"the server answered {response.status} with a captcha or another challenge"
@@ -178,8 +176,13 @@ class Journey:
             raise failure
         return Fetched(response, followed.hops, self.proxy_id)
 
-    async def _check(self, url: str) -> None:
-        """Refuse what is no page or forbidden by robots.txt, before it is asked for."""
+    @property
+    def hops(self) -> Fetcher:
+        """This journey as something that fetches: each hop by the parts that its host allows."""
+        return _Hops(self)
+
+    async def check(self, url: str) -> None:
+        """Refuse what is no page or forbidden by robots.txt, before it is requested."""
         refusal = normalise(url)
         if isinstance(refusal, Refusal):
             raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)
@@ -206,8 +209,6 @@ class Journey:
 
 @dataclass(frozen=True, slots=True)
 class _Hops:
-    """A journey as something that fetches: each hop by the parts that its host allows."""
-
     journey: Journey
 
     async def fetch(self, request: Request) -> Response:

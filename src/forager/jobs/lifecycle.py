@@ -36,6 +36,7 @@ class Move:
     # only while a runner is still there (True) or no longer there (False)
     needs_worker: bool | None = None
     resets_retries: bool = False
+    resets_progress: bool = False
 
     @property
     def finishes(self) -> bool:
@@ -60,6 +61,15 @@ RESUME_PAUSED = _move("resume", {_S.PAUSED}, _S.PENDING, needs_worker=False)
 RESUME_PAUSING = _move("resume", {_S.PAUSED}, _S.PROCESSING, needs_worker=True, keeps_worker=True)
 CANCEL = _move("cancel", {_S.PENDING, _S.PROCESSING, _S.PAUSED}, _S.CANCELLED, revokes=True)
 RETRY = _move("retry", {_S.FAILED}, _S.PENDING, revokes=True, resets_retries=True)
+# a finished job gets work again: URLs that failed, which are back in its frontier
+RETRY_FAILED = _move(
+    "retry failed",
+    {_S.COMPLETED, _S.FAILED},
+    _S.PENDING,
+    revokes=True,
+    resets_retries=True,
+    resets_progress=True,
+)
 
 MOVES = (
     CLAIM,
@@ -74,6 +84,7 @@ MOVES = (
     RESUME_PAUSING,
     CANCEL,
     RETRY,
+    RETRY_FAILED,
 )
 
 

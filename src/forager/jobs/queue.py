@@ -169,13 +169,23 @@ class Queue:
 
     async def retry(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
         """Give a failed job all its retries again, from its last commit."""
+        return await self._begin_again("retry", job_id, lifecycle.RETRY, actor, reason)
+
+    async def retry_failed(self, job_id: UUID, *, actor: str, reason: str) -> Job:
+        """Let a finished job run again. The caller puts URLs into its frontier in the same
+        transaction."""
+        return await self._begin_again(
+            "retry failed URLs of", job_id, lifecycle.RETRY_FAILED, actor, reason
+        )
+
+    async def _begin_again(
+        self, action: str, job_id: UUID, move: Move, actor: str, reason: str | None
+    ) -> Job:
         try:
-            return await self._first_possible(
-                "retry", job_id, (lifecycle.RETRY,), actor=actor, reason=reason
-            )
+            return await self._first_possible(action, job_id, (move,), actor=actor, reason=reason)
         except psycopg.errors.UniqueViolation:
             raise NotAllowed(
-                f"cannot retry job {job_id}: its source has another active job",
+                f"cannot {action} job {job_id}: its source has another active job",
                 hint="Cancel that one first, or let it finish.",
             ) from None
 

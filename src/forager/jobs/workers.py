@@ -36,6 +36,8 @@ class Worker:
     state: str
     role: str
     region: str | None
+    # whether it has a browser
+    renders: bool
     note: str | None
 
 
@@ -52,6 +54,7 @@ async def register(
     note: str | None,
     role: str = "jobs",
     region: str | None = None,
+    renders: bool = False,
     parsers: Mapping[str, Sequence[str]] | None = None,
 ) -> str | None:
     """Enter a worker into the list; the answer is the database's schema version."""
@@ -60,9 +63,10 @@ async def register(
         """
         WITH seen AS (
             INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
-                                 region, parsers)
+                                 region, renders, parsers)
             VALUES (%(id)s, %(host)s, %(pid)s, %(process)s, %(version)s, %(capacity)s,
-                    %(state)s, %(note)s, %(role)s, %(region)s, %(parsers)s)
+                    %(state)s, %(note)s, %(role)s, %(region)s, %(renders)s,
+                    %(parsers)s)
             ON CONFLICT (id) DO UPDATE
                SET last_seen = now(), state = excluded.state, note = excluded.note
         )
@@ -79,6 +83,7 @@ async def register(
             "note": note,
             "role": role,
             "region": region,
+            "renders": renders,
             "parsers": None if parsers is None else Jsonb(parsers),
         },
     )
@@ -129,7 +134,7 @@ async def select_workers(connection: Connection) -> list[Worker]:
     await cursor.execute(
         """
         SELECT id, host, pid, version, capacity, started_at, last_seen, state,
-               role, region, note
+               role, region, renders, note
           FROM workers
          ORDER BY started_at
         """
@@ -219,6 +224,7 @@ class Registration:
         capacity: int,
         role: str = "jobs",
         region: str | None = None,
+        renders: bool = False,
         returns: bool = True,
         parsers: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     ) -> None:
@@ -228,6 +234,7 @@ class Registration:
         self._capacity = capacity
         self._role = role
         self._region = region
+        self._renders = renders
         self._returns = returns
         self._parsers = parsers
         self._entered = False
@@ -275,6 +282,7 @@ class Registration:
                 note=self.note,
                 role=self._role,
                 region=self._region,
+                renders=self._renders,
                 parsers=None if self._parsers is None else self._parsers(),
             )
 

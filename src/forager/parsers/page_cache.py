@@ -20,16 +20,19 @@ class Page:
     url: str
     content_type: str | None
     body: bytes = field(repr=False)
+    # as scripts left it in a browser
+    rendered: bool = False
 
 
-def page_of(response: Response) -> Page:
+def page_of(response: Response, *, rendered: bool = False) -> Page:
     content_type = scalar_values(response.headers.get("Content-Type", ""))
-    return Page(response.url, content_type or None, response.body)
+    return Page(response.url, content_type or None, response.body, rendered)
 
 
 def archived_page(response: ArchivedResponse) -> Page:
     named = (value for name, value in response.headers if name.lower() == "content-type")
-    return Page(response.url, scalar_values(next(named, "")) or None, response.body)
+    content_type = scalar_values(next(named, "")) or None
+    return Page(response.url, content_type, response.body, response.rendered)
 
 
 class PageCache:

@@ -1,4 +1,4 @@
-"""Which pages of a source gain from rendering, learned per URL shape and kept in the database."""
+"""Which pages gain from rendering, learned per URL shape and kept in the database."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from forager.db.database import Database
 from forager.render import store
-from forager.render.store import Lesson
+from forager.render.store import Lesson, LessonOwner
 
-# so many pages of a shape rendered in a row without gain: the others are not rendered
+# after this many pages of a shape in a row that did not gain, the others are not rendered
 WASTED = -2
-# and every so many of those are rendered all the same, because a site may have changed
+# one page in this many is treated the other way, because a site may have changed
 RECHECK_EVERY = 50
 LONGEST_STREAK = 1000
 MAX_SHAPES = 500
@@ -34,16 +34,16 @@ def shape_of(url: str) -> str:
 
 @dataclass(slots=True)
 class Lessons:
-    """What is known of the shapes of one source."""
+    """What is known of the URL shapes of one source, or of the tasks of one domain."""
 
-    source_id: str
+    owner: LessonOwner
     known: dict[str, Lesson] = field(default_factory=dict)
 
     @classmethod
-    async def load(cls, database: Database, source_id: str) -> Lessons:
+    async def load(cls, database: Database, owner: LessonOwner) -> Lessons:
         async with database.connection() as connection:
-            rows = await store.select_lessons(connection, source_id, limit=MAX_SHAPES)
-        return cls(source_id, {row.shape: row for row in rows})
+            rows = await store.select_lessons(connection, owner, limit=MAX_SHAPES)
+        return cls(owner, {row.shape: row for row in rows})
 
     def gains(self, url: str) -> bool:
         """Whether the last page of this shape gained from rendering."""
@@ -55,8 +55,12 @@ class Lessons:
         lesson = self.known.get(shape_of(url))
         if lesson is None or lesson.streak > WASTED:
             return False
-        lesson.skipped += 1
-        return lesson.skipped % RECHECK_EVERY != 0
+        return not _is_recheck(lesson)
+
+    def is_recheck_due(self, url: str) -> bool:
+        """Whether a page that needs a browser is due for a visit without one."""
+        lesson = self.known.get(shape_of(url))
+        return lesson is not None and _is_recheck(lesson)
 
     def learn(self, url: str, *, gained: bool) -> Lesson | None:
         """What to store with the page; None for a site of more shapes than are worth it."""
@@ -71,3 +75,8 @@ class Lessons:
         else:
             lesson.streak = max(min(lesson.streak, 0) - 1, -LONGEST_STREAK)
         return lesson
+
+
+def _is_recheck(lesson: Lesson) -> bool:
+    lesson.skipped += 1
+    return lesson.skipped % RECHECK_EVERY == 0

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Self
 
 from forager.errors import ErrorKind, Retry
-from forager.fetch.redirects import CheckHop, Fetcher
 from forager.fetch.response import Response
 from forager.render.browser import Browser, BrowserDied, BrowserUnusable, PageOrder, RawPage, Serve
 from forager.render.limits import RenderLimits
-from forager.render.resources import AssetCache, PageAccount, Resource, ResourceLoader
+from forager.render.resources import PageAccount, Resource, ResourceLoader
 
 # of the memory limit: a browser that holds more than this between pages is replaced
 LEAKED_SHARE = 0.6
@@ -51,16 +50,12 @@ class Renderer:
         self,
         browser: str,
         limits: RenderLimits,
-        fetcher: Fetcher,
-        check: CheckHop,
         *,
         user_agent: str,
     ) -> None:
         self._path = browser
         self._limits = limits
         self._agent = user_agent
-        cache = AssetCache(limits.cache_bytes)
-        self._loader = ResourceLoader(fetcher, check, limits, cache)
         self._slots = asyncio.Semaphore(limits.pages)
         self._alone = asyncio.Lock()
         self._starting = asyncio.Lock()
@@ -77,6 +72,7 @@ class Renderer:
     async def render(
         self,
         document: Response,
+        loader: ResourceLoader,
         *,
         url: str | None = None,
         wait_for: str | None = None,
@@ -86,7 +82,8 @@ class Renderer:
     ) -> RenderedPage:
         """Render a page whose document was fetched; Retry of the kind `render` if that fails.
 
-        `url` is the route of the page, if it is more than the URL of the document.
+        `loader` sends its requests. `url` is the route of the page, if it is more than the URL of
+        the document.
         """
         order = PageOrder(
             url or document.url,
@@ -100,7 +97,7 @@ class Renderer:
         try:
             async with self._slots:
                 began = time.perf_counter()
-                raw, account = await self._render(order, account)
+                raw, account = await self._render(order, account, loader)
         except BrowserUnusable as error:
             raise Retry(error.message, kind=ErrorKind.RENDER) from error
         if account.trouble is not None and raw.moved is None:
@@ -116,9 +113,11 @@ class Renderer:
             resources=tuple(account.resources),
         )
 
-    async def _render(self, order: PageOrder, account: PageAccount) -> tuple[RawPage, PageAccount]:
+    async def _render(
+        self, order: PageOrder, account: PageAccount, loader: ResourceLoader
+    ) -> tuple[RawPage, PageAccount]:
         try:
-            return await self._in_shared_browser(order, self._serve(account)), account
+            return await self._in_shared_browser(order, partial(loader.serve, account)), account
         except BrowserDied as death:
             if death.guilty:
                 raise _failed(death) from death
@@ -127,14 +126,11 @@ class Renderer:
         async with self._alone:
             browser = await Browser.start(self._path, self._limits)
             try:
-                return await browser.render(order, self._serve(account)), account
+                return await browser.render(order, partial(loader.serve, account)), account
             except BrowserDied as death:
                 raise _failed(death) from death
             finally:
                 await browser.stop()
-
-    def _serve(self, account: PageAccount) -> Serve:
-        return partial(self._loader.serve, account)
 
     async def _in_shared_browser(self, order: PageOrder, serve: Serve) -> RawPage:
         browser = await self._usable_browser()

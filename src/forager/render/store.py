@@ -1,13 +1,17 @@
-"""SQL of what was learned about rendering."""
+"""SQL of what was learned about rendering, per source for crawls and per domain for tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+
+# a crawl learns about its source, a task about its domain
+LessonOwner = str | int
 
 
 @dataclass(slots=True)
@@ -22,33 +26,44 @@ class Lesson:
     skipped: int
 
 
-async def select_lessons(connection: Connection, source_id: str, *, limit: int) -> list[Lesson]:
+async def select_lessons(connection: Connection, owner: LessonOwner, *, limit: int) -> list[Lesson]:
+    table, key = _place(owner)
     cursor = connection.cursor(row_factory=class_row(Lesson))
     await cursor.execute(
-        """
-        SELECT shape, streak, skipped FROM render_lessons
-         WHERE source_id = %s
+        f"""
+        SELECT shape, streak, skipped FROM {table}
+         WHERE {key} = %s
          ORDER BY updated_at DESC
          LIMIT %s
         """,
-        (source_id, limit),
+        (owner, limit),
     )
     return await cursor.fetchall()
 
 
-async def upsert_lessons(connection: Connection, source_id: str, lessons: Sequence[Lesson]) -> None:
+async def upsert_lessons(
+    connection: Connection, owner: LessonOwner, lessons: Sequence[Lesson]
+) -> None:
+    table, key = _place(owner)
     await connection.execute(
-        """
-        INSERT INTO render_lessons (source_id, shape, streak, skipped)
-        SELECT %(source_id)s, n.*
+        f"""
+        INSERT INTO {table} ({key}, shape, streak, skipped)
+        SELECT %(owner)s, n.*
           FROM unnest(%(shapes)s::text[], %(streaks)s::int[], %(skipped)s::int[]) AS n
-            ON CONFLICT (source_id, shape) DO UPDATE
+         ORDER BY 2
+            ON CONFLICT ({key}, shape) DO UPDATE
            SET streak = EXCLUDED.streak, skipped = EXCLUDED.skipped, updated_at = now()
         """,
         {
-            "source_id": source_id,
+            "owner": owner,
             "shapes": [lesson.shape for lesson in lessons],
             "streaks": [lesson.streak for lesson in lessons],
             "skipped": [lesson.skipped for lesson in lessons],
         },
     )
+
+
+def _place(owner: LessonOwner) -> tuple[LiteralString, LiteralString]:
+    if isinstance(owner, int):
+        return "domain_render_lessons", "domain_id"
+    return "render_lessons", "source_id"

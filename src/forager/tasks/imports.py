@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from forager.errors import InvalidInput
+from forager.settings.crawling import parse_render
 from forager.tasks.json_array import Broken, read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, Wish
@@ -26,7 +27,7 @@ from forager.tasks.tracking_request import BadLine, Terms, Wish
 # a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
 SHOWN_LENGTH = 200
-COLUMNS = ("url", "priority", "every", "popularity", "at", "max_retries")
+COLUMNS = ("url", "priority", "every", "popularity", "at", "max_retries", "render")
 COMMENT = b"#"
 STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
@@ -300,11 +301,14 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
         return _bad(number, "there is a tab or a line end within the URL", line)
     try:
         terms = Terms(
-            priority=_whole(_given(values, "priority"), "the priority must be 1 (highest) to 10"),
+            priority=_whole(
+                _given(values, "priority"), "the priority must be 0 to 9 (higher runs first)"
+            ),
             every=_every(str(every)) if (every := _given(values, "every")) else None,
             popularity=_popularity(_given(values, "popularity")),
             at=parse_at(str(at)) if (at := _given(values, "at")) else None,
             max_retries=_whole(_given(values, "max_retries"), "retries must be 0 to 1000"),
+            render=parse_render(str(mode)) if (mode := _given(values, "render")) else None,
         )
     except InvalidInput as error:
         return _bad(number, error.message, line)

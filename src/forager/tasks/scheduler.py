@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.extract.hosts import host_of, parent_domains
-from forager.fetch.headers import agent_header
+from forager.fetch.response import agent_header
 from forager.fetch.robots.rules import parse_robots
 from forager.logs import get_logger
 from forager.services.service import Service, isolated
@@ -88,7 +88,12 @@ class Scheduler:
         proxies = await store.count_proxies(connection, stale_after=self._settings.stale_after)
         tied = {region: number for region, number in proxies.items() if region is not None}
         pace = Pace(self._window, sum(proxies.values()), self._settings.task_proxies, tied)
-        queued = await store.queue_due(connection, self._allowances(loads, pace), TASKS_PER_TICK)
+        queued = await store.queue_due(
+            connection,
+            self._allowances(loads, pace),
+            TASKS_PER_TICK,
+            stale_after=self._settings.stale_after,
+        )
         await tell(connection, self._settings, queued)
         return len(queued)
 

@@ -13,6 +13,7 @@ from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.hints import Hint
 from forager.settings import Settings
+from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -83,14 +84,16 @@ class Tasks:
         popularity: float | None = None,
         at: datetime | None = None,
         max_retries: int | None = None,
+        render: RenderMode | str | None = None,
         allow_private: bool = False,
         found_by: str = "person",
     ) -> Tracked:
         """Keep these URLs fresh. One that is tracked already takes over what is given."""
         wishes = (Wish(number, url) for number, url in enumerate(urls, start=1))
+        mode = None if render is None else parse_render(render)
         return await self.track_wishes(
             wishes,
-            terms=Terms(priority, every, popularity, at, max_retries),
+            terms=Terms(priority, every, popularity, at, max_retries, mode),
             allow_private=allow_private,
             found_by=found_by,
         )
@@ -192,6 +195,8 @@ class Tasks:
         default_every: bool = False,
         popularity: float | None = None,
         max_retries: int | None = None,
+        render: RenderMode | None = None,
+        default_render: bool = False,
     ) -> int:
         """Change how tasks are kept; a new interval counts from the last visit."""
         Terms(priority, every, popularity, max_retries=max_retries)
@@ -202,7 +207,8 @@ class Tasks:
             nonlocal changed
             changed += await task_changes.set_terms(
                 connection, ids, priority=priority, every=every, default_every=default,
-                popularity=popularity, max_retries=max_retries,
+                popularity=popularity, max_retries=max_retries, render=render,
+                default_render=default_render,
             )  # fmt: skip
 
         await in_batches(self._database, selection, set_batch)

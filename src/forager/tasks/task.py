@@ -12,7 +12,8 @@ from forager.errors import InvalidInput
 from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
-PRIORITIES = range(1, 11)
+# higher runs first, as for jobs; the store keeps 10 - priority (decision 0029)
+PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
 """Where workers are told that something was queued, or that a hold was put or lifted."""
@@ -51,6 +52,10 @@ class Task:
     hold: Hold | None
     worker_id: UUID | None
     parser_version: str | None
+    # which visits use a browser; None: as its domain says
+    render: str | None
+    # the last visits have shown that the static response has no price
+    needs_browser: bool
     found_by: str | None
     created_at: datetime
     updated_at: datetime

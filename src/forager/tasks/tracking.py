@@ -244,7 +244,7 @@ def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
 def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
     return NewTask(
         cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity, terms.at,
-        terms.max_retries,
+        terms.max_retries, terms.render,
     )  # fmt: skip
 
 

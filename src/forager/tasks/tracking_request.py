@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
+from forager.settings.crawling import RenderMode
 from forager.tasks.task import PRIORITIES, checked
 
 MOST_RETRIES = 1000
@@ -23,10 +24,14 @@ class Terms:
     # when the next visit is due
     at: datetime | None = None
     max_retries: int | None = None
+    # which visits use a browser
+    render: RenderMode | None = None
 
     def __post_init__(self) -> None:
         if self.priority is not None and self.priority not in PRIORITIES:
-            raise InvalidInput(f"the priority must be 1 (highest) to 10, not {self.priority}")
+            raise InvalidInput(
+                f"the priority must be 0 to 9 (higher runs first), not {self.priority}"
+            )
         if self.every is not None:
             checked(self.every)
         if self.popularity is not None and not math.isfinite(self.popularity):
@@ -44,6 +49,7 @@ class Terms:
             other.popularity if self.popularity is None else self.popularity,
             other.at if self.at is None else self.at,
             other.max_retries if self.max_retries is None else self.max_retries,
+            other.render if self.render is None else self.render,
         )
 
 

@@ -40,7 +40,11 @@ def why_not_now(task: Task, around: Surroundings) -> str | Hint:
             around.region,
             action("worker", region=around.region),
         )
-    if is_waiting and task.status is not TaskStatus.DOWNLOADED and around.proxy_regions:
+    is_fetched = task.status is TaskStatus.DOWNLOADED
+    if is_waiting and not is_fetched and around.wants_browser and not around.has_renderer:
+        start = action("worker", render=True)
+        return Hint("waits for a worker that renders, and none runs: {}", start)
+    if is_waiting and not is_fetched and around.proxy_regions:
         unreachable = _waits_for_proxy(around.region, around.proxy_regions)
         if unreachable is not None:
             return unreachable

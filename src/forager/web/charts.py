@@ -86,17 +86,21 @@ def line_chart(
 
 def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
     """One bar of several parts, with a legend that names their numbers."""
-    total = sum(part.value for part in parts)
+    return Markup('<figure class="bar">{}{}</figure>').format(
+        mini_bar(parts, label), legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts])
+    )
+
+
+def mini_bar(parts: Sequence[Part], label: str) -> Markup:
+    """One bar of several parts without a legend."""
     words = ", ".join(f"{part.name} {number(part.value)}" for part in parts if part.value)
     return Markup(
-        '<figure class="bar"><svg viewBox="0 0 {w} 16" preserveAspectRatio="none" role="img"'
-        ' aria-label="{label}"><rect class="bar-back" width="{w}" height="16"/>{rects}</svg>'
-        "{legend}</figure>"
+        '<svg viewBox="0 0 {w} 16" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        '<rect class="bar-back" width="{w}" height="16"/>{rects}</svg>'
     ).format(
         w=WIDTH,
         label=f"{label}: {words or 'nothing yet'}",
-        rects=_rects(parts, total),
-        legend=legend([(f"{p.name} {number(p.value)}", p.tone) for p in parts]),
+        rects=_rects(parts, sum(part.value for part in parts)),
     )
 
 
@@ -219,5 +223,6 @@ DRAWINGS: dict[str, Callable[..., Any]] = {
     "sparkline": sparkline,
     "line_chart": line_chart,
     "stacked_bar": stacked_bar,
+    "mini_bar": mini_bar,
     "share_bar": share_bar,
 }

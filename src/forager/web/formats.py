@@ -13,7 +13,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.api.models.values import interval_text
+from forager.api.models import interval_text
 from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"
@@ -29,6 +29,7 @@ JOB_EVENTS = {
     "resume": "resumed",
     "cancel": "canceled",
     "retry": "retried",
+    "retry failed": "failed URLs retried",
 }
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

@@ -10,7 +10,7 @@ from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.url_lists import UrlFilter, list_settled
 from forager.jobs.job import Job, JobEvent, Move
-from forager.jobs.lifecycle import moves_by_hand
+from forager.jobs.lifecycle import RETRY_FAILED, moves_by_hand
 from forager.jobs.workers import job_report
 from forager.web.charts import Part, Series
 from forager.web.formats import duration
@@ -47,6 +47,11 @@ class JobView:
     failures: list[FailureGroup]
     pace: Pace | None
     options: list[tuple[str, str]]
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether failed URLs can be fetched again."""
+        return self.job.status in RETRY_FAILED.sources
 
     @property
     def ledger_parts(self) -> list[Part]:

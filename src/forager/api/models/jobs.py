@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.models.values import Order, Reason, Time, View, example
+from forager.api.models import Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
 from forager.crawl.settlement import Outcome
 from forager.jobs import job as rows
@@ -92,7 +92,7 @@ class JobDetail(Job):
 
 
 class PageOutcome(View):
-    """What became of one URL of a job."""
+    """The outcome of one URL of a job."""
 
     url: str
     outcome: Outcome
@@ -140,6 +140,21 @@ class MoveOrder(Order):
     reason: Reason | None = Field(default=None, description="Why; kept in the job's history.")
 
 
+class RetryFailedOrder(Order):
+    model_config = example(reasons=["http_500"])
+
+    reasons: list[PlainText] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Only URLs with these reasons.",
+    )
+
+
+class RetriedUrls(View):
+    job: Job
+    urls: int = Field(description="Number of failed URLs that are fetched again.")
+
+
 class BulkOrder(Order):
     model_config = example(action="pause", ids=["0199a5c2-8a00-7000-8000-000000000000"])
 
@@ -149,7 +164,7 @@ class BulkOrder(Order):
 
 
 class Moved(View):
-    """What became of one job: as it is now, or why it was not moved."""
+    """The result for one job: its current state, or why it was not changed."""
 
     id: UUID
     job: Job | None
@@ -185,6 +200,7 @@ class Worker(View):
     state: str
     role: str
     region: str | None = Field(description="It also does what is tied to this region.")
+    renders: bool = Field(description="Whether it renders the pages of tasks in a browser.")
     note: str | None
 
 

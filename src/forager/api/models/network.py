@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forager.api.models.values import (
+from forager.api.models import (
     Amount,
     Every,
     Interval,
@@ -20,7 +20,13 @@ from forager.api.models.values import (
     example,
     interval_of,
 )
-from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
+from forager.fetch.domains.service import (
+    MAX_CONCURRENCY,
+    MAX_DELAY,
+    MAX_PATTERNS,
+    MAX_PROXY_RATE,
+    DomainChanges,
+)
 from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
@@ -32,6 +38,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
@@ -47,6 +54,7 @@ class Domain(View):
     delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
     concurrency: int | None = Field(validation_alias="max_concurrent_requests")
     per_proxy_only: bool
+    proxy_rate: float | None = Field(description="Requests per second of each proxy; null: 5.")
     active: bool = Field(validation_alias="is_active")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
@@ -59,6 +67,8 @@ class Domain(View):
     currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
     region: str | None = Field(description="Only workers of this region crawl it; null: all.")
+    render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
+    render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
     blocked_until: Time | None
     slow_delay: float
     next_slot_at: Time | None
@@ -77,6 +87,9 @@ class DomainSettings(Order):
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
     per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
+    proxy_rate: float | None = Field(
+        default=None, ge=1, le=MAX_PROXY_RATE, description="Requests per second of each proxy."
+    )
 
     every: Every | None = Field(default=None, description="How often its tasks are crawled.")
     adaptive: bool | None = Field(
@@ -96,6 +109,16 @@ class DomainSettings(Order):
     region: Region | None = Field(
         default=None, description="Only workers of this region crawl it; null: all of them."
     )
+    render: RenderMode | None = Field(
+        default=None,
+        description="Render pages in a browser: where the static response lacks the content or the"
+        " price (auto), always, or never; null: auto.",
+    )
+    render_urls: list[Annotated[PlainText, Field(min_length=1, max_length=2000)]] = Field(
+        default_factory=list,
+        max_length=MAX_PATTERNS,
+        description="Always render URLs that match a pattern, such as /app/*.",
+    )
 
     def changes(self) -> DomainChanges:
         """What was given; null is a value too."""
@@ -104,6 +127,7 @@ class DomainSettings(Order):
             "concurrency": self.concurrency,
             "active": self.active,
             "per_proxy_only": self.per_proxy_only,
+            "proxy_rate": self.proxy_rate,
             "every": interval_of(self.every),
             "adaptive": self.adaptive,
             "min_every": interval_of(self.min_every),
@@ -112,6 +136,8 @@ class DomainSettings(Order):
             "proxies": self.proxies,
             "allow_private": self.allow_private,
             "region": self.region,
+            "render": self.render,
+            "render_urls": self.render_urls,
         }
         names = {"min_every": "shortest", "max_every": "longest"}
         given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
 from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
-from forager.api.models.values import (
+from forager.api.models import (
     LARGEST_BIGINT,
     Every,
     Interval,
@@ -24,6 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
+from forager.settings.crawling import RenderMode
 from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
@@ -35,10 +36,14 @@ from forager.tasks.tracking_request import BadLine, Terms, Wish
 MAX_TRACKED = 10_000
 
 RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
-Priority = Annotated[int, Field(ge=1, le=10, description="1 is the highest.")]
+Priority = Annotated[int, Field(ge=0, le=9, description="Higher runs first.")]
 Popularity = Annotated[
     float,
     Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
+]
+Render = Annotated[
+    RenderMode,
+    Field(description="Render the page in a browser: if it has no price (auto), always, or never."),
 ]
 Retries = Annotated[int, Field(ge=0, le=1000, description="Retries of a visit.")]
 # Each is judged by itself: one that is wrong must not cost all the others.
@@ -53,11 +58,12 @@ TrackedItem = Annotated[
                     "required": ["url"],
                     "properties": {
                         "url": {"type": "string"},
-                        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
+                        "priority": {"type": "integer", "minimum": 0, "maximum": 9},
                         "every": {"type": "string", "examples": ["6h"]},
                         "popularity": {"type": "number"},
                         "at": {"type": "string", "format": "date-time"},
                         "max_retries": {"type": "integer", "minimum": 0, "maximum": 1000},
+                        "render": {"enum": ["auto", "always", "never"]},
                     },
                 },
             ]
@@ -97,6 +103,8 @@ class Task(View):
     )
     worker_id: UUID | None
     parser_version: str | None
+    render: RenderMode | None = Field(description="Which visits use a browser; null: its domain's.")
+    needs_browser: bool = Field(description="Its static response was found to have no price.")
     found_by: str | None
     created_at: Time
     updated_at: Time
@@ -149,7 +157,7 @@ class TrackOrder(Order):
     model_config = example(
         items=[
             "https://lamps.example.org/desk-lamp",
-            {"url": "https://lamps.example.org/floor-lamp", "priority": 2, "every": "6h"},
+            {"url": "https://lamps.example.org/floor-lamp", "priority": 8, "every": "6h"},
         ],
         every="1d",
     )
@@ -160,13 +168,14 @@ class TrackOrder(Order):
     popularity: Popularity | None = None
     at: AwareDatetime | None = Field(default=None, description="When the next visit is due.")
     max_retries: Retries | None = None
+    render: Render | None = None
     allow_private: bool = Field(
         default=False, description="Also hosts at private addresses; for admins."
     )
 
     def terms(self) -> Terms:
         every = interval_of(self.every)
-        return Terms(self.priority, every, self.popularity, self.at, self.max_retries)
+        return Terms(self.priority, every, self.popularity, self.at, self.max_retries, self.render)
 
     def wishes(self) -> list[Wish | BadLine]:
         return [_wish(number, item) for number, item in enumerate(self.items)]
@@ -195,7 +204,7 @@ class TrackedTask(View):
 
 
 class TrackResult(View):
-    """What became of the items."""
+    """The result for each item."""
 
     added: int
     known: int = Field(description="Tracked already, or named twice.")
@@ -236,14 +245,19 @@ class TaskChoice(Order):
 
 
 class TaskTerms(Order):
-    """What to set; `every` null: as often as the domain says. What is left out stays."""
+    """What to set; `every` or `render` null: as the domain says. What is left out stays."""
 
-    model_config = example(priority=2, every="12h")
+    model_config = example(priority=8, every="12h")
 
     priority: Priority | None = None
     every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
     popularity: Popularity | None = None
     max_retries: Retries | None = None
+    render: Render | None = None
+
+    @property
+    def default_render(self) -> bool:
+        return "render" in self.model_fields_set and self.render is None
 
     @property
     def default_every(self) -> bool:
@@ -252,13 +266,14 @@ class TaskTerms(Order):
     @model_validator(mode="after")
     def _something(self) -> Self:
         given = (self.priority, self.popularity, self.max_retries)
-        if all(value is None for value in given) and "every" not in self.model_fields_set:
-            raise ValueError("give `priority`, `every`, `popularity` or `max_retries`")
+        is_named = self.model_fields_set & {"every", "render"}
+        if all(value is None for value in given) and not is_named:
+            raise ValueError("give `priority`, `every`, `popularity`, `max_retries` or `render`")
         return self
 
 
 class ChosenTerms(TaskTerms, TaskChoice):
-    model_config = example(domain="shop.example.org", priority=2, every="12h")
+    model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
 NotFoundIds = Annotated[list[int], Field(description="Of the ids, those that no task has.")]

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from forager.access.caller import Caller
-from forager.api.downloads import download
+from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models.jobs import (
     BulkOrder,
     BulkResult,
@@ -23,14 +24,15 @@ from forager.api.models.jobs import (
     PendingWork,
     Pruned,
     PruneOrder,
+    RetriedUrls,
+    RetryFailedOrder,
     ServiceProcess,
     StateCount,
     Worker,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
+from forager.api.streams import download
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat
@@ -233,6 +235,15 @@ async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
     """Let a failed job run again from its last commit, with all its retries."""
     return await _moved_job(here, caller, job_id, Move.RETRY, order)
+
+
+@router.post("/jobs/{job_id}/retry-failed")
+async def retry_failed(
+    job_id: UUID, here: Here, caller: Operator, order: RetryFailedOrder | None = None
+) -> RetriedUrls:
+    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    done = await here.retry_failed(caller, job_id, order.reasons if order else ())
+    return RetriedUrls(job=Job.of(done.job), urls=done.urls)
 
 
 @router.get("/workers", tags=["workers"])

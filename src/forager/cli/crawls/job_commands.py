@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +14,13 @@ from forager.cli.crawls.jobs import app
 from forager.cli.failures import OK, complain
 from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
 from forager.cli.output import (
+    Columns,
     counted,
     note,
     on_one_line,
-    short_time,
     show_json,
     show_list,
-    show_table,
+    show_rows,
 )
 from forager.cli.running import confirm, with_database, with_queue
 from forager.crawl.settlement import Outcome, UrlSort
@@ -86,6 +86,31 @@ def retry(
 ) -> None:
     """Retry failed jobs from their last commit, with all their retries."""
     _move_all(context, job_ids, lambda queue: queue.retry, reason, as_json=as_json)
+
+
+@app.command("retry-failed")
+def retry_failed(
+    context: typer.Context,
+    job_id: JobId,
+    reason: Annotated[
+        list[str] | None, typer.Option(help="Only URLs with this reason; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.admission import RetriedUrls
+    from forager.crawl.admission import retry_failed as start
+    from forager.jobs.queue import Queue
+
+    async def ask(database: Database, settings: Settings) -> RetriedUrls:
+        job = await Queue(database, settings).resolve(job_id)
+        return await start(database, settings, LOCAL, job, reason or ())
+
+    done = with_database(context, ask)
+    if as_json:
+        return show_json({"job": done.job, "urls": done.urls})
+    return output.say(f"{done.job.id} is {done.job.shown_status}: {counted(done.urls, 'URL')}")
 
 
 def _move_all(
@@ -162,7 +187,7 @@ def pages(
 
     page = with_database(context, ask)
     return show_list(
-        page, as_json, _show_pages, none="No URL of this job is settled so.", document=row_of
+        page, as_json, _PAGE_COLUMNS, none="No URL of this job is settled so.", document=row_of
     )
 
 
@@ -176,30 +201,28 @@ def workers(context: typer.Context, as_json: AsJson = False) -> None:
         return show_json({"items": found})
     if not found:
         return note("There are no workers. `forager worker` or `forager up` runs one.")
-    return show_table(
-        "ID, ROLE, STATE, REGION, HOST, PID>, SEEN, NOTE",
-        [
-            (
-                each.id,
-                each.role,
-                each.state,
-                each.region,
-                each.host,
-                each.pid,
-                short_time(each.last_seen),
-                on_one_line(each.note or ""),
-            )
-            for each in found
-        ],
+    return show_rows(
+        {
+            "ID": "id",
+            "ROLE": "role",
+            "STATE": "state",
+            "REGION": "region",
+            "RENDERS": lambda each: "yes" if each.renders else "",
+            "HOST": "host",
+            "PID>": "pid",
+            "SEEN": "last_seen",
+            "NOTE": "note",
+        },
+        found,
     )
 
 
-def _show_pages(settled: Sequence[SettledUrl]) -> None:
-    rows = [
-        (each.outcome, each.http_status, on_one_line(each.detail or each.reason or ""), each.url)
-        for each in settled
-    ]
-    show_table("OUTCOME, HTTP>, WHY…, URL…", rows)
+_PAGE_COLUMNS: Columns = {
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "WHY…": lambda each: on_one_line(each.detail or each.reason or ""),
+    "URL…": "url",
+}
 
 
 __all__ = ["app"]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli import output
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, JobId, Limit, Yes
-from forager.cli.output import counted, distance, duration, long_time, on_one_line, short_time
+from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of
+from forager.cli.output import counted, distance, duration, long_time, on_one_line
 from forager.cli.running import confirm, run, with_queue
 from forager.jobs.lifecycle import FINISHED, Status
 
@@ -29,15 +28,6 @@ STYLES = {
     "cancelled": "dim",
     "paused": "yellow",
     "pausing": "yellow",
-}
-COLUMNS: dict[str, dict[str, Any]] = {
-    "ID": {},
-    "STATUS": {},
-    "KIND": {},
-    "DONE": {"justify": "right"},
-    "CREATED": {},
-    "SOURCE": {"cut": True},
-    "NOTE": {"cut": True},
 }
 
 
@@ -68,31 +58,8 @@ def list_jobs(
         output.show_page(page.items, page.next_cursor)
         return
     if page.items:
-        output.show_table(_used_columns(page.items), [_row(job, page.items) for job in page.items])
+        output.show_rows(_used_columns(page.items), page.items)
     _say_what_is_missing(page.items, page.next_cursor, filtered=bool(status or kind or source))
-
-
-def _used_columns(jobs: list[Job]) -> dict[str, dict[str, Any]]:
-    """Without those that would be empty: terminals are narrow."""
-    unused = set()
-    if not any(job.source_id for job in jobs):
-        unused.add("SOURCE")
-    if not any(_note(job) for job in jobs):
-        unused.add("NOTE")
-    return {name: options for name, options in COLUMNS.items() if name not in unused}
-
-
-def _row(job: Job, jobs: list[Job]) -> list[Any]:
-    cells = {
-        "ID": job.id,
-        "STATUS": shown_status(job),
-        "KIND": job.kind,
-        "DONE": f"{job.progress_percentage} %",
-        "CREATED": short_time(job.created_at),
-        "SOURCE": on_one_line(job.source_id or ""),
-        "NOTE": _note(job),
-    }
-    return [cells[name] for name in _used_columns(jobs)]
 
 
 def _note(job: Job) -> str:
@@ -103,6 +70,34 @@ def _note(job: Job) -> str:
         tried = ""
     text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
     return on_one_line(tried + text)
+
+
+_COLUMNS: output.Columns = {
+    "ID": "id",
+    "STATUS": shown_status,
+    "KIND": "kind",
+    "DONE>": lambda job: f"{job.progress_percentage} %",
+    "CREATED": "created_at",
+    "SOURCE…": lambda job: job.source_id or "",
+    "NOTE…": _note,
+}
+_EVENT_COLUMNS: output.Columns = {
+    "AT": "at",
+    "MOVE": "move",
+    "TO": lambda event: (event.to_status, STYLES[event.to_status]),
+    "LEASE>": "lease",
+    "WHO": "actor",
+    "WHY~": "reason",
+}
+
+
+def _used_columns(jobs: list[Job]) -> output.Columns:
+    """Without columns that would be empty, because terminals are narrow."""
+    return {
+        heading: column
+        for heading, column in _COLUMNS.items()
+        if isinstance(column, str) or any(column(job) for job in jobs)
+    }
 
 
 def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool) -> None:
@@ -148,7 +143,7 @@ def _show_report(report: JobReport, crawl: CrawlReport) -> None:
     facts = _facts(report, crawl)
     output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
     output.say("\nLast events", style="bold")
-    _show_events(report.last_events)
+    output.show_rows(_EVENT_COLUMNS, report.last_events)
 
 
 def _pace(crawl: CrawlReport) -> str | None:
@@ -211,29 +206,11 @@ def events(
         output.show_page(page, next_cursor)
         return
     if page:
-        _show_events(page)
+        output.show_rows(_EVENT_COLUMNS, page)
     else:
         output.note("No events after this one.")
     if next_cursor is not None:
         output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
-
-
-def _show_events(found: list[JobEvent]) -> None:
-    columns: dict[str, dict[str, Any]] = {name: {} for name in ("AT", "MOVE", "TO", "LEASE", "WHO")}
-    output.show_table(
-        {**columns, "LEASE": {"justify": "right"}, "WHY": {"no_wrap": False}},
-        [
-            (
-                short_time(event.at),
-                event.move,
-                (event.to_status, STYLES[event.to_status]),
-                event.lease,
-                on_one_line(event.actor),
-                on_one_line(event.reason or ""),
-            )
-            for event in found
-        ],
-    )
 
 
 @app.command()
@@ -248,19 +225,16 @@ def work(context: typer.Context, as_json: AsJson = False) -> None:
         output.show_json(answer)
         return
     left = {row.status: row for row in answer["pending_work"]}
-    right = {"justify": "right"}
-    output.show_table(
-        {"STATUS": {}, "JOBS": right, "WORK LEFT": right, "OLDEST": {}},
-        [
-            (
-                (status.value, STYLES[status]),
-                count,
-                left[status].total_pending if status in left else "",
-                distance(left[status].oldest) if status in left else "",
-            )
-            for status, count in answer["counts"].items()
-        ],
-    )
+    rows = [
+        (
+            (status.value, STYLES[status]),
+            count,
+            left[status].total_pending if status in left else "",
+            distance(left[status].oldest) if status in left else "",
+        )
+        for status, count in answer["counts"].items()
+    ]
+    output.show_table("STATUS, JOBS>, WORK LEFT>, OLDEST", rows)
 
 
 @app.command()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forager.cli.output import (
+    Columns,
     counted,
     duration,
     long_time,
@@ -14,33 +15,15 @@ from forager.cli.output import (
     say,
     short_time,
     show_facts,
-    show_table,
 )
 
 if TYPE_CHECKING:
     from forager.documents.check import Findings, SourceCheck
     from forager.documents.diff import ChangedPage, Diff
     from forager.documents.generation import Generation, Source
-    from forager.documents.page import DocumentRow
     from forager.extract.audit import PageAudit
 
 _STYLES = {"published": "green", "building": "cyan", "retired": "", "abandoned": "dim"}
-
-
-def show_sources(sources: Sequence[Source]) -> None:
-    rows = [
-        (
-            source.id,
-            source.pages,
-            source.published_number,
-            short_time(source.published_at),
-            schedule_words(source),
-            short_time(source.next_refresh_at),
-            _now(source),
-        )
-        for source in sources
-    ]
-    show_table("SOURCE, PAGES>, GENERATION>, PUBLISHED, REFRESH, NEXT, NOW", rows)
 
 
 def _now(source: Source) -> str:
@@ -77,35 +60,37 @@ def schedule_words(source: Source) -> str:
     return f"cron {source.refresh_cron} (UTC)" if source.refresh_cron else ""
 
 
-def show_generations(generations: Sequence[Generation]) -> None:
-    rows = [
-        (
-            generation.number,
-            (generation.state.value, _STYLES[generation.state]),
-            generation.pages,
-            generation.added,
-            generation.changed,
-            generation.removed,
-            generation.unchanged,
-            generation.carried_over,
-            short_time(generation.created_at),
-            short_time(generation.published_at),
-            generation.note,
-        )
-        for generation in generations
-    ]
-    show_table(
-        "NUMBER>, STATE, PAGES>, ADDED>, CHANGED>, REMOVED>, SAME>, "
-        "CARRIED>, CREATED, PUBLISHED, NOTE",
-        rows,
-    )
+SOURCE_COLUMNS: Columns = {
+    "SOURCE": "id",
+    "PAGES>": "pages",
+    "GENERATION>": "published_number",
+    "PUBLISHED": "published_at",
+    "REFRESH": schedule_words,
+    "NEXT": "next_refresh_at",
+    "NOW": _now,
+}
 
 
-def show_pages(documents: Sequence[DocumentRow]) -> None:
-    show_table(
-        "URL, TITLE, FETCHED",
-        [(row.url, on_one_line(row.title or ""), short_time(row.fetched_at)) for row in documents],
-    )
+GENERATION_COLUMNS: Columns = {
+    "NUMBER>": "number",
+    "STATE": lambda generation: (generation.state.value, _STYLES[generation.state]),
+    "PAGES>": "pages",
+    "ADDED>": "added",
+    "CHANGED>": "changed",
+    "REMOVED>": "removed",
+    "SAME>": "unchanged",
+    "CARRIED>": "carried_over",
+    "CREATED": "created_at",
+    "PUBLISHED": "published_at",
+    "NOTE": "note",
+}
+
+
+PAGE_COLUMNS: Columns = {
+    "URL": "url",
+    "TITLE": "title",
+    "FETCHED": "fetched_at",
+}
 
 
 def show_diff(diff: Diff) -> None:

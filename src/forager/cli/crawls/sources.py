@@ -1,4 +1,4 @@
-"""`forager sources`: what was crawled, what readers see of it, and how it changes."""
+"""`forager sources`: generations, differences, schedules, and sources declared in a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from forager.crawl.declared import Applied, Planned
     from forager.db.database import Database
-    from forager.documents.generation import Source
+    from forager.documents.generation import Schedule, Source
     from forager.documents.page import DocumentRow
-    from forager.documents.schedule import Schedule
     from forager.settings import Settings
 
 
@@ -108,7 +107,7 @@ def list_(
     return show_list(
         page,
         as_json,
-        views.show_sources,
+        views.SOURCE_COLUMNS,
         none="There are no sources. `forager crawl URL` makes one.",
     )
 
@@ -137,7 +136,7 @@ def pages(
     page = with_database(
         context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
     )
-    return show_list(page, as_json, views.show_pages, document=_listed)
+    return show_list(page, as_json, views.PAGE_COLUMNS, document=_listed)
 
 
 @app.command()
@@ -154,7 +153,7 @@ def generations(
     page = with_database(
         context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
     )
-    return show_list(page, as_json, views.show_generations)
+    return show_list(page, as_json, views.GENERATION_COLUMNS)
 
 
 @app.command()
@@ -320,7 +319,7 @@ def set_(
 
 
 def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
-    from forager.documents.schedule import Schedule, parse_cron, parse_every
+    from forager.documents.generation import Schedule, parse_cron, parse_every
 
     if (every is not None) + (cron is not None) + off > 1:
         raise InvalidInput("give only one of --every, --cron and --off")

@@ -21,11 +21,12 @@ from forager.cli.output import (
 )
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from forager.fetch.domains.domain import Domain
+    from forager.fetch.domains import Domain
     from forager.fetch.domains.service import DomainChanges, Domains
 
 Answer = TypeVar("Answer")
@@ -55,6 +56,9 @@ class DomainOptions:
         "Apply the delay to each proxy separately, or to all requests together.",
         "--per-proxy-only/--in-total",
     )
+    proxy_rate: str | None = option(
+        "Maximum requests per second through each proxy: 1 to 5.", metavar="N|default"
+    )
     every: str | None = option(
         "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
         metavar="6h|default",
@@ -74,12 +78,23 @@ class DomainOptions:
         "Only workers of this region crawl it; `default`: workers of all regions.",
         metavar="NAME|default",
     )
+    render: str | None = option(
+        "Render pages in a browser: where the static response lacks the content or the price"
+        " (auto), always, or never; `default`: auto.",
+        metavar="auto|always|never|default",
+    )
+    render_url: list[str] | None = option(  # noqa: RUF009 - a field, as those above
+        "Always render URLs that match this pattern, such as /app/*; repeat for several,"
+        " `default`: none.",
+        metavar="PATTERN|default",
+    )
 
     def changes(self) -> DomainChanges:
         return _changes(
             delay=_read(self.delay, lambda text: _number(text, "--delay", float)),
             concurrency=_read(self.concurrency, lambda text: _number(text, "--concurrency", int)),
             per_proxy_only=self.per_proxy_only,
+            proxy_rate=_read(self.proxy_rate, lambda text: _number(text, "--proxy-rate", float)),
             every=_read(self.every, _interval),
             adaptive=self.adaptive,
             shortest=_read(self.min_every, _interval),
@@ -88,6 +103,10 @@ class DomainOptions:
             proxies=self.proxies,
             allow_private=self.allow_private,
             region=_read(self.region, str),
+            render=_read(self.render, parse_render),
+            render_urls=[each for each in self.render_url if each != DEFAULT]
+            if self.render_url
+            else None,
         )
 
 
@@ -121,16 +140,25 @@ def show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 @app.command("set")
 @grouped
 def set_(
-    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
+    context: typer.Context,
+    hosts: Annotated[
+        list[str],
+        typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
+    ],
+    options: DomainOptions,
+    as_json: AsJson = False,
 ) -> None:
-    """Change the crawl settings of a domain; running crawls apply them within seconds."""
+    """Change the crawl settings of domains; running crawls apply them within seconds."""
     changes = options.changes()
     if not changes.named():
         raise InvalidInput(
             "nothing to set was given",
             hint="Give --delay, --concurrency, --every or another option; see --help.",
         )
-    _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
+    changed = with_domains(context, lambda domains: domains.set_many(hosts, changes))
+    if len(changed) == 1:
+        return _show(changed[0], as_json)
+    return show_json(changed) if as_json else _show_list(changed)
 
 
 @app.command()
@@ -288,10 +316,15 @@ def _show(domain: Domain, as_json: bool) -> None:
         say(f"slowed down  by {domain.slow_delay:g} s more between requests")
     counted = "for each proxy alone" if domain.per_proxy_only else "for all requests together"
     say(f"delay        {_seconds(domain.crawl_delay_seconds)}, {counted}")
+    if domain.proxy_rate is not None:
+        say(f"per proxy    at most {domain.proxy_rate:g} requests/s")
     say(f"connections  {domain.max_concurrent_requests or DEFAULT}")
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
     if domain.region is not None:
         say(f"region       {domain.region}: only its workers crawl it")
+    if domain.render is not None or domain.render_urls:
+        urls = f", and {', '.join(domain.render_urls)}" if domain.render_urls else ""
+        say(f"rendering    {domain.render or 'auto'}{urls}")
     for name, value in _task_facts(domain).items():
         say(f"{name:13}{value}")
 

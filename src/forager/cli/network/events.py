@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import counted, on_one_line, short_time, show_list, show_table
+from forager.cli.output import (
+    Columns,
+    counted,
+    on_one_line,
+    show_list,
+)
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
@@ -65,28 +70,23 @@ def list_(
             limit=limit,
         ),
     )
-    return show_list(page, as_json, show_events, none="There are no such events.")
-
-
-def show_events(events: Sequence[EventRow]) -> None:
-    rows = [
-        (
-            event.id,
-            short_time(event.occurred_at),
-            event.kind,
-            event.product_id,
-            event.domain,
-            words_of(event),
-        )
-        for event in events
-    ]
-    show_table("ID>, WHEN, KIND, PRODUCT>, DOMAIN, WHAT…", rows)
+    return show_list(page, as_json, EVENT_COLUMNS, none="There are no such events.")
 
 
 def words_of(event: EventRow) -> str:
     """One line; what is of a kind that is not known here is told name by name."""
     tell = _WORDS.get(event.kind, _by_name)
     return on_one_line(tell(event.payload))[:LONGEST]
+
+
+EVENT_COLUMNS: Columns = {
+    "ID>": "id",
+    "WHEN": "occurred_at",
+    "KIND": "kind",
+    "PRODUCT>": "product_id",
+    "DOMAIN": "domain",
+    "WHAT…": words_of,
+}
 
 
 def _added(told: Payload) -> str:
@@ -105,6 +105,11 @@ def _price(told: Payload) -> str:
 
 def _availability(told: Payload) -> str:
     return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
+
+
+def _alert(told: Payload) -> str:
+    rule = told.get("rule") or {}
+    return f"{str(rule.get('kind')).replace('_', ' ')}: {_price(told)}"
 
 
 def _degraded(told: Payload) -> str:
@@ -139,6 +144,7 @@ _WORDS: dict[str, Callable[[Payload], str]] = {
     "product.added": _added,
     "product.price_changed": _price,
     "product.availability_changed": _availability,
+    "product.alert": _alert,
     "parser.degraded": _degraded,
     "parser.trial_ended": _trial_ended,
     "catalog.audit": _audit,

@@ -13,9 +13,16 @@ import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
-from forager.cli.flags import flags_of
-from forager.cli.options import AllowPrivate, AsJson, Limit
-from forager.cli.output import note, say, short_time, show_json, show_list, show_table
+from forager.cli.options import AllowPrivate, AsJson, Limit, flags_of
+from forager.cli.output import (
+    Columns,
+    note,
+    say,
+    show_json,
+    show_list,
+    show_rows,
+    show_table,
+)
 from forager.cli.running import with_database
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -109,19 +116,16 @@ def _show(report: CostReport) -> None:
     if not report.lines:
         note(f"No traffic through proxies since {report.first}.")
         return
-    show_table(
-        "DOMAIN~, PROXY, REQUESTS>, RECEIVED>, PRICE>, COST>",
-        [
-            (
-                line.domain,
-                f"{line.proxy_id} {line.proxy}",
-                line.requests,
-                size_in_words(line.bytes),
-                line.price or ("unknown", "dim"),
-                "" if line.cost is None else f"{line.cost:,.4f}",
-            )
-            for line in report.lines
-        ],
+    show_rows(
+        {
+            "DOMAIN~": "domain",
+            "PROXY": lambda line: f"{line.proxy_id} {line.proxy}",
+            "REQUESTS>": "requests",
+            "RECEIVED>": lambda line: size_in_words(line.bytes),
+            "PRICE>": lambda line: line.price or ("unknown", "dim"),
+            "COST>": lambda line: "" if line.cost is None else f"{line.cost:,.4f}",
+        },
+        report.lines,
     )
     money = ", ".join(f"{total:,.2f} {currency}" for currency, total in report.totals.items())
     say(
@@ -193,7 +197,7 @@ def list_(
     """List proxies with their health."""
     page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
     none = "There are no proxies. `forager proxies add` adds one."
-    return show_list(page, as_json, _show_records, none=none, document=_shown)
+    return show_list(page, as_json, _RECORD_COLUMNS, none=none, document=_shown)
 
 
 @app.command("test")
@@ -337,7 +341,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
-    from forager.fetch.headers import agent_header
+    from forager.fetch.response import agent_header
 
     agent = agent_header(flags_of(context).load())
     return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))
@@ -402,25 +406,20 @@ def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
 
 
-def _show_records(records: Sequence[ProxyRecord]) -> None:
-    rows = [
-        (
-            record.id,
-            _record_url(record),
-            (record.state.value, _STYLES[record.state]),
-            record.success_count,
-            record.failure_count,
-            "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms",
-            short_time(record.last_used_at),
-            record.region,
-            record.cost and str(record.cost),
-            record.disabled_reason,
-        )
-        for record in records
-    ]
-    show_table(
-        "ID>, PROXY, STATE, OK>, FAILED>, AVERAGE>, LAST USED, REGION, COSTS>, WHY OFF", rows
-    )
+_RECORD_COLUMNS: Columns = {
+    "ID>": "id",
+    "PROXY": _record_url,
+    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
+    "OK>": "success_count",
+    "FAILED>": "failure_count",
+    "AVERAGE>": lambda record: (
+        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
+    ),
+    "LAST USED": "last_used_at",
+    "REGION": "region",
+    "COSTS>": lambda record: record.cost and str(record.cost),
+    "WHY OFF": "disabled_reason",
+}
 
 
 def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:

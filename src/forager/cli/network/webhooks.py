@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -13,17 +13,16 @@ import typer
 from forager.cli.failures import FAILED
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
 from forager.cli.output import (
+    Columns,
     counted,
     long_time,
     note,
-    on_one_line,
     plain,
     say,
     short_time,
     show_facts,
     show_json,
     show_list,
-    show_table,
 )
 from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
@@ -91,7 +90,7 @@ def list_(
     return show_list(
         page,
         as_json,
-        show_webhooks,
+        WEBHOOK_COLUMNS,
         none="There are no webhooks. `forager webhooks add URL` adds one.",
     )
 
@@ -231,7 +230,7 @@ def deliveries(
         context,
         lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
     )
-    return show_list(page, as_json, show_deliveries, none="There are no such messages.")
+    return show_list(page, as_json, DELIVERY_COLUMNS, none="There are no such messages.")
 
 
 @app.command()
@@ -290,14 +289,6 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     return note("It is not shown again. Receivers check signatures with it.")
 
 
-def show_webhooks(webhooks: Sequence[Webhook]) -> None:
-    rows = [
-        (webhook.id, webhook.url, _state(webhook), webhook.waiting, _wants(webhook))
-        for webhook in webhooks
-    ]
-    show_table("ID>, URL, STATE, PENDING>, EVENTS", rows)
-
-
 def show_webhook(webhook: Webhook) -> None:
     facts = {
         "id": webhook.id,
@@ -328,20 +319,13 @@ def _wants(webhook: Webhook) -> str:
     return f"{kinds} of {webhook.domain}" if webhook.domain else kinds
 
 
-def show_deliveries(deliveries: Sequence[Delivery]) -> None:
-    rows = [
-        (
-            delivery.id,
-            delivery.event_id,
-            delivery.kind,
-            _delivery_state(delivery),
-            delivery.attempts,
-            short_time(delivery.created_at),
-            on_one_line(delivery.last_error or ""),
-        )
-        for delivery in deliveries
-    ]
-    show_table("MESSAGE>, EVENT>, KIND, STATE, ATTEMPTS>, CREATED, LAST ERROR", rows)
+WEBHOOK_COLUMNS: Columns = {
+    "ID>": "id",
+    "URL": "url",
+    "STATE": _state,
+    "PENDING>": "waiting",
+    "EVENTS": _wants,
+}
 
 
 def _delivery_state(delivery: Delivery) -> tuple[str, str]:
@@ -350,3 +334,14 @@ def _delivery_state(delivery: Delivery) -> tuple[str, str]:
     if delivery.given_up_at is not None:
         return "failed", "red"
     return f"next try {short_time(delivery.next_attempt_at)}", "yellow"
+
+
+DELIVERY_COLUMNS: Columns = {
+    "MESSAGE>": "id",
+    "EVENT>": "event_id",
+    "KIND": "kind",
+    "STATE": _delivery_state,
+    "ATTEMPTS>": "attempts",
+    "CREATED": "created_at",
+    "LAST ERROR": "last_error",
+}

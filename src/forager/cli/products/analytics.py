@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
-from forager.cli.output import counted, note, show_json, show_table
+from forager.cli.options import AsJson, flags_of
+from forager.cli.output import counted, note, show_json, show_rows, show_table
 from forager.cli.running import run as run_loop
 from forager.cli.running import with_database
 
@@ -47,7 +46,13 @@ def list_(as_json: AsJson = False) -> None:
     found = list_queries()
     if as_json:
         return show_json([{"name": each.name, "about": each.about} for each in found])
-    return show_table("NAME, WHAT", [(each.name, each.about) for each in found])
+    return show_rows(
+        {
+            "NAME": "name",
+            "WHAT": "about",
+        },
+        found,
+    )
 
 
 @app.command()

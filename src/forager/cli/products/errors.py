@@ -1,8 +1,7 @@
-"""`forager errors`: what goes wrong with tasks, in groups by cause and one by one."""
+"""`forager errors` and `forager dead-letters`: errors by cause, and tasks that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +10,16 @@ import typer
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
 from forager.cli.output import (
+    Columns,
     counted,
     long_time,
     note,
     note_more,
     on_one_line,
     say,
-    short_time,
     show_json,
     show_list,
+    show_rows,
     show_table,
 )
 from forager.cli.running import confirm, leave_if_unknown, with_database
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.settings import Settings
     from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
-    from forager.tasks.errors import ErrorFilter, ErrorGroup, ErrorRow
+    from forager.tasks.errors import ErrorFilter, ErrorRow
 
 
 app = typer.Typer(
@@ -77,7 +77,7 @@ def errors(
     page = with_database(
         context, lambda db, _: group_errors(db, wanted, cursor=cursor, limit=limit)
     )
-    return show_list(page, as_json, _show_groups, none="There are no such errors.")
+    return show_list(page, as_json, _GROUP_COLUMNS, none="There are no such errors.")
 
 
 @app.command()
@@ -103,41 +103,29 @@ def show(
         return show_json(found) if as_json else _show_one(found)
     wanted = options.filter(message, task)
     page = with_database(context, lambda db, _: list_errors(db, wanted, cursor=cursor, limit=limit))
-    return show_list(page, as_json, _show_list, none="There are no such errors.")
+    return show_list(page, as_json, _ERROR_COLUMNS, none="There are no such errors.")
 
 
-def _show_groups(groups: Sequence[ErrorGroup]) -> None:
-    rows = [
-        (
-            group.count,
-            group.error_type,
-            group.domain,
-            short_time(group.first_seen),
-            short_time(group.last_seen),
-            on_one_line(group.message),
-            group.example_url,
-        )
-        for group in groups
-    ]
-    show_table("COUNT>, TYPE, DOMAIN, FIRST, LAST, MESSAGE…, EXAMPLE…", rows)
+_GROUP_COLUMNS: Columns = {
+    "COUNT>": "count",
+    "TYPE": "error_type",
+    "DOMAIN": "domain",
+    "FIRST": "first_seen",
+    "LAST": "last_seen",
+    "MESSAGE…": "message",
+    "EXAMPLE…": "example_url",
+}
 
 
-def _show_list(rows: Sequence[ErrorRow]) -> None:
-    show_table(
-        "ID>, WHEN, STAGE, KIND, TASK>, MESSAGE…, URL…",
-        [
-            (
-                row.id,
-                short_time(row.occurred_at),
-                row.stage,
-                row.error_kind,
-                row.task_id,
-                on_one_line(row.error_message),
-                row.url,
-            )
-            for row in rows
-        ],
-    )
+_ERROR_COLUMNS: Columns = {
+    "ID>": "id",
+    "WHEN": "occurred_at",
+    "STAGE": "stage",
+    "KIND": "error_kind",
+    "TASK>": "task_id",
+    "MESSAGE…": "error_message",
+    "URL…": "url",
+}
 
 
 def _show_one(row: ErrorRow) -> None:
@@ -212,9 +200,9 @@ def list_(
         return show_json({"groups": groups, "items": page.items, "next_cursor": page.next_cursor})
     if not page.items:
         return note("There are no such dead letters.")
-    _show_letter_groups(groups)
+    show_rows(_LETTER_GROUP_COLUMNS, groups)
     say("")
-    _show_letters(page.items)
+    show_rows(_LETTER_COLUMNS, page.items)
     note_more(page.next_cursor)
     return note("`forager dead-letters retry ID...` tries them again; `drop` lets them go.")
 
@@ -268,36 +256,22 @@ def _leave_if_unknown(ids: list[int]) -> None:
     leave_if_unknown(ids, "open dead letter", "`forager dead-letters list` shows those there are.")
 
 
-def _show_letter_groups(groups: list[LetterGroup]) -> None:
-    show_table(
-        "COUNT>, CAUSE, DOMAIN, LAST, MESSAGE…, EXAMPLE…",
-        [
-            (
-                group.count,
-                group.error_kind,
-                group.domain,
-                short_time(group.last_died),
-                on_one_line(group.message),
-                group.example_url,
-            )
-            for group in groups
-        ],
-    )
+_LETTER_GROUP_COLUMNS: Columns = {
+    "COUNT>": "count",
+    "CAUSE": "error_kind",
+    "DOMAIN": "domain",
+    "LAST": "last_died",
+    "MESSAGE…": "message",
+    "EXAMPLE…": "example_url",
+}
 
 
-def _show_letters(letters: list[DeadLetter]) -> None:
-    show_table(
-        "ID>, TASK>, CAUSE, TRIES>, DIED, MESSAGE…, URL…",
-        [
-            (
-                letter.id,
-                letter.task_id,
-                letter.error_kind,
-                letter.attempts,
-                short_time(letter.died_at),
-                on_one_line(letter.error_message),
-                letter.url,
-            )
-            for letter in letters
-        ],
-    )
+_LETTER_COLUMNS: Columns = {
+    "ID>": "id",
+    "TASK>": "task_id",
+    "CAUSE": "error_kind",
+    "TRIES>": "attempts",
+    "DIED": "died_at",
+    "MESSAGE…": "error_message",
+    "URL…": "url",
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from forager.cli.output import counted, note, on_one_line, say, show_table
+from forager.cli.output import Columns, counted, note, on_one_line, say, show_rows, show_table
 from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.fixtures import Difference, Fixture
 from forager.parsers.overview import ParserLine
@@ -18,20 +18,19 @@ _SHOWN = 60
 _NAMED_WORKERS = 5
 
 
+_PARSER_COLUMNS: Columns = {
+    "PARSER": "name",
+    "VERSION": "version",
+    "STATE": lambda each: (_state_words(each), _STYLES[each.state]),
+    "LAST 100>": lambda each: percent(each.recent_rate),
+    "7 DAYS>": lambda each: percent(each.week_rate),
+    "FROM": "origin",
+    "PATTERNS…": lambda each: ", ".join(each.patterns),
+}
+
+
 def show_parsers(parsers: Sequence[ParserLine]) -> None:
-    rows = [
-        (
-            each.name,
-            each.version,
-            (_state_words(each), _STYLES[each.state]),
-            percent(each.recent_rate),
-            percent(each.week_rate),
-            each.origin,
-            ", ".join(each.patterns),
-        )
-        for each in parsers
-    ]
-    show_table("PARSER, VERSION, STATE, LAST 100>, 7 DAYS>, FROM, PATTERNS…", rows)
+    show_rows(_PARSER_COLUMNS, parsers)
     for each in parsers:
         note_missing(each.name, each.version, each)
 
@@ -65,21 +64,16 @@ def rate_fields(rate: VersionRate) -> dict[str, Any]:
     }
 
 
-def show_rates(rates: Sequence[VersionRate]) -> None:
-    rows = [
-        (
-            rate.domain,
-            rate.parser,
-            rate.version,
-            rate.role,
-            rate.recent_pages,
-            percent(share(rate.recent_good, rate.recent_pages)),
-            rate.week_pages,
-            percent(share(rate.week_good, rate.week_pages)),
-        )
-        for rate in rates
-    ]
-    show_table("DOMAIN, PARSER, VERSION, ROLE, OF LAST 100>, GOOD>, IN 7 DAYS>, GOOD >", rows)
+RATE_COLUMNS: Columns = {
+    "DOMAIN": "domain",
+    "PARSER": "parser",
+    "VERSION": "version",
+    "ROLE": "role",
+    "OF LAST 100>": "recent_pages",
+    "GOOD>": lambda rate: percent(share(rate.recent_good, rate.recent_pages)),
+    "IN 7 DAYS>": "week_pages",
+    "GOOD >": lambda rate: percent(share(rate.week_good, rate.week_pages)),
+}
 
 
 def show_rollout(rollout: Rollout) -> None:

@@ -9,46 +9,43 @@ from decimal import Decimal
 from typing import Any
 
 from forager.cli.output import (
+    Columns,
     duration,
     long_time,
     note,
     on_one_line,
     say,
-    short_time,
     show_facts,
+    show_rows,
     show_table,
 )
 from forager.products.export import amount_text
 from forager.products.price_history import PriceEntry
-from forager.products.record import ListedProduct, ProductRecord
+from forager.products.record import ProductRecord
 from forager.products.service import ProductDetails, Stats
 
 RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
 _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
 _DESCRIPTION = 400
+_VARIANTS = 50
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
     return "" if amount is None else f"{amount_text(amount)} {currency or ''}".strip()
 
 
-def show_products(products: Sequence[ListedProduct]) -> None:
-    rows = [
-        (
-            product.id,
-            on_one_line(product.name),
-            money(product.price, product.currency),
-            _stock(product.availability),
-            product.rating,
-            on_one_line(product.brand or ""),
-            product.domain,
-            short_time(product.updated_at),
-            ("!", "yellow") if product.problems else "",
-        )
-        for product in products
-    ]
-    show_table("ID>, NAME…, PRICE>, STOCK, RATING>, BRAND…, DOMAIN, CHANGED, ", rows)
+PRODUCT_COLUMNS: Columns = {
+    "ID>": "id",
+    "NAME…": "name",
+    "PRICE>": lambda product: money(product.price, product.currency),
+    "STOCK": lambda product: _stock(product.availability),
+    "RATING>": "rating",
+    "BRAND…": "brand",
+    "DOMAIN": "domain",
+    "CHANGED": "updated_at",
+    "": lambda product: ("!", "yellow") if product.problems else "",
+}
 
 
 def _stock(availability: str | None) -> tuple[str, str]:
@@ -62,6 +59,7 @@ def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
     _show_about(details)
+    _show_variants(product)
     if product.problems:
         say("\nproblems", "bold")
         for problem in product.problems:
@@ -148,6 +146,20 @@ def _task(product: ProductRecord) -> str:
     return ", ".join(filter(None, parts))
 
 
+VARIANT_COLUMNS: Columns = {
+    "NAME…": lambda each: each.get("name"),
+    "SKU": lambda each: each.get("sku") or each.get("gtin"),
+    "PRICE>": lambda each: f"{each.get('price') or ''} {each.get('currency') or ''}".strip(),
+    "STOCK": lambda each: _stock(each.get("availability")),
+}
+
+
+def _show_variants(product: ProductRecord) -> None:
+    if product.variants:
+        say("\nvariants", "bold")
+        show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
+
+
 def _show_images(details: ProductDetails) -> None:
     if not details.images:
         return
@@ -166,33 +178,29 @@ def _show_images(details: ProductDetails) -> None:
     show_table(columns, rows)
 
 
+_EXTRACTION_COLUMNS: Columns = {
+    "WHEN": "created_at",
+    "PARSER": lambda found: f"{found.parser} {found.parser_version}",
+    "ROLE": "role",
+    "OUTCOME": "outcome",
+    "WHY": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
+}
+_ATTEMPT_COLUMNS: Columns = {
+    "WHEN": "finished_at",
+    "STAGE": "stage",
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "WHY": "error_message",
+}
+
+
 def _show_visits(details: ProductDetails) -> None:
     if details.extractions:
         say("\nwhat was read", "bold")
-        rows = [
-            (
-                short_time(found.created_at),
-                f"{found.parser} {found.parser_version}",
-                found.role,
-                found.outcome,
-                found.error_message or ", ".join(p["message"] for p in found.problems),
-            )
-            for found in details.extractions
-        ]
-        show_table("WHEN, PARSER, ROLE, OUTCOME, WHY", rows)
+        show_rows(_EXTRACTION_COLUMNS, details.extractions)
     if details.attempts:
         say("\nattempts", "bold")
-        attempts = [
-            (
-                short_time(attempt.finished_at),
-                attempt.stage,
-                attempt.outcome,
-                attempt.http_status,
-                attempt.error_message or "",
-            )
-            for attempt in details.attempts
-        ]
-        show_table("WHEN, STAGE, OUTCOME, HTTP>, WHY", attempts)
+        show_rows(_ATTEMPT_COLUMNS, details.attempts)
 
 
 # --- history ---------------------------------------------------------------------------------
@@ -202,23 +210,42 @@ def show_history(entries: Sequence[PriceEntry]) -> None:
     """Newest first; the chart shows the currency of the newest price."""
     for line in chart(list(reversed(entries))):
         say(line, "cyan")
-    rows = [
-        (
-            short_time(entry.recorded_at),
-            money(entry.price, entry.currency),
-            _change(entry.percent),
-            money(entry.list_price, entry.currency),
-            _stock(entry.availability),
-        )
-        for entry in entries
-    ]
-    show_table("WHEN, PRICE>, CHANGE>, LIST PRICE>, STOCK", rows)
+    show_rows(
+        {
+            "WHEN": "recorded_at",
+            "PRICE>": lambda entry: money(entry.price, entry.currency),
+            "CHANGE>": lambda entry: _change(entry.percent),
+            "LIST PRICE>": lambda entry: money(entry.list_price, entry.currency),
+            "STOCK": lambda entry: _stock(entry.availability),
+        },
+        entries,
+    )
 
 
 def _change(percent: float | None) -> tuple[str, str]:
     if not percent:
         return "", ""
     return f"{percent:+.1f} %", "green" if percent < 0 else "red"
+
+
+OFFER_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "SHOP": "domain",
+    "PRICE>": lambda offer: money(offer.price, offer.currency),
+    "ABOVE LOWEST>": lambda offer: _change(offer.percent),
+    "STOCK": lambda offer: _stock(offer.availability),
+    "LAST SEEN": "last_seen_at",
+    "NAME…": "name",
+}
+MOVE_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "NAME…": "name",
+    "OLD>": lambda move: money(move.old_price, move.currency),
+    "NEW>": lambda move: money(move.price, move.currency),
+    "CHANGE>": lambda move: _change(move.percent),
+    "DOMAIN": "domain",
+    "CHANGED": "price_changed_at",
+}
 
 
 # --- numbers ---------------------------------------------------------------------------------

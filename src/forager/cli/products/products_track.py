@@ -15,6 +15,7 @@ from forager.cli.options import AsJson
 from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from forager.tasks.service import Tasks
@@ -34,7 +35,7 @@ def track(
         typer.Option(help="Crawl this often: 30m, 6h, 1d, 1w.", show_default="the domain's"),
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(min=1, max=10, help="1 is highest.", show_default="5")
+        int | None, typer.Option(min=0, max=9, help="Higher runs first.", show_default="5")
     ] = None,
     popularity: Annotated[
         float | None,
@@ -47,14 +48,22 @@ def track(
     retries: Annotated[
         int | None, typer.Option(min=0, max=1000, help="Retries of a visit.", show_default="3")
     ] = None,
+    render: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|always|never",
+            help="Render pages in a browser: those without a price (auto), always, or never.",
+            show_default="the domain's",
+        ),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="A CSV file (url, priority, every, popularity, at, max_retries), JSON lines or a"
-            " JSON array with these keys, or a list of URLs; # begins a comment, - reads standard"
-            " input.",
+            help="A CSV file (url, priority, every, popularity, at, max_retries, render), JSON"
+            " lines or a JSON array with these keys, or a list of URLs; # begins a comment, - reads"
+            " standard input.",
         ),
     ] = None,
     errors: Annotated[
@@ -81,6 +90,7 @@ def track(
         popularity,
         None if at is None else parse_at(at),
         retries,
+        None if render is None else parse_render(render),
     )
     tracked = with_database(
         context,

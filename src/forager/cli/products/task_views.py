@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forager.cli.output import (
+    Columns,
     counted,
     duration,
     long_time,
@@ -14,12 +15,13 @@ from forager.cli.output import (
     plain,
     say,
     short_time,
+    show_rows,
     show_table,
 )
 
 if TYPE_CHECKING:
     from forager.tasks.service import TaskReport, TaskStats
-    from forager.tasks.task import Attempt, Task
+    from forager.tasks.task import Task
 
 DOMAINS_NAMED = 5
 
@@ -90,6 +92,7 @@ def show_report(report: TaskReport) -> None:
         "every": duration(report.every.total_seconds()),
         "priority": task.priority,
         "popularity": f"{task.popularity:g}" if task.popularity else None,
+        "rendering": _rendering(task),
         "last visit": long_time(task.completed_at) or None,
         "error": on_one_line(task.error_message) if task.error_message else None,
         "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
@@ -100,7 +103,13 @@ def show_report(report: TaskReport) -> None:
     show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, shown)
     if report.attempts:
         say("\nLast attempts", style="bold")
-        _show_attempts(report.attempts)
+        show_rows(_ATTEMPT_COLUMNS, report.attempts)
+
+
+def _rendering(task: Task) -> str | None:
+    if task.render is None and task.needs_browser:
+        return "needed: the static response has no price"
+    return task.render
 
 
 def _is_unsaid(report: TaskReport) -> bool:
@@ -109,21 +118,14 @@ def _is_unsaid(report: TaskReport) -> bool:
     return held_by is not None and not str(report.why).startswith(held_by)
 
 
-def _show_attempts(attempts: Sequence[Attempt]) -> None:
-    show_table(
-        "FINISHED, STAGE, OUTCOME, HTTP>, TOOK>, NOTE…",
-        [
-            (
-                short_time(attempt.finished_at),
-                attempt.stage,
-                attempt.outcome,
-                attempt.http_status,
-                None if attempt.duration_ms is None else f"{attempt.duration_ms} ms",
-                on_one_line(attempt.error_message or attempt.final_url or ""),
-            )
-            for attempt in attempts
-        ],
-    )
+_ATTEMPT_COLUMNS: Columns = {
+    "FINISHED": "finished_at",
+    "STAGE": "stage",
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "TOOK>": lambda attempt: None if attempt.duration_ms is None else f"{attempt.duration_ms} ms",
+    "NOTE…": lambda attempt: on_one_line(attempt.error_message or attempt.final_url or ""),
+}
 
 
 def show_stats(stats: TaskStats) -> None:
@@ -136,12 +138,14 @@ def show_stats(stats: TaskStats) -> None:
     say(f"held            {_held(stats)}")
     if stats.backlog:
         say("\nMost work waiting", style="bold")
-        show_table(
-            "DOMAIN, DUE>, IN PROGRESS>, OLDEST",
-            [
-                (one.domain, one.due, one.under_way, short_time(one.oldest_due))
-                for one in stats.backlog
-            ],
+        show_rows(
+            {
+                "DOMAIN": "domain",
+                "DUE>": "due",
+                "IN PROGRESS>": "under_way",
+                "OLDEST": "oldest_due",
+            },
+            stats.backlog,
         )
 
 

@@ -15,6 +15,7 @@ from forager.cli.output import counted, note, note_more, plain, say, show_json, 
 from forager.cli.products import task_views as views
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.errors import InvalidInput
+from forager.settings.crawling import parse_render
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def remove(
 def set_(
     context: typer.Context,
     choice: TaskChoice,
-    priority: Annotated[int | None, typer.Option(min=1, max=10, help="1 is highest.")] = None,
+    priority: Annotated[int | None, typer.Option(min=0, max=9, help="Higher runs first.")] = None,
     every: Annotated[
         str | None,
         typer.Option(
@@ -214,16 +215,24 @@ def set_(
     retries: Annotated[
         int | None, typer.Option(min=0, max=1000, help="Retries of a visit.")
     ] = None,
+    render: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|always|never|default",
+            help="Render pages in a browser: those without a price (auto), always, or never;"
+            " `default`: as the domain says.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the priority, interval, popularity or retries of tasks."""
+    """Change the priority, interval, popularity, retries or rendering of tasks."""
     from forager.tasks.task import parse_every
 
     chosen = choice.selection()
-    if all(given is None for given in (priority, every, popularity, retries)):
+    if all(given is None for given in (priority, every, popularity, retries, render)):
         raise InvalidInput(
             "nothing to set was given",
-            hint="Give --priority, --every, --popularity or --retries.",
+            hint="Give --priority, --every, --popularity, --retries or --render.",
         )
     default = every == "default"
     interval = None if every is None or default else parse_every(every)
@@ -232,6 +241,8 @@ def set_(
         return tasks.set_terms(
             chosen, priority=priority, every=interval, default_every=default,
             popularity=popularity, max_retries=retries,
+            render=None if render in (None, "default") else parse_render(render),
+            default_render=render == "default",
         )  # fmt: skip
 
     changed, unknown = with_tasks(context, _beside_unknown(chosen, set_terms))

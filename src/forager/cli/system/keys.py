@@ -15,9 +15,9 @@ from forager.cli.output import (
     note,
     plain,
     say,
-    short_time,
     show_json,
     show_page,
+    show_rows,
     show_table,
 )
 from forager.cli.running import with_database
@@ -79,19 +79,16 @@ def list_(
         return show_page(page.items, page.next_cursor)
     if not page.items:
         return note("There are no keys: the API is open to this machine alone.")
-    show_table(
-        "ID, NAME…, SCOPE, STATE, OWNER, USED",
-        [
-            (
-                key.id,
-                key.name,
-                key.scope.value,
-                (key.state.value, STYLES[key.state]),
-                key.user_id,
-                short_time(key.last_used_at),
-            )
-            for key in page.items
-        ],
+    show_rows(
+        {
+            "ID": "id",
+            "NAME…": "name",
+            "SCOPE": lambda key: key.scope.value,
+            "STATE": lambda key: (key.state.value, STYLES[key.state]),
+            "OWNER": "user_id",
+            "USED": "last_used_at",
+        },
+        page.items,
     )
     return note(f"There are more: --cursor {page.next_cursor}") if page.next_cursor else None
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from forager.cli import output
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Capacity
+from forager.cli.options import AsJson, Capacity, flags_of
 from forager.cli.output import counted, note, say, show_json
 from forager.cli.running import run, run_until_stopped, with_database
 from forager.errors import InvalidInput
@@ -56,6 +55,16 @@ Stages = Annotated[
 ]
 
 
+Render = Annotated[
+    bool | None,
+    typer.Option(
+        "--render/--no-render",
+        help="Render pages in a browser (an error without one), or leave that to other workers.",
+        show_default="if there is a browser",
+    ),
+]
+
+
 class Part(Protocol):
     """Something that works until it is told to stop."""
 
@@ -71,6 +80,7 @@ def worker(
     region: Region = None,
     celery: ByCelery = None,
     stages: Stages = None,
+    render: Render = None,
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
@@ -81,7 +91,12 @@ def worker(
         region=region,
         dispatch=_dispatch(celery),
         task_stages=stages,
+        browser="none" if render is False else None,
     )
+    if render:
+        from forager.render.finding import browser_path
+
+        browser_path(settings)
     run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 

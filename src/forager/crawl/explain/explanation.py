@@ -13,7 +13,7 @@ from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
-from forager.crawl.options import CrawlOptions, RenderMode, crawl_options
+from forager.crawl.options import CrawlOptions, crawl_options
 from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
@@ -28,11 +28,12 @@ from forager.extract.urls import (
     normalise,
     with_scheme,
 )
-from forager.fetch.headers import agent_header
+from forager.fetch.response import agent_header
 from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
 from forager.tasks.task import Attempt
 

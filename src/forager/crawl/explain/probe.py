@@ -14,15 +14,14 @@ from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import Paced, RobotsGate, RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Hop, Sender, follow
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
-from forager.render.resources import robots_check
+from forager.render.resources import ResourceLoader, robots_check
 from forager.settings import Settings
 
 
@@ -71,12 +70,10 @@ async def probe(
         failure = classify_status(response.status, response.headers)
         rendered = None
         if render and failure is None:
-            renderer = Renderer(
-                browser_path(settings), RenderLimits.of(settings), paced, robots_check(gate),
-                user_agent=agent,
-            )  # fmt: skip
-            async with renderer:
-                rendered = await renderer.render(response, screenshot=screenshot)
+            limits = RenderLimits.of(settings)
+            loader = ResourceLoader.of(paced, robots_check(gate), limits)
+            async with Renderer(browser_path(settings), limits, user_agent=agent) as renderer:
+                rendered = await renderer.render(response, loader, screenshot=screenshot)
     facts = None
     if body and failure is None and response.body:
         facts = extract_page(

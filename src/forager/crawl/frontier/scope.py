@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
-
-import re2  # type: ignore[import-untyped]
 
 from forager.errors import InvalidInput
 from forager.extract.hosts import host_of, registrable_domain
 from forager.extract.urls import NormalisedUrl
-from forager.extract.wildcard import Wildcard
+from forager.extract.wildcard import Pattern, path_and_query
 
 _IMAGES = "avif bmp gif heic heif ico jfif jpeg jpg jxl png psd svg svgz tif tiff webp"
 _SOUND = "aac aif aiff flac m4a mp3 oga ogg opus wav weba wma"
@@ -28,9 +25,6 @@ MEDIA_EXTENSIONS = frozenset(
 )
 
 
-_MAX_PATTERN = 2000
-# for one compiled regular expression and the states it caches: a crawl may have 2000 of them
-_MAX_EXPRESSION_BYTES = 256 * 1024
 # at least two letters: /docs/3.11 and /docs/v2.x are folders
 _PAGE_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\d?$")
 
@@ -73,36 +67,6 @@ class ScopeVerdict:
     @property
     def wanted(self) -> bool:
         return self.in_scope and self.rule is None
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """An include or exclude pattern as a user writes it.
-
-    A glob, in which only `*` is special (any characters, also `/`), has to match the whole of path
-    and query, or of the URL if it begins with a scheme: `/blog/*`, `*.pdf`, `https://a.example/*`.
-    After `re:` comes a regular expression in the syntax of RE2, searched for anywhere in the URL.
-    Both match in linear time, because patterns also come from callers of the API.
-    """
-
-    text: str
-    matches: Callable[[str], object]
-
-    @classmethod
-    def compile(cls, text: str) -> Self:
-        if not 0 < len(text) <= _MAX_PATTERN:
-            raise InvalidInput(f"a pattern must have 1 to {_MAX_PATTERN} characters")
-        if text.startswith("re:"):
-            return cls(text, _regular_expression(text))
-        if text.startswith(("/", "*")):
-            glob = Wildcard.compile(text, anchored=True)
-            return cls(text, lambda url: glob.matches(_path_and_query(url)))
-        if text.startswith(("http://", "https://")):
-            return cls(text, Wildcard.compile(text, anchored=True).matches)
-        raise InvalidInput(
-            f"the pattern {text!r} can match no URL",
-            hint=f"write */{text}/* for a part of the path, or re:{text}",
-        )
 
 
 _WANTED = ScopeVerdict(in_scope=True)
@@ -171,7 +135,7 @@ class Scope:
         return None
 
     def _is_below(self, host: str, url: str) -> bool:
-        place = _site(host) + _path_and_query(url)
+        place = _site(host) + path_and_query(url)
         return any(folder.contains(place) for folder in self._folders)
 
     def _excluded(self, url: str, depth: int) -> ScopeRule | None:
@@ -201,7 +165,7 @@ class _Folder:
 
 def _folder(seed: str) -> _Folder:
     """`/docs/intro.html` lies in `/docs/`; `/docs` is that folder, for it looks like no file."""
-    path = _path_and_query(seed).partition("?")[0]
+    path = path_and_query(seed).partition("?")[0]
     parent, _, last = path.rpartition("/")
     folder = path if last and not _PAGE_EXTENSION.search(last) else parent
     return _Folder(f"{_site(host_of(seed))}{folder}/")
@@ -211,28 +175,7 @@ def _site(host: str) -> str:
     return host.removeprefix("www.")
 
 
-def _path_and_query(url: str) -> str:
-    start = url.find("/", url.find("//") + 2)
-    return url[start:] if start >= 0 else "/"
-
-
 def _extension(url: str) -> str:
-    path = _path_and_query(url).partition("?")[0]
+    path = path_and_query(url).partition("?")[0]
     name = path[path.rfind("/") + 1 :]
     return name.rpartition(".")[2].lower() if "." in name else ""
-
-
-def _regular_expression(text: str) -> Callable[[str], object]:
-    options = re2.Options()
-    options.max_mem = _MAX_EXPRESSION_BYTES
-    options.log_errors = False
-    options.never_capture = True
-    try:
-        search: Callable[[str], object] = re2.compile(text.removeprefix("re:"), options).search
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0].decode() if isinstance(error, re2.error) else "invalid character"
-        raise InvalidInput(
-            f"{text!r} is not a regular expression that can be used: {reason}",
-            hint="Patterns use the syntax of RE2, which has no look-around and no backreferences.",
-        ) from None
-    return search

@@ -227,3 +227,45 @@ async def select_response(
     )
     row = await cursor.fetchone()
     return None if row is None else ArchiveRef(*row)
+
+
+async def count_paths(
+    connection: Connection, job_id: UUID, prefix: str, *, sample: int, limit: int
+) -> list[tuple[str, str, int]]:
+    """Processed URLs below a prefix by the next part of their path and outcome, of a sample.
+
+    Keys are hashes, so the first URLs by key are a random sample.
+    """
+    part: LiteralString = (
+        "substring(substr(url, length(%(prefix)s) + 1) FROM '^[^/?#]*/?')"
+        if prefix
+        else "substring(url FROM '^[a-z]+://[^/]+/')"
+    )
+    cursor = await connection.execute(
+        f"""
+        WITH counted AS (
+            SELECT {part} AS part, outcome, count(*) AS urls
+              FROM (
+                SELECT url, outcome
+                  FROM crawl_visited
+                 WHERE job_id = %(job_id)s
+                 ORDER BY url_hash
+                 LIMIT %(sample)s
+              ) AS sampled
+             WHERE starts_with(url, %(prefix)s)
+             GROUP BY 1, 2
+        ), shown AS (
+            SELECT part
+              FROM counted
+             GROUP BY part
+             ORDER BY right(part, 1) <> '/', part COLLATE "C"
+             LIMIT %(limit)s
+        )
+        SELECT part, outcome, urls
+          FROM counted
+          JOIN shown USING (part)
+         ORDER BY right(part, 1) <> '/', part COLLATE "C"
+        """,
+        {"job_id": job_id, "prefix": prefix, "sample": sample, "limit": limit},
+    )
+    return await cursor.fetchall()

@@ -179,3 +179,26 @@ async def select_known_frontier(
         rows = await cursor.fetchall()
     place = (rows[-1][0], rows[-1][1]) if rows else after
     return [(key, url, None, None) for _, _, key, url in rows], place
+
+
+async def requeue_failed(
+    connection: Connection, job_id: UUID, reasons: Sequence[str], *, first_seq: int
+) -> list[tuple[bytes, str, bool]]:
+    """Move failed URLs back into the frontier: key, reason, and whether it was carried over."""
+    cursor = await connection.execute(
+        """
+        WITH gone AS (
+            DELETE FROM crawl_visited
+             WHERE job_id = %(job_id)s AND outcome = 'failed' AND reason = ANY(%(reasons)s)
+            RETURNING url_hash, url, depth, parent, via, reason, carried_over
+        ), pending AS (
+            INSERT INTO crawl_frontier (job_id, depth, seq, url_hash, url, parent, via)
+            SELECT %(job_id)s, depth, %(first)s - 1 + row_number() OVER (ORDER BY depth, url_hash),
+                   url_hash, url, parent, via
+              FROM gone
+        )
+        SELECT url_hash, reason, carried_over FROM gone
+        """,
+        {"job_id": job_id, "reasons": list(reasons), "first": first_seq},
+    )
+    return [(bytes(key), reason, carried) for key, reason, carried in await cursor.fetchall()]

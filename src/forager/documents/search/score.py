@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
 
 from forager.db.text_search import primary
 from forager.documents.names import path_words
@@ -124,8 +126,7 @@ class Terms:
 
     def share(self, matched: Iterable[bool | float]) -> float:
         """How much of the query is matched, from 0 to 1."""
-        total = sum(self.rarity)
-        return sum(w * hit for w, hit in zip(self.rarity, matched, strict=True)) / total
+        return sum(map(mul, self.rarity, matched)) / sum(self.rarity)
 
 
 def rarity(sections_with: float, sections: float) -> float:
@@ -191,37 +192,39 @@ def _factor(candidate: Candidate, weights: Weights) -> float:
     return factor
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in _WORDS.findall(text.lower()) if len(word) > 1]
+@lru_cache(maxsize=8192)
+def _stems(text: str) -> tuple[str, ...]:
+    """The words of a text without the endings of English; only to compare them with others."""
+    return tuple(_stem(word) for word in _WORDS.findall(text.lower()) if len(word) > 1)
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
 
 
 def _precision(text: str, terms: Terms) -> float:
     """Which part of a short text the query is: 1 if it is nothing else."""
-    words = [word for word in _words(_ARGUMENTS.sub("", text)) if not word.isdigit()]
-    wanted = {_stem(word) for word in _words(terms.typed)}
-    return sum(_stem(word) in wanted for word in words) / len(words) if words else 0.0
+    words = [word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit()]
+    wanted = _stems(terms.typed)
+    return sum(word in wanted for word in words) / len(words) if words else 0.0
 
 
 def _overlap(text: str, terms: Terms) -> float:
-    words = {_stem(word) for word in _words(text)}
-    return terms.share(any(_stem(word) in words for word in _words(term)) for term in terms.texts)
+    words = _stems(text)
+    return terms.share(any(word in words for word in _stems(term)) for term in terms.texts)
 
 
 def _has_phrase(text: str, terms: Terms) -> bool:
     """Whether the whole query, of at least two words, is in a text."""
-    wanted = " ".join(map(_stem, _words(terms.typed)))
-    return " " in wanted and f" {wanted} " in f" {' '.join(map(_stem, _words(text)))} "
+    wanted = " ".join(_stems(terms.typed))
+    return " " in wanted and f" {wanted} " in f" {' '.join(_stems(text))} "
 
 
 def _exactness(place: Place, terms: Terms) -> float:
     """Whether the query is the name of the page, by its title or its file."""
     names = (place.page_name, path_words(place.url))
     return max(_precision(name, terms) * _overlap(name, terms) for name in names)
-
-
-def _stem(word: str) -> str:
-    """A word without the endings of English; only to compare words with each other."""
-    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word

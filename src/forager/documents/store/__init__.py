@@ -2,6 +2,7 @@
 
 from forager.documents.store.building import (
     add_counts,
+    copy_generation,
     copy_pages,
     hold_segments,
     insert_documents,
@@ -86,6 +87,7 @@ __all__ = [
     "abandon_outdated",
     "add_counts",
     "advance",
+    "copy_generation",
     "copy_pages",
     "count_pages",
     "count_removed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -12,9 +13,16 @@ from psycopg.types.json import Jsonb
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.ids import new_id
+from forager.documents.generation import Generation
 from forager.documents.names import contexts, head_of, section_names
-from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
-from forager.documents.plan import Counts, ManifestPage
+from forager.documents.page import (
+    Counts,
+    ExtractedDocument,
+    ManifestPage,
+    NewPage,
+    PreviousPage,
+    SampledPage,
+)
 from forager.documents.store.words import (
     SEARCH_ROWS,
     kind_lexeme,
@@ -114,14 +122,20 @@ async def select_previous(
                CASE WHEN d.extractor_version = %(version)s THEN m.etag END,
                CASE WHEN d.extractor_version = %(version)s THEN m.last_modified END,
                m.link_set, m.fetched_at, coalesce(m.carried_times, 0),
-               coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8
+               coalesce(extract(epoch FROM now() - m.carried_since), 0)::float8,
+               m.segment, m.segment_offset, m.segment_length
           FROM generation_documents m
           JOIN documents d ON d.id = m.document_id
          WHERE m.generation_id = %(generation)s AND m.url_hash = ANY(%(keys)s)
         """,
         {"generation": generation_id, "keys": list(keys), "version": extractor_version},
     )
-    return {row[0]: PreviousPage(*row[1:]) for row in await cursor.fetchall()}
+    return {
+        row[0]: replace(
+            PreviousPage(*row[1:-3]), archive=ArchiveRef(*row[-3:]) if row[-3] else None
+        )
+        for row in await cursor.fetchall()
+    }
 
 
 async def select_links(
@@ -388,6 +402,40 @@ async def copy_pages(
             "reason": [page.carried_reason for page in pages],
         },
     )
+
+
+async def copy_generation(
+    connection: Connection, generation: Generation, copy_id: int, *, without: Sequence[bytes]
+) -> int:
+    """Copy the lines of a complete generation, but not those of some URLs; count the copies."""
+    await connection.execute(
+        """
+        SELECT
+          FROM archive_segments
+         WHERE name IN (
+            SELECT segment FROM generation_documents
+             WHERE generation_id = %s AND segment IS NOT NULL
+         )
+         ORDER BY name
+           FOR KEY SHARE
+        """,
+        (generation.id,),
+    )
+    cursor = await connection.execute(
+        """
+        INSERT INTO generation_documents (
+            generation_id, url_hash, document_id, etag, last_modified, link_set,
+            segment, segment_offset, segment_length, fetched_at,
+            carried_since, carried_reason, carried_times)
+        SELECT %s, url_hash, document_id, etag, last_modified, link_set,
+               segment, segment_offset, segment_length, fetched_at,
+               carried_since, carried_reason, carried_times
+          FROM generation_documents
+         WHERE generation_id = %s AND url_hash <> ALL(%s)
+        """,
+        (copy_id, generation.id, list(without)),
+    )
+    return cursor.rowcount
 
 
 async def add_counts(connection: Connection, generation_id: int, counts: Counts) -> None:

@@ -102,8 +102,17 @@ async def insert_vectors(
                AS v (document_id, position, embedding)
         ON CONFLICT DO NOTHING
         """,
-        ([key[0] for key in keys], [key[1] for key in keys], [str(list(v)) for v in vectors]),
+        (
+            [key[0] for key in keys],
+            [key[1] for key in keys],
+            [_as_text(vector) for vector in vectors],
+        ),
     )
+
+
+def _as_text(vector: Sequence[float]) -> str:
+    # as precise as a half-precision number; all digits would take four times as long to write
+    return f"[{','.join(['%.5g'] * len(vector))}]" % tuple(vector)
 
 
 async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:

@@ -129,10 +129,11 @@ async def select_generation(
 async def select_generations_of_jobs(
     connection: Connection, job_ids: Sequence[UUID]
 ) -> dict[UUID, Generation]:
-    """What each job has built, or is building; jobs that keep no documents are left out."""
+    """The newest that each job has built or is building; jobs without documents are left out."""
     cursor = connection.cursor(row_factory=class_row(Generation))
     await cursor.execute(
-        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned'", (list(job_ids),)
+        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned' ORDER BY g.number",
+        (list(job_ids),),
     )
     return {each.job_id: each for each in await cursor.fetchall() if each.job_id is not None}
 
@@ -319,6 +320,7 @@ async def select_carried_page(
         {_DOCUMENT}
           JOIN generations g ON g.id = m.generation_id
          WHERE g.job_id = %s AND m.url_hash = %s AND m.carried_since IS NOT NULL
+         ORDER BY g.number DESC
          LIMIT 1
         """,
         (job_id, url_hash),

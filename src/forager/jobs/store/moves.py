@@ -195,7 +195,9 @@ async def apply_move(
                    completed_at = CASE WHEN %(finishes)s THEN now() END,
                    retry_count = CASE WHEN %(resets_retries)s THEN 0 ELSE j.retry_count END,
                    progress_percentage = CASE
-                       WHEN %(target)s::job_status = 'completed' THEN 100 ELSE j.progress_percentage
+                       WHEN %(target)s::job_status = 'completed' THEN 100
+                       WHEN %(resets_progress)s THEN 0
+                       ELSE j.progress_percentage
                    END,
                    error_message = CASE
                        WHEN %(target)s::job_status = 'completed' OR %(resets_retries)s THEN NULL
@@ -223,6 +225,7 @@ async def apply_move(
             "revokes": move.revokes,
             "finishes": move.finishes,
             "resets_retries": move.resets_retries,
+            "resets_progress": move.resets_progress,
             "delay": delay,
             "stop_reason": stop_reason,
             "move": move.name,

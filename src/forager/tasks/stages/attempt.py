@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -58,6 +59,10 @@ class HeldTask:
     domain_name: str
     use_proxies: bool | None
     allow_private: bool
+    # of the task, else of its domain
+    render: str | None = None
+    render_urls: Sequence[str] = ()
+    needs_browser: bool = False
 
     @property
     def ref(self) -> ArchiveRef | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from forager.archive import store as archive_store
-from forager.archive.inventory import growth_of
+from forager.archive.deletion import growth_of
 from forager.archive.options import archive_options
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
@@ -17,13 +17,14 @@ from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
-from forager.fetch.headers import agent_header
-from forager.fetch.response import Response
+from forager.fetch.response import Response, agent_header
 from forager.parsers.page_cache import PageCache, page_of
 from forager.products.writer import touch_unchanged
+from forager.render.records import pack_page
 from forager.settings import Settings
 from forager.tasks.causes import Cause
 from forager.tasks.hints import tell
+from forager.tasks.rendering import RenderedDownload
 from forager.tasks.schedule import Completion, complete_tasks
 from forager.tasks.stages.attempt import (
     Attempt,
@@ -46,7 +47,11 @@ class Download:
     """What became of one task, and its page if there is one."""
 
     attempt: Attempt
+    # of a page that was rendered, what it is made from is in `rendered`
     response: Response | None = None
+    rendered: RenderedDownload | None = None
+    # left to a worker that renders
+    needs_browser: bool = False
 
     @property
     def task(self) -> HeldTask:
@@ -78,8 +83,7 @@ class Deposit:
         await self._archive.close()
 
     async def _archived(self, batch: Sequence[Download]) -> list[Download]:
-        pages = [download.response for download in batch if download.response is not None]
-        frames = await in_thread(_packed, pages)
+        frames = await in_thread(_packed, [each for each in batch if each.response is not None])
         refs = iter(await patiently(lambda: self._archive.write(frames)))
         return [
             download
@@ -94,13 +98,17 @@ class Deposit:
             mine = [download for download in batch if download.task.id in kept]
             await self._write_pages(connection, mine)
             await self._write_unchanged(connection, mine)
+            left = {download.task.id: True for download in mine if download.needs_browser}
+            if left:
+                await store.set_needs_browser(connection, left)
             attempts = [download.attempt for download in mine]
             settled = await settle(connection, self._who, attempts, self._settings)
         say_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
         record(Stage.DOWNLOAD, settled)
         for download in mine:
             if download.response is not None and download.attempt.ref is not None:
-                self._cache.put(download.task.id, download.attempt.ref, page_of(download.response))
+                page = page_of(download.response, rendered=download.rendered is not None)
+                self._cache.put(download.task.id, download.attempt.ref, page)
 
     async def _write_pages(self, connection: Connection, batch: Sequence[Download]) -> None:
         pages = [
@@ -163,8 +171,17 @@ def _validator(response: Response, name: str) -> str | None:
     return value if value and usable else None
 
 
-def _packed(responses: Sequence[Response]) -> list[bytes]:
-    return [pack(_record(response)) for response in responses]
+def _packed(downloads: Sequence[Download]) -> list[bytes]:
+    return [_frame(each) for each in downloads if each.response is not None]
+
+
+def _frame(download: Download) -> bytes:
+    rendered = download.rendered
+    if rendered is not None:
+        static = pack(_record(rendered.static))
+        return pack_page(rendered.static.url, rendered.page, static)
+    assert download.response is not None
+    return pack(_record(download.response))
 
 
 def _record(response: Response) -> ResponseRecord:

@@ -11,18 +11,21 @@ from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
+from forager.extract.kinds import ContentKind, kind_of
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.polite import Fetching, Journey
-from forager.fetch.response import Request
+from forager.fetch.response import Request, Response
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import tried_versions
 from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.render.records import rendered_response
 from forager.settings import Settings
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
+from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import (
     Attempt,
     HeldTask,
@@ -39,6 +42,7 @@ from forager.tasks.store import hints as hint_store
 from forager.tasks.workers.holdings import Holdings
 
 NOT_MODIFIED = 304
+PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
 # of pages that are fetched and not committed yet; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
@@ -70,12 +74,18 @@ class Downloader(StageLoop[Download]):
         cache: PageCache,
         holdings: Holdings,
         on_downloaded: Callable[[], None],
+        decisions: RenderDecisions,
+        browser: TaskBrowser,
         hints: StageHints | None = None,
     ) -> None:
         who = StageOfWorker(worker_id, Stage.DOWNLOAD)
         super().__init__(database, settings, who, rollouts=rollouts, holdings=holdings, hints=hints)
         self._fetching = fetching
         self._on_downloaded = on_downloaded
+        self._decisions = decisions
+        self._browser = browser
+        # tasks whose pages are rendered, or are about to be
+        self._rendering: set[int] = set()
         self._deposit = Deposit(database, settings, who, cache)
         self._busy: Counter[int] = Counter()
         self._resting: dict[int, float] = {}
@@ -92,12 +102,17 @@ class Downloader(StageLoop[Download]):
 
     async def close(self) -> None:
         await self._deposit.close()
+        await self._browser.close()
 
     # --- claiming --------------------------------------------------------------------------
 
+    def _room(self) -> int:
+        """Rendered pages have room of their own: they are slow, and must not hold up the others."""
+        rendering = min(len(self._rendering), self._browser.room)
+        return self._settings.task_concurrency + rendering - len(self._running)
+
     def _has_room(self) -> bool:
-        limit = self._settings.task_concurrency
-        enough = limit - len(self._running) >= min(self.claim_at_least, limit)
+        enough = self._room() >= min(self.claim_at_least, self._settings.task_concurrency)
         return enough and self._bytes_waiting() < BYTES_WAITING
 
     def _next_claim_at(self) -> float:
@@ -108,7 +123,7 @@ class Downloader(StageLoop[Download]):
         now = time.monotonic()
         if not (is_time or now >= self._next_claim_at()):
             return
-        room = self._settings.task_concurrency - len(self._running)
+        room = self._room()
         if room < 1:
             return
         self._next_claim = now + CLAIM_INTERVAL
@@ -133,6 +148,7 @@ class Downloader(StageLoop[Download]):
                 among=among,
                 region=self._settings.region,
                 task_proxies=self._settings.task_proxies,
+                render_room=max(0, self._browser.room - len(self._rendering)),
             )
         )
         if self._hints is not None and among is not None:
@@ -152,6 +168,7 @@ class Downloader(StageLoop[Download]):
                 list(rest),
                 region=self._settings.region,
                 task_proxies=self._settings.task_proxies,
+                renders=self._browser.is_there,
             )
 
     def _resting_now(self) -> list[int]:
@@ -164,6 +181,7 @@ class Downloader(StageLoop[Download]):
         return self._download(task, plan)
 
     def _freed(self, task: HeldTask) -> None:
+        self._rendering.discard(task.id)
         self._busy[task.domain_id] -= 1
         if self._busy[task.domain_id] <= 0:
             del self._busy[task.domain_id]
@@ -175,8 +193,13 @@ class Downloader(StageLoop[Download]):
     async def _download(self, task: HeldTask, plan: RolloutPlan) -> Download:
         journey = self._fetching.journey(task.terms(self._settings))
         try:
-            request = _request(task, plan)
-            fetched = await journey.fetch(request)
+            reason = await self._decisions.reason(task)
+            if reason is None:
+                return await self._fetch_static(task, plan, journey)
+            if not self._browser.is_there:
+                return _left_to_renderers(task, journey, reason)
+            self._rendering.add(task.id)
+            return await self._fetch_rendered(task, plan, journey)
         except HostResting as rest:
             if journey.domain.covers(rest.host):
                 self._resting[task.domain_id] = local_time() + min(rest.seconds, REST_KNOWN_FOR)
@@ -189,13 +212,29 @@ class Downloader(StageLoop[Download]):
             return _rested(task, journey, DATABASE_DELAY, error.message)
         except Exception as error:
             return self._failed(task, journey, cause_of(error))
-        response = fetched.response
-        if response.status != NOT_MODIFIED:
+
+    async def _fetch_static(self, task: HeldTask, plan: RolloutPlan, journey: Journey) -> Download:
+        # a task that needs a browser is looked at without one: what was the same says nothing
+        request = Request(task.url) if task.needs_browser else _request(task, plan)
+        response = await _fetch(journey, request)
+        if response.status == NOT_MODIFIED:
+            return Download(_seen(task, journey, Outcome.UNCHANGED))
+        return Download(_seen(task, journey, Outcome.OK), response)
+
+    async def _fetch_rendered(
+        self, task: HeldTask, plan: RolloutPlan, journey: Journey
+    ) -> Download:
+        response = await _fetch(journey, _request(task, plan))
+        if response.status == NOT_MODIFIED:
+            if self._settings.render_skip_unchanged:
+                return Download(_seen(task, journey, Outcome.UNCHANGED))
+            before = await self._browser.static_before(task)
+            response = before or await _fetch(journey, Request(task.url))
+        if kind_of(response.body, response.headers.get("Content-Type"), response.url) not in PAGES:
             return Download(_seen(task, journey, Outcome.OK), response)
-        if request.etag is None and request.last_modified is None:
-            words = "the server answered 304 although nothing was known of the page"
-            return self._failed(task, journey, Cause(ErrorKind.HTTP_SERVER, words))
-        return Download(_seen(task, journey, Outcome.UNCHANGED))
+        rendered = await self._browser.render(journey, response)
+        page = rendered_response(rendered.static, rendered.page)
+        return Download(_seen(task, journey, Outcome.OK), page, rendered)
 
     def _failed(self, task: HeldTask, journey: Journey, cause: Cause) -> Download:
         attempt = _seen(task, journey, outcome_of_failure(task, cause))
@@ -205,6 +244,15 @@ class Downloader(StageLoop[Download]):
     async def _write(self, batch: Sequence[Download]) -> None:
         await self._deposit.put(batch)
         self._on_downloaded()
+
+
+async def _fetch(journey: Journey, request: Request) -> Response:
+    response = (await journey.fetch(request)).response
+    is_conditional = request.etag is not None or request.last_modified is not None
+    if response.status == NOT_MODIFIED and not is_conditional:
+        words = "the server answered 304 although nothing was known of the page"
+        raise Retry(words, kind=ErrorKind.HTTP_SERVER)
+    return response
 
 
 def _request(task: HeldTask, plan: RolloutPlan) -> Request:
@@ -232,6 +280,12 @@ def _seen(task: HeldTask, journey: Journey, outcome: Outcome) -> Attempt:
         duration_ms=journey.duration_ms,
         size=journey.size,
     )
+
+
+def _left_to_renderers(task: HeldTask, journey: Journey, reason: str) -> Download:
+    cause = Cause(ErrorKind.RENDER, f"left to a worker that renders ({reason})")
+    attempt = replace(_seen(task, journey, Outcome.RESTED), cause=cause)
+    return Download(attempt, needs_browser=True)
 
 
 def _rested(task: HeldTask, journey: Journey, seconds: float, words: str) -> Download:

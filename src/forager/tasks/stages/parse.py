@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, NotFound
@@ -23,10 +23,12 @@ from forager.parsers.trials import Trials
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
-from forager.tasks.schedule import Completion, complete_tasks
+from forager.tasks.rendering import RenderDecisions, mode_of
+from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
 from forager.tasks.stages.attempt import (
     Attempt,
     HeldTask,
@@ -59,6 +61,9 @@ class ReadTask:
     reading: Reading | None = None
     final_url: str | None = None
     cause: Cause | None = None
+    rendered: bool = False
+    # its static response has no price: a worker that renders visits it again
+    needs_browser: bool = False
     # the page is in the archive, and in the cache of downloads
     size: int = 0
 
@@ -80,6 +85,7 @@ class ParseStage(StageLoop[ReadTask]):
         rollouts: Rollouts,
         cache: PageCache,
         holdings: Holdings,
+        decisions: RenderDecisions,
         hints: StageHints | None = None,
     ) -> None:
         super().__init__(
@@ -91,6 +97,7 @@ class ParseStage(StageLoop[ReadTask]):
             hints=hints,
         )
         self._pool = pool
+        self._decisions = decisions
         self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
         self._cache = cache
@@ -161,7 +168,16 @@ class ParseStage(StageLoop[ReadTask]):
             if page is not None:
                 reading = await self._read_by_plan(task, page, plan)
                 moved = page.url if page.url != task.url else None
-                read = replace(read, reading=reading, final_url=moved)
+                needed = not page.rendered and await self._decisions.needs_rendering(
+                    task, reading.active
+                )
+                read = replace(
+                    read,
+                    reading=reading,
+                    final_url=moved,
+                    rendered=page.rendered,
+                    needs_browser=needed,
+                )
         except (ArchiveError, NotFound) as error:
             words = one_line(f"the archived page cannot be read: {error.message}")
             read = replace(read, cause=Cause(ErrorKind.INTERNAL, words))
@@ -187,8 +203,9 @@ class ParseStage(StageLoop[ReadTask]):
         async with self._database.transaction() as connection:
             kept = await store.lock_held(connection, self._who, [read.task for read in batch])
             mine = [read for read in batch if read.task.id in kept]
-            held = await self._held(connection, mine)
-            believed = [read for read in mine if read.task.id not in held]
+            complete = [read for read in mine if not read.needs_browser]
+            held = await self._held(connection, complete)
+            believed = [read for read in complete if read.task.id not in held]
             written = await self._write_products(connection, believed)
             attempts = [
                 self._attempt(read, written.get(read.task.id), held=read.task.id in held)
@@ -196,6 +213,7 @@ class ParseStage(StageLoop[ReadTask]):
             ]
             attempts = await settle(connection, self._who, attempts, self._settings)
             await self._complete(connection, mine, written)
+            await self._learn(connection, mine)
         say_lost(Stage.PARSE, [read.task for read in batch], kept)
         record(Stage.PARSE, attempts)
 
@@ -238,6 +256,9 @@ class ParseStage(StageLoop[ReadTask]):
             # the archive was cleaned up before the page was read: it must be fetched again
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)
+        if read.needs_browser:
+            words = Cause(ErrorKind.RENDER, "no price in the static response: it is rendered next")
+            return replace(attempt, outcome=Outcome.RESTED, cause=words)
         cause = read.cause or _cause(read, written)
         if cause is None:
             return attempt
@@ -260,8 +281,23 @@ class ParseStage(StageLoop[ReadTask]):
             for id_ in ids
         ]
         await complete_tasks(connection, done, settings=self._settings)
+        moved = [w.product_id for w in written.values() if w.price_changed and w.product_id]
+        await revisit_offers(connection, moved, settings=self._settings)
         await store.mark_read(connection, ids, [_version(read) for read in good])
         await dead_letters.resolve_of_tasks(connection, ids)
+
+    async def _learn(self, connection: Connection, batch: Sequence[ReadTask]) -> None:
+        """What pages have shown about rendering."""
+        needs = {read.task.id: True for read in batch if read.needs_browser}
+        for read in batch:
+            is_auto = mode_of(read.task) is RenderMode.AUTO
+            was_tried = read.rendered or (read.task.needs_browser and not read.needs_browser)
+            if read.reading is not None and is_auto and was_tried:
+                needs[read.task.id] = await self._decisions.learn(
+                    connection, read.task, read.reading.active.product, rendered=read.rendered
+                )
+        if needs:
+            await store.set_needs_browser(connection, needs)
 
     async def _refuse(self, read: ReadTask, cause: Cause) -> None:
         """What cannot be written is a failure of that one task."""

@@ -70,8 +70,13 @@ async def set_terms(
     default_every: timedelta | None,
     popularity: float | None,
     max_retries: int | None,
+    render: str | None,
+    default_render: bool,
 ) -> int:
-    """Set what is given. `default_every`: back to the domain's interval, or else to this."""
+    """Set what is given. `default_every`: back to the domain's interval, or else to this.
+
+    `default_render`: back to what the domain says.
+    """
     cursor = await connection.execute(
         """
         WITH wanted AS MATERIALIZED (
@@ -88,9 +93,10 @@ async def set_terms(
                FOR NO KEY UPDATE OF t
         )
         UPDATE crawl_tasks t
-           SET priority = coalesce(%(priority)s, t.priority),
+           SET priority = coalesce(10 - %(priority)s, t.priority),
                popularity = coalesce(%(popularity)s, t.popularity),
                max_retries = coalesce(%(max_retries)s, t.max_retries),
+               render = CASE WHEN NOT %(default_render)s THEN coalesce(%(render)s, t.render) END,
                crawl_frequency = CASE
                    WHEN %(default)s::interval IS NULL
                    THEN coalesce(%(every)s::interval, t.crawl_frequency)
@@ -112,6 +118,8 @@ async def set_terms(
             "default": default_every,
             "popularity": popularity,
             "max_retries": max_retries,
+            "render": render,
+            "default_render": default_render,
         },
     )
     return cursor.rowcount

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import LEAD
@@ -29,7 +29,21 @@ READ_BY: LiteralString = """
 COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
     t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
-    d.domain_name, d.use_proxies, d.allow_private
+    d.domain_name, d.use_proxies, d.allow_private,
+    coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser
+"""
+
+# Whether only workers with a browser may download a task. Without such a rule in the task or its
+# domain, what its last visit has shown decides.
+WANTS_BROWSER: LiteralString = """
+    CASE coalesce(t.render, d.render)
+        WHEN 'always' THEN true WHEN 'never' THEN false ELSE t.needs_browser
+    END
+"""
+RENDERER_IS_THERE: LiteralString = """
+    EXISTS (SELECT FROM workers w
+             WHERE w.role = 'tasks' AND w.renders
+               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
 """
 
 NOTHING_IS_HELD: LiteralString = """
@@ -59,6 +73,7 @@ async def claim_queued(
     among: Sequence[int] | None = None,
     region: str | None = None,
     task_proxies: bool = False,
+    render_room: int = 0,
 ) -> list[HeldTask]:
     """Take queued tasks whose host can be sent a request soon, in turn over the domains.
 
@@ -66,7 +81,7 @@ async def claim_queued(
     slots for within a second: `rooms` has that number for domains in use, others get one task;
     without `rooms`, all get as many as they can serve.
     `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
-    alone. `among`: only these tasks.
+    alone. `among`: only these tasks. `render_room`: how many may need a browser.
     """
     named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
     cursor = connection.cursor(row_factory=class_row(HeldTask))
@@ -77,7 +92,8 @@ async def claim_queued(
                    least(
                        coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0),
                        coalesce(r.tasks, %(other_room)s)
-                   ) AS room
+                   ) AS room,
+                   {WANTS_BROWSER} AS wants_browser
               FROM crawl_tasks t
               JOIN domains d ON d.id = t.domain_id
               LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
@@ -90,6 +106,7 @@ async def claim_queued(
                AND coalesce(r.tasks, %(other_room)s) > 0
                AND {SLOT_IS_NEAR}
                AND {IN_REGION} AND {HAS_PROXY}
+               AND (%(render_room)s > 0 OR NOT {WANTS_BROWSER})
                AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
              ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
              LIMIT {LOOK_AHEAD}
@@ -98,12 +115,16 @@ async def claim_queued(
                    row_number() OVER (
                        PARTITION BY a.domain_id
                            ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
-                   ) AS nth
+                   ) AS nth,
+                   row_number() OVER (
+                       PARTITION BY a.wants_browser
+                           ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
+                   ) AS nth_of_kind
               FROM ahead a
         ), wanted AS MATERIALIZED (
             SELECT id
               FROM numbered
-             WHERE nth <= room
+             WHERE nth <= room AND (NOT wants_browser OR nth_of_kind <= %(render_room)s)
              ORDER BY priority, nth, scheduled_at, popularity DESC, id
              LIMIT %(limit)s
         ), locked AS MATERIALIZED (
@@ -131,9 +152,17 @@ async def claim_queued(
             "among": None if among is None else list(among),
             "region": region,
             "task_proxies": task_proxies,
+            "render_room": render_room,
         },
     )
     return await cursor.fetchall()
+
+
+async def exists_renderer(connection: Connection, *, stale_after: float) -> bool:
+    """Whether a worker that renders has been heard of lately."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after})
+    return bool(await cursor.fetchone())
 
 
 async def claim_downloaded(

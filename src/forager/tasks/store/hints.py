@@ -10,6 +10,7 @@ from psycopg.rows import scalar_row
 from forager.db.database import Connection
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.outbox.store import enqueue
+from forager.tasks.store.claims import WANTS_BROWSER
 
 # ids in one message: few enough to be spread over workers, many enough to be worth one
 HINT_SIZE = 20
@@ -19,12 +20,18 @@ HIGH, NORMAL = 3, 7
 PARSE_DELAY = 1.0
 
 
+# what a waiting task needs, by which its messages are routed
+TOPIC: LiteralString = f"""
+    CASE WHEN t.status <> 'queued' THEN 'parse' WHEN {WANTS_BROWSER} THEN 'render' ELSE 'crawl' END
+"""
+
+
 async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
     """Enqueue one message for every few waiting tasks of one stage, domain and band.
 
     The process that downloaded a page usually parses it too: others get a hint only later.
     """
-    messages: LiteralString = """
+    messages: LiteralString = f"""
         SELECT stage, band, domain_id, array_agg(id ORDER BY nth),
                now() + CASE stage WHEN 'parse' THEN %(parse_delay)s ELSE 0 END
                      * interval '1 second'
@@ -34,12 +41,11 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
                            ORDER BY priority, scheduled_at, popularity DESC, id
                    ) AS nth
               FROM (
-                SELECT id, domain_id, priority, scheduled_at, popularity,
-                       CASE status WHEN 'queued' THEN 'crawl' ELSE 'parse' END AS stage,
+                SELECT t.id, domain_id, priority, scheduled_at, popularity, {TOPIC} AS stage,
                        CASE WHEN priority <= %(high)s THEN 1
                             WHEN priority <= %(normal)s THEN 2 ELSE 3 END AS band
-                  FROM crawl_tasks
-                 WHERE id = ANY(%(ids)s) AND status IN ('queued', 'downloaded')
+                  FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
+                 WHERE t.id = ANY(%(ids)s) AND status IN ('queued', 'downloaded')
               ) AS waiting
           ) AS numbered
          GROUP BY stage, domain_id, band, (nth - 1) / %(size)s
@@ -57,9 +63,14 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
 
 
 async def select_queued(
-    connection: Connection, task_ids: Sequence[int], *, region: str | None, task_proxies: bool
+    connection: Connection,
+    task_ids: Sequence[int],
+    *,
+    region: str | None,
+    task_proxies: bool,
+    renders: bool = False,
 ) -> set[int]:
-    """Those that still wait to be downloaded, and may be by a worker of this region."""
+    """Those that still wait to be downloaded, and may be by such a worker of this region."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         f"""
@@ -67,8 +78,14 @@ async def select_queued(
           FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
          WHERE t.id = ANY(%(ids)s) AND t.status = 'queued' AND t.hold IS NULL
            AND d.is_active AND d.task_hold IS NULL AND {IN_REGION} AND {HAS_PROXY}
+           AND (%(renders)s OR NOT {WANTS_BROWSER})
         """,
-        {"ids": list(task_ids), "region": region, "task_proxies": task_proxies},
+        {
+            "ids": list(task_ids),
+            "region": region,
+            "task_proxies": task_proxies,
+            "renders": renders,
+        },
     )
     return set(await cursor.fetchall())
 

@@ -13,14 +13,17 @@ from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
+from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 from forager.tasks.task import Attempt, Hold, Task
 
 _COLUMNS: LiteralString = """
-    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, t.priority, t.popularity,
+    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, 10 - t.priority AS priority,
+    t.popularity,
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
     t.failed_visits,
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
-    t.parser_version, t.found_by, t.created_at, t.updated_at, d.task_hold AS domain_hold,
+    t.parser_version, t.render, t.needs_browser, t.found_by, t.created_at, t.updated_at,
+    d.task_hold AS domain_hold,
     (SELECT c.hold FROM task_control c) AS all_hold
 """
 
@@ -56,6 +59,9 @@ class Surroundings:
     # the region that its domain is tied to, and whether a worker of it has been heard of lately
     region: str | None
     has_worker: bool
+    # whether it needs a browser, and whether a worker that has one has been heard of lately
+    wants_browser: bool
+    has_renderer: bool
     # those of the only proxies there are, if it goes through the pool and no such worker runs
     proxy_regions: list[str | None] | None
     ahead: int
@@ -204,6 +210,9 @@ async def select_surroundings(
                     WHERE w.role = 'tasks' AND (d.region IS NULL OR w.region = d.region)
                       AND w.last_seen > now() - %(stale_after)s * interval '1 second'
                ) AS has_worker,
+               (SELECT {WANTS_BROWSER} FROM crawl_tasks t WHERE t.id = %(task_id)s)
+                   AS wants_browser,
+               {RENDERER_IS_THERE} AS has_renderer,
                (
                    SELECT array_agg(DISTINCT p.region)
                      FROM proxies p
@@ -222,8 +231,8 @@ async def select_surroundings(
                        SELECT
                          FROM crawl_tasks t
                         WHERE t.status = 'pending' AND t.hold IS NULL AND t.domain_id = d.id
-                          AND t.priority <= %(priority)s
-                          AND (t.priority, t.scheduled_at) < (%(priority)s, %(scheduled_at)s)
+                          AND t.priority <= 10 - %(priority)s
+                          AND (t.priority, t.scheduled_at) < (10 - %(priority)s, %(scheduled_at)s)
                           AND t.scheduled_at <= now()
                         LIMIT %(most)s
                      ) AS first
@@ -235,6 +244,7 @@ async def select_surroundings(
         {
             "priority": task.priority,
             "scheduled_at": task.scheduled_at,
+            "task_id": task.id,
             "domain_id": task.domain_id,
             "most": most,
             "stale_after": stale_after,

@@ -11,6 +11,7 @@ from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
+from forager.tasks.store.claims import WANTS_BROWSER, exists_renderer
 from forager.tasks.task import CHANNEL
 
 # one number for all schedulers of a database
@@ -157,15 +158,18 @@ WITH candidates AS (
     SELECT t.*
       FROM unnest(%(domains)s::bigint[], %(allowances)s::int[], %(priorities)s::text[])
            AS budget (domain_id, allowance, priorities)
+      JOIN domains d ON d.id = budget.domain_id
      CROSS JOIN LATERAL (
         SELECT due.*
           FROM unnest(budget.priorities::smallint[]) AS wanted (priority)
          CROSS JOIN LATERAL (
             SELECT id, priority, scheduled_at, popularity
-              FROM crawl_tasks
+              FROM crawl_tasks t
              WHERE status = 'pending' AND hold IS NULL
                AND domain_id = budget.domain_id AND priority = wanted.priority
                AND scheduled_at <= now()
+               -- with no worker that renders, they would take the place of others
+               AND (%(has_renderer)s OR NOT {WANTS_BROWSER})
              ORDER BY scheduled_at, popularity DESC, id
              LIMIT budget.allowance
          ) AS due
@@ -195,7 +199,11 @@ RETURNING id
 
 
 async def queue_due(
-    connection: Connection, allowances: Sequence[tuple[DomainLoad, int]], limit: int
+    connection: Connection,
+    allowances: Sequence[tuple[DomainLoad, int]],
+    limit: int,
+    *,
+    stale_after: float,
 ) -> list[int]:
     """Hand due tasks to the workers: of each domain no more than so many, of all than `limit`."""
     cursor = connection.cursor(row_factory=scalar_row)
@@ -207,6 +215,7 @@ async def queue_due(
             # an array of arrays would have to be rectangular
             "priorities": [f"{{{','.join(map(str, load.priorities))}}}" for load, _ in allowances],
             "limit": limit,
+            "has_renderer": await exists_renderer(connection, stale_after=stale_after),
         },
     )
     return await cursor.fetchall()

@@ -95,6 +95,19 @@ async def mark_read(
     )
 
 
+async def set_needs_browser(connection: Connection, needs: Mapping[int, bool]) -> None:
+    """Whether only workers that render may download these tasks from now on."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET needs_browser = n.needs
+          FROM unnest(%s::bigint[], %s::boolean[]) AS n (id, needs)
+         WHERE t.id = n.id AND t.needs_browser <> n.needs
+        """,
+        (list(needs), list(needs.values())),
+    )
+
+
 async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> None:
     """Make the next downloads unconditional."""
     await connection.execute(
@@ -367,4 +380,26 @@ async def complete(
             "every": [every for every, _ in intervals],
             "adapted": [adapted for _, adapted in intervals],
         },
+    )
+
+
+async def bring_forward(connection: Connection, ids: Sequence[int], *, after: timedelta) -> None:
+    """Make completed tasks due now, but not sooner than this long after their last visit.
+
+    Tasks that another transaction has locked are skipped: they are visited, or changed, just now.
+    """
+    await connection.execute(
+        """
+        WITH waiting AS (
+            SELECT id, greatest(now(), completed_at + %(after)s) AS due_at
+              FROM crawl_tasks
+             WHERE id = ANY(%(ids)s) AND status = 'completed'
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET next_crawl_at = waiting.due_at
+          FROM waiting
+         WHERE t.id = waiting.id AND t.next_crawl_at > waiting.due_at
+        """,
+        {"ids": list(ids), "after": after},
     )

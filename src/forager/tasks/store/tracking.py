@@ -23,6 +23,7 @@ class NewTask:
     popularity: float | None
     at: datetime | None = None
     max_retries: int | None = None
+    render: str | None = None
 
 
 async def select_now(connection: Connection) -> datetime:
@@ -46,14 +47,15 @@ async def insert_tasks(
     cursor = await connection.execute(
         """
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
-                                 scheduled_at, max_retries, found_by)
-        SELECT domain_id, url, url_hash, coalesce(priority, %(default_priority)s), every,
+                                 scheduled_at, max_retries, render, found_by)
+        SELECT domain_id, url, url_hash, 10 - coalesce(priority, %(default_priority)s), every,
                coalesce(popularity, 0), coalesce(at, %(due)s, now()),
-               coalesce(retries, %(max_retries)s), %(found_by)s
+               coalesce(retries, %(max_retries)s), render, %(found_by)s
           FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
                       %(priorities)s::smallint[], %(every)s::interval[],
-                      %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[])
-               AS t (domain_id, url, url_hash, priority, every, popularity, at, retries)
+                      %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[],
+                      %(render)s::text[])
+               AS t (domain_id, url, url_hash, priority, every, popularity, at, retries, render)
          ORDER BY url_hash
         ON CONFLICT (url_hash) DO NOTHING
         """,
@@ -78,14 +80,16 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
     cursor = await connection.execute(
         """
         WITH wanted AS (
-            SELECT t.id, w.priority, w.every, w.popularity, w.at, w.retries
+            SELECT t.id, w.priority, w.every, w.popularity, w.at, w.retries, w.render
               FROM unnest(%(hashes)s::bytea[], %(priorities)s::smallint[], %(every)s::interval[],
-                          %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[])
-                   AS w (url_hash, priority, every, popularity, at, retries)
+                          %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[],
+                          %(render)s::text[])
+                   AS w (url_hash, priority, every, popularity, at, retries, render)
               JOIN crawl_tasks t ON t.url_hash = w.url_hash
-             WHERE w.priority <> t.priority
+             WHERE 10 - w.priority <> t.priority
                 OR w.popularity <> t.popularity
                 OR w.retries <> t.max_retries
+                OR (w.render IS NOT NULL AND w.render IS DISTINCT FROM t.render)
                 OR w.at <> CASE t.status WHEN 'completed' THEN t.next_crawl_at
                                          WHEN 'pending' THEN t.scheduled_at END
                 OR (w.every IS NOT NULL AND w.every IS DISTINCT FROM t.crawl_frequency)
@@ -93,9 +97,10 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
                FOR NO KEY UPDATE OF t
         )
         UPDATE crawl_tasks t
-           SET priority = coalesce(w.priority, t.priority),
+           SET priority = coalesce(10 - w.priority, t.priority),
                popularity = coalesce(w.popularity, t.popularity),
                max_retries = coalesce(w.retries, t.max_retries),
+               render = coalesce(w.render, t.render),
                scheduled_at = CASE WHEN t.status = 'pending'
                    THEN coalesce(w.at, t.scheduled_at) ELSE t.scheduled_at END,
                crawl_frequency = coalesce(w.every, t.crawl_frequency),
@@ -122,4 +127,5 @@ def _columns(tasks: Sequence[NewTask]) -> dict[str, object]:
         "popularity": [task.popularity for task in tasks],
         "at": [task.at for task in tasks],
         "retries": [task.max_retries for task in tasks],
+        "render": [task.render for task in tasks],
     }

@@ -22,8 +22,10 @@ from forager.parsers.reading import ReadingPool
 from forager.parsers.registry import installed_versions, load_parsers
 from forager.parsers.rollouts import Rollouts
 from forager.processes.control import Tick
+from forager.render.finding import find_browser
 from forager.settings import Settings
 from forager.tasks.hints import Hints, tell
+from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.stages.download import Downloader
 from forager.tasks.stages.parse import ParseStage
@@ -70,6 +72,7 @@ class TaskWorker:
             capacity=settings.task_concurrency,
             role="tasks",
             region=settings.region,
+            renders=find_browser(settings).path is not None,
             returns=False,
             parsers=installed_versions,
         )
@@ -107,8 +110,7 @@ class TaskWorker:
 
     async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
         parsing, downloading = self._stages(fetching, pool)
-        # messages of a broker are for both stages
-        wanted = "both" if self._hints is not None else self._settings.task_stages
+        wanted = self._settings.task_stages
         stages = []
         if wanted != "parse":
             stages.append(asyncio.ensure_future(downloading.run()))
@@ -135,6 +137,7 @@ class TaskWorker:
 
     def _stages(self, fetching: Fetching, pool: ReadingPool) -> tuple[ParseStage, Downloader]:
         rollouts, cache = Rollouts(), PageCache()
+        decisions = RenderDecisions(self._database, self._settings)
         parsing = ParseStage(
             self._database,
             self._settings,
@@ -143,6 +146,7 @@ class TaskWorker:
             rollouts=rollouts,
             cache=cache,
             holdings=self._holdings,
+            decisions=decisions,
             hints=None if self._hints is None else self._hints.of(Stage.PARSE),
         )
         downloading = Downloader(
@@ -154,6 +158,8 @@ class TaskWorker:
             cache=cache,
             holdings=self._holdings,
             on_downloaded=parsing.wake,
+            decisions=decisions,
+            browser=TaskBrowser(self._settings, fetching),
             hints=None if self._hints is None else self._hints.of(Stage.DOWNLOAD),
         )
         return parsing, downloading

@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import Query
 from starlette.responses import Response
 
-from forager.api.downloads import response_file
 from forager.api.routes.jobs import job_download
+from forager.api.streams import response_file
 from forager.crawl.export.export import Export
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import ExportFormat
@@ -208,6 +208,12 @@ async def events(
 async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
     job = await visit.here.move_job(visit.caller, job_id, _move(form))
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
+
+
+@action(router, "/jobs/{job_id}/retry-failed")
+async def retry_failed(visit: Operates, form: Submitted, job_id: UUID) -> Done:
+    done = await visit.here.retry_failed(visit.caller, job_id, form.texts("reason"))
+    return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
 
 
 async def _found(visit: Visit, status: Status | None, text: str, cursor: str | None) -> Rows[Job]:

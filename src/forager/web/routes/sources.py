@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from fastapi import Path, Query
 
 from forager.crawl.admission import start_refresh
+from forager.crawl.settlement import Outcome
+from forager.crawl.url_lists import path_tree
 from forager.documents import publication, sources
 from forager.documents.diff import diff_generations
+from forager.documents.generation import Schedule, parse_cron, parse_every
 from forager.documents.reader import list_documents
-from forager.documents.schedule import Schedule, parse_cron, parse_every
 from forager.errors import InvalidInput
+from forager.web.charts import Part
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.job_view import TONES
+from forager.web.page import Done, Page, action, new_router, page, remembered
 from forager.web.visit import Operates, Reads
 
 router = new_router()
@@ -75,6 +80,45 @@ async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Curs
             "next_url": _url(source_id, f"/pages?{more}") if found.next_cursor else None,
         },
     )
+
+
+@page(router, "/sources/{source_id}/tree")
+async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
+    source = await visit.here.source_of(visit.caller, source_id)
+    known = await sources.list_generations(visit.here.database, source_id, limit=GENERATIONS)
+    generation = next((each for each in known.items if each.is_complete), None)
+    job_id = None if generation is None else generation.job_id
+    found = None
+    if job_id is not None:
+        load = functools.partial(path_tree, visit.here.database, job_id, prefix)
+        found = await remembered(visit, load, job_id)
+    return Page(
+        "source_tree.html",
+        {
+            "source": source,
+            "base": _url(source_id),
+            "job_id": job_id,
+            "generation": generation,
+            "tree": found.answer if found else None,
+            "at": found.at if found else None,
+            "parts": [
+                [Part(each.value, node.urls.get(each, 0), TONES[each]) for each in Outcome]
+                for node in found.answer.nodes
+            ]
+            if found
+            else [],
+            "crumbs": _crumbs(found.answer.prefix) if found else [],
+            "outcomes": list(Outcome),
+        },
+    )
+
+
+def _crumbs(prefix: str) -> list[tuple[str, str]]:
+    """The folders that lead to a prefix: URL and name."""
+    scheme, _, rest = prefix.partition("://")
+    parts = rest.split("/")[:-1]
+    urls = [f"{scheme}://{'/'.join(parts[: depth + 1])}/" for depth in range(len(parts))]
+    return list(zip(urls, parts, strict=True))
 
 
 @page(router, "/sources/{source_id}/diff")

@@ -89,7 +89,7 @@ async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
     every = form.text("every")
     await visit.here.tasks.set_terms(
         only(task_id),
-        priority=form.number("priority", least=1, most=10),
+        priority=form.number("priority", least=0, most=9),
         every=parse_every(every) if every else None,
         default_every=not every,
     )

@@ -52,7 +52,7 @@ async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
     return await visit.here.tasks.track(
         urls,
         every=parse_every(every) if every else None,
-        priority=form.number("priority", least=1, most=10),
+        priority=form.number("priority", least=0, most=9),
         allow_private=form.checked("allow_private"),
     )
 

@@ -34,9 +34,9 @@ SELECT topic, ref_id, payload[1], created_at, due_at, attempts, last_error
  WHERE topic IN ('sections', 'products') AND sent_at IS NULL AND given_up_at IS NULL
  ORDER BY id;
 INSERT INTO dispatch_outbox (stage, band, domain_id, task_ids, created_at)
-SELECT topic, lane, ref_id, payload, created_at
+SELECT CASE topic WHEN 'render' THEN 'crawl' ELSE topic END, lane, ref_id, payload, created_at
   FROM outbox
- WHERE topic IN ('crawl', 'parse')
+ WHERE topic IN ('crawl', 'parse', 'render')
  ORDER BY id;
 DELETE FROM outbox WHERE topic <> 'webhooks';
 
@@ -56,11 +56,20 @@ CREATE INDEX outbox_unsent_idx
 ALTER TABLE webhooks DROP COLUMN ordered;
 ALTER TABLE parser_rollouts DROP COLUMN bypassed_until, DROP COLUMN bypass_reason;
 ALTER TABLE images DROP COLUMN pending_since;
+DROP TABLE alert_rules, variant_prices;
+DROP INDEX products_mpn_idx, products_gtin_idx;
 DROP TABLE domain_health;
-ALTER TABLE crawl_tasks DROP COLUMN failed_visits, DROP COLUMN failing_since;
+ALTER TABLE crawl_tasks
+    DROP COLUMN failed_visits,
+    DROP COLUMN failing_since,
+    DROP COLUMN render,
+    DROP COLUMN needs_browser;
 DROP TABLE inbound_links, search_words;
 ALTER TABLE sources DROP COLUMN repeated_blocks;
-DROP TABLE render_lessons;
+DROP TABLE render_lessons, domain_render_lessons;
+ALTER TABLE domains DROP COLUMN render, DROP COLUMN render_urls;
+ALTER TABLE workers DROP COLUMN renders;
 ALTER TABLE crawl_visited DROP COLUMN rendering;
 ALTER TABLE workers DROP COLUMN parsers;
+ALTER TABLE domains DROP COLUMN proxy_rate;
 DROP FUNCTION region_of_host(text);
