@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from forager.db.database import Database
 from forager.dispatch.services import dispatch_services
 from forager.doctor.check import Level
-from forager.doctor.external import check_broker
+from forager.doctor.server import check_broker
 from forager.errors import InvalidInput
 from forager.settings import Dispatch, Settings, load_settings
 
@@ -67,7 +67,7 @@ def test_with_postgresql_alone_no_celery_is_imported() -> None:
 import sys
 import forager.background, forager.tasks.workers.process
 import forager.cli.system.worker, forager.cli.system.up
-import forager.doctor.examination, forager.dispatch.services
+import forager.doctor, forager.dispatch.services
 assert not {"celery", "kombu", "amqp"} & set(sys.modules), sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -17,7 +17,7 @@ from forager.errors import ErrorKind, GiveUp, NotFound, Retry
 from forager.extract.hosts import host_of
 from forager.extract.kinds import ContentKind
 from forager.extract.wildcard import Pattern
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
 from forager.fetch.robots.gate import Paced, RobotsGate
@@ -31,7 +31,7 @@ from forager.render.renderer import RenderedPage, Renderer
 from forager.render.resources import ResourceLoader, robots_check
 from forager.render.store import Lesson
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tracing import span
 
 # a static response with less text than this may be a shell, if others of its shape were

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models.network import (
     AddedProxy,
     Alarm,
@@ -26,17 +28,15 @@ from forager.api.models.network import (
     TrialResult,
     spec_url,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Admin, Here, Operator, Services
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.probe import try_proxies
 from forager.fetch.proxies.service import parse_address
+from forager.fetch.response import agent_header
 from forager.tasks.alarms import decide_alarm, list_alarms
 
 router = APIRouter()

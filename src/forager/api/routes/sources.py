@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.api.downloads import download
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import PlainText
 from forager.api.models.crawls import CrawlStarted
 from forager.api.models.sources import (
     Deleted,
@@ -22,14 +23,13 @@ from forager.api.models.sources import (
     SourceChanges,
     SourceDetail,
 )
-from forager.api.models.values import PlainText
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import download
 from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
 from forager.documents.export import PageFormat, export_parts, open_export
-from forager.documents.schedule import Schedule
+from forager.documents.generation import Schedule
 
 router = APIRouter(prefix="/sources", tags=["sources"])
 

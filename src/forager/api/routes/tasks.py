@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from forager.access.caller import Scope
 from forager.api.actions import as_call
-from forager.api.downloads import response_file
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.models.tasks import (
     ChangedTasks,
     ChosenTerms,
@@ -28,10 +29,9 @@ from forager.api.models.tasks import (
     TrackOrder,
     TrackResult,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import response_file
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page

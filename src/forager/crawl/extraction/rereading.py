@@ -8,8 +8,8 @@ from uuid import UUID
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from forager.archive.errors import ArchiveError
 from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl import store
@@ -20,7 +20,7 @@ from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Settlement
 from forager.crawl.store import ArchivedPage
 from forager.db.database import Database
-from forager.documents.plan import Plan
+from forager.documents.page import Plan
 from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.response import Response, Timing
