@@ -24,11 +24,13 @@ def test_bundle_describes_the_installation_without_content(
             (new_id(), "cannot fetch https://user:hunter2@shop.example/lamp-of-aunt-mary: refused"),
         )
     file = tmp_path / "bundle.json"
-    settings = {
-        "FORAGER_DATABASE_URL": database_url,
-        "FORAGER_BROKER_URL": "amqp://me:hunter2@127.0.0.1/",
-    }
-    done = forager("support-bundle", file, FORAGER_HOME=str(tmp_path), **settings)
+    done = forager(
+        "support-bundle",
+        file,
+        FORAGER_HOME=str(tmp_path),
+        FORAGER_DATABASE_URL=database_url,
+        FORAGER_BROKER_URL="amqp://me:hunter2@127.0.0.1/",
+    )
     assert done.code == 0, done.err
     text = file.read_text()
     bundle = json.loads(text)
@@ -43,8 +45,8 @@ def test_bundle_describes_the_installation_without_content(
 
 def test_bundle_is_written_without_a_database(tmp_path: Path) -> None:
     file = tmp_path / "bundle.json"
-    dead = {"FORAGER_DATABASE_URL": "postgresql://me:hunter2@127.0.0.1:1/none"}
-    assert forager("support-bundle", file, FORAGER_HOME=str(tmp_path), **dead).code == 0
+    dead = "postgresql://me:hunter2@127.0.0.1:1/none"
+    assert forager("support-bundle", file, FORAGER_DATABASE_URL=dead).code == 0
     bundle = json.loads(file.read_text())
     assert bundle["database_error"]
     assert "hunter2" not in file.read_text()
