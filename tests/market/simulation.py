@@ -43,13 +43,14 @@ SCHEDULE = {
 PROXIED = (5, 6)
 DAY = 8
 QUIET_HOURS = 2
-LIMIT = 60.0
+LIMIT = 120.0
 DROP = Decimal(5)
 COMPRESSED = {
     "recrawl_every": 3600.0, "revisit_changed": False, "images": False, "browser": "none",
     "scheduler_interval": 0.1, "poll_interval": 0.1, "heartbeat_interval": 1.0,
     "task_retries": 1, "task_retry_delay": 0.05, "task_retry_delay_max": 0.1,
     "gone_visits": 3, "gone_after": 5 * 3600.0,
+    "dead_letter_visits": 5, "dead_letter_after": 3 * 86400.0,
 }  # fmt: skip
 
 
@@ -136,8 +137,8 @@ class Market:
                    t.started_at - now(), t.error_message, d.blocked_until - now(), d.slow_delay
               FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
              WHERE d.domain_name = ANY(%s)
-               AND NOT (t.status IN ('completed', 'failed', 'pending')
-                        AND coalesce(t.next_crawl_at, t.scheduled_at) > now()
+               AND NOT (t.status IN ('completed', 'pending')
+                        AND coalesce(t.next_crawl_at, t.scheduled_at) > now() + interval '10 min'
                         AND t.started_at > now() - interval '1 hour')
             """,
             hosts,
