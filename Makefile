@@ -129,6 +129,7 @@ chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the 
 
 chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m market $(if $(SEED),--seed $(SEED))
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)

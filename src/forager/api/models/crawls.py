@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
+from forager.api.models import LARGEST_INT, PlainText, View, example
 from forager.api.models.jobs import ShownStatus
-from forager.api.models.values import LARGEST_INT, PlainText, View, example
 from forager.api.problems import InvalidFields, field_problems
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport

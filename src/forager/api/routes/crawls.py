@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_BIGINT
 from forager.api.models.crawls import (
     CrawlOrder,
     CrawlPreview,
@@ -18,8 +20,6 @@ from forager.api.models.crawls import (
     KnowledgeItem,
 )
 from forager.api.models.jobs import Job
-from forager.api.models.values import LARGEST_BIGINT
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import Here, Operator, Reader, Services, only_own
 from forager.api.streams import ProgressHub, progress_events

@@ -24,8 +24,7 @@ from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
-from forager.fetch.domains import store
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain, store
 from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
@@ -170,7 +169,7 @@ class Domains:
     async def set_many(self, hosts: Sequence[str], changes: DomainChanges) -> list[Domain]:
         """Change several domains together, or none; `*` in a name stands for any characters."""
         async with self._database.connection() as connection:
-            names = [name for host in hosts for name in await _meant(connection, host)]
+            names = [name for host in hosts for name in await _names_like(connection, host)]
         async with self._database.transaction() as connection:
             within = Domains(Within(self._database, connection))
             return [await within.set(name, changes) for name in dict.fromkeys(names)]
@@ -212,7 +211,7 @@ async def _existing(connection: Connection, name: str) -> Domain:
     return found
 
 
-async def _meant(connection: Connection, host: str) -> list[str]:
+async def _names_like(connection: Connection, host: str) -> list[str]:
     """The names of the domains that match a pattern, or the one that is named."""
     if "*" not in host:
         return [domain_name(host)]
@@ -318,15 +317,15 @@ async def domains_of(connection: Connection, host: str) -> list[int]:
     So `example.com` means its `www.` too, whether or not that has a row of its own.
     """
     name = domain_name(host)
-    return await _meant(connection, [name, *parent_domains(name)])
+    return await _covering_ids(connection, [name, *parent_domains(name)])
 
 
 async def domains_below(connection: Connection, host: str) -> list[int]:
     """The same without what only covers the host: what is lost must have been named."""
-    return await _meant(connection, [domain_name(host)])
+    return await _covering_ids(connection, [domain_name(host)])
 
 
-async def _meant(connection: Connection, names: Sequence[str]) -> list[int]:
+async def _covering_ids(connection: Connection, names: Sequence[str]) -> list[int]:
     # nobody who says `co.uk` means every shop there, unless it has a row
     if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
         raise _unknown_domain(names[0])
