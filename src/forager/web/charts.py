@@ -116,12 +116,15 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
 
 
 def nice_top(values: Iterable[float]) -> float:
-    """The end of an axis: the next of 1, 2, 4, 5, 10 times a power of ten."""
+    """The end of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten.
+
+    Half of it is a round number as well.
+    """
     largest = max(values, default=0)
     if not SMALLEST < largest < math.inf:
         return 1
     power = 10.0 ** math.floor(math.log10(largest))
-    return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= largest * 0.999)
+    return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= largest * 0.999)
 
 
 def _points(values: Sequence[float | None], top: float, height: int) -> list[list[str]]:

@@ -73,6 +73,7 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
             Entry("Workers", "/workers", "cpu", Scope.OPERATE),
             Entry("Keys", "/keys", "key", Scope.ADMIN),
+            Entry("Settings", "/settings", "sliders", Scope.ADMIN),
         ),
     ),
 )

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import Text, View
-from forager.extract.product.elements import Element
+from forager.extract.product.dom.view import View
+from forager.extract.product.elements import Element, Text
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import code_key, gtin_of, sku_of
 
@@ -58,8 +59,9 @@ _LABEL = re.compile(
 )
 _CODE = re.compile(r"(?P<code>\w[\w\-./]{1,40})(?=$|[\s,;|)\]〉】])")
 _EDGE = "〈【[(*•·-–|>"
+_EDGES = frozenset(_EDGE)
 _BETWEEN = re.compile(r"\s*[|;•·]\s*|,\s+|\n\s*(?=\w)")
-_SEPARATORS = frozenset("|;•·,\n")
+_SEPARATOR = re.compile(r"[|;•·,\n]")
 _PUNCTUATION = re.compile(r"[\W_]*")
 _MAX_TEXT = 100
 # a label with as many codes belongs to a list of products or variants
@@ -91,27 +93,23 @@ def code_facts(view: View) -> Iterator[Fact]:
             yield Fact(name, each.code, trust, f"label:{each.label}")
 
 
-def shown_spellings(view: View, codes: set[str]) -> Iterator[Fact]:
+def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
     """Known codes as the page writes them for people: 466/7999 for 4667999."""
-    keys = {code_key(code): code for code in codes if len(code) > 4}
+    keys = {code_key(code) for code in codes if len(code) > 4}
     for _, node, text in view.texts if keys else ():
-        if 5 < len(text) < 24 and text[-1].isdigit() and text[0].isalnum():
-            known = keys.get(code_key(text))
-            if known is not None and known != text and not _is_aside(node, view):
-                yield Fact(FieldName.SKU, text, 0.93, "label:shown")
-                return
+        if not (text[-1].isdigit() and 5 < len(text) < 24 and text[0].isalnum()):
+            continue
+        # one that is known in this spelling too needs no other
+        if text not in codes and code_key(text) in keys and not _is_aside(node, view):
+            yield Fact(FieldName.SKU, text, 0.93, "label:shown")
+            return
 
 
 def _labelled(view: View) -> Iterator[_Labelled]:
     texts = view.texts
     start = view.heading.order if view.heading else 0
     for at, (order, node, text) in enumerate(texts):
-        # most texts begin with no label, and only those with separators have several parts
-        if len(text) >= _MAX_TEXT or not (
-            text[:2].lower() in _STARTS or text[0] in _EDGE or _SEPARATORS.intersection(text)
-        ):
-            continue
-        for found, rest in _labels_in(text):
+        for found, rest in _labels_in(text) if len(text) < _MAX_TEXT else ():
             following = "" if rest else _next_text(texts, at)
             code = _code_beside(found, rest, following)
             if code is None or _is_aside(node, view):
@@ -125,9 +123,18 @@ def _next_text(texts: list[Text], at: int) -> str:
     return next((t for _, _, t in texts[at + 1 : at + 4] if not _PUNCTUATION.fullmatch(t)), "")
 
 
-def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
+# the pages of a shop share most of their short texts
+@lru_cache(maxsize=16_384)
+def _labels_in(text: str) -> tuple[tuple[re.Match[str], str], ...]:
     """The labels of a text that begin one of its parts, each with what follows it."""
-    parts = _BETWEEN.split(text) if _SEPARATORS.intersection(text) else (text,)
+    # most texts begin with no label, and hardly any part behind a separator does
+    if text[:2].lower() in _STARTS or text[:1] in _EDGES or _LATER_PART.search(text):
+        return tuple(_labels_of_parts(text))
+    return ()
+
+
+def _labels_of_parts(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    parts = _BETWEEN.split(text) if _SEPARATOR.search(text) else (text,)
     for part in parts:
         bare = part.lstrip(_EDGE).strip()
         lower = bare.lower()
@@ -191,6 +198,10 @@ def _starts() -> frozenset[str]:
 
 
 _STARTS = _starts()
+_LATER_PART = re.compile(
+    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{'|'.join(map(re.escape, sorted(_STARTS)))})",
+    re.IGNORECASE,
+)
 
 
 # --- attributes and form fields -----------------------------------------------------------------
