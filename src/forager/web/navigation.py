@@ -52,6 +52,7 @@ NAVIGATION: tuple[Group, ...] = (
         "Products",
         (
             Entry("Products", "/products", "tag"),
+            Entry("Alerts", "/alerts", "bell"),
             Entry("Tasks", "/tasks", "clock"),
             Entry("Errors", "/errors", "alert"),
             Entry("Parsers", "/parsers", "code"),
@@ -79,7 +80,7 @@ NAVIGATION: tuple[Group, ...] = (
 )
 
 PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
-WITHOUT_DETAILS = ("Parsers", "Keys", "Audit")
+WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts")
 
 
 def as_place(part: Action | Option) -> str:

@@ -1,7 +1,9 @@
-"""`forager doctor` and `forager config`: check the installation, show its settings."""
+"""`forager doctor`, `support-bundle` and `config`: check the installation, show its settings."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +14,7 @@ from forager.cli.options import AsJson, flags_of
 from forager.cli.output import Steps, clean
 from forager.cli.running import run
 from forager.errors import InvalidInput
+from forager.permissions import private_opener
 
 if TYPE_CHECKING:
     from forager.doctor.check import Check
@@ -87,6 +90,34 @@ def _show(check: Check) -> None:
     for words, style in ((check.why, "dim"), (check.advice, "bold")):
         if words:
             console.print(Text(f"{'':<{6 + COLUMN}}{clean(words)}", style=style), soft_wrap=True)
+
+
+def support_bundle(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, in JSON.")],
+) -> None:
+    """Write versions, settings, findings of the doctor, metrics and errors into a file.
+
+    The file contains no pages, URLs, keys or passwords. Read it before you send it.
+    """
+    from forager.doctor.bundle import support_bundle as collect
+    from forager.settings.shown import shown_settings
+
+    flags = flags_of(context)
+    settings = flags.load()
+    bundle = run(collect(settings))
+    bundle["settings"] = {
+        shown.name: shown.value
+        for shown in shown_settings(settings, flags.given)
+        if shown.origin != "default"
+    }
+    try:
+        descriptor = private_opener(str(file), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise InvalidInput(f"{file} exists", hint="Name a new file.") from None
+    with os.fdopen(descriptor, "wb") as target:
+        target.write(output.json_bytes(bundle))
+    output.say(f"Support bundle: {file}")
 
 
 app = typer.Typer(help="Show the settings.", no_args_is_help=True)

@@ -17,8 +17,8 @@ from forager.crawl.options import CrawlOptions, crawl_options
 from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.documents import store as document_store
 from forager.documents.page import CarriedPage, carried_page
+from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import (
@@ -245,7 +245,7 @@ async def _carried_over(
 ) -> CarriedPage | None:
     if fate is None or not fate.carried_over:
         return None
-    page = await document_store.select_carried_page(connection, fate.job_id, key)
+    page = await reads.select_carried_page(connection, fate.job_id, key)
     return None if page is None else carried_page(page)
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
-from forager.db.ids import new_id
 from forager.documents.generation import Generation
-from forager.documents.names import contexts, head_of, section_names
 from forager.documents.page import (
     Counts,
     ExtractedDocument,
@@ -23,14 +20,6 @@ from forager.documents.page import (
     PreviousPage,
     SampledPage,
 )
-from forager.documents.store.words import (
-    SEARCH_ROWS,
-    kind_lexeme,
-    language_lexeme,
-    source_lexeme,
-)
-from forager.extract.sections import identify
-from forager.index.store import enqueue_changes
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -149,111 +138,6 @@ async def select_links(
 
 
 # --- a batch ---------------------------------------------------------------------------------
-
-
-async def insert_documents(
-    connection: Connection,
-    source_id: str,
-    source_number: int,
-    config: str,
-    pages: Sequence[NewPage],
-) -> None:
-    """Write documents with their sections and search rows; those that exist stay as they are."""
-    await connection.execute(
-        _INSERT_DOCUMENTS,
-        {
-            "source": source_id,
-            "config": config,
-            **_document_columns(pages),
-            **_section_columns(pages, source_lexeme(source_number)),
-        },
-    )
-
-
-# A page may have had this very content before its base: then document and sections are there.
-_INSERT_DOCUMENTS: LiteralString = f"""
-    WITH page AS (
-        SELECT *
-          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
-                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[])
-               WITH ORDINALITY
-               AS p (url_hash, content_hash, extractor_version, url, path, title, language, place)
-    ), written AS (
-        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
-                               url, path, title, language)
-        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language
-          FROM page
-        ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
-        RETURNING id, url_hash
-    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
-    ), section AS MATERIALIZED (
-        SELECT written.id AS document_id, s.*
-          FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
-                      %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
-                      %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
-                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
-                      %(marks)b::text[])
-               AS s (place, id, parent_id, heading, level, anchor, content, position, head,
-                     context, head_names, names, marks)
-          JOIN page USING (place)
-          JOIN written USING (url_hash)
-    ), kept AS (
-        INSERT INTO sections (id, document_id, parent_id, heading, level, anchor, content, position)
-        SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
-    )
-    INSERT INTO section_search (document_id, position, head_tsv, tsv)
-    {SEARCH_ROWS}
-"""
-
-
-def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [_document(page) for page in pages]
-    return {
-        "url_hash": [page.key for page in pages],
-        "content_hash": [document.content_hash for document in documents],
-        "version": [str(document.extractor_version) for document in documents],
-        "url": [page.url for page in pages],
-        "path": [urlsplit(page.url).path or "/" for page in pages],
-        "title": [document.title for document in documents],
-        "language": [document.language for document in documents],
-    }
-
-
-def _section_columns(pages: Sequence[NewPage], source_mark: str) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
-    for place, page in enumerate(pages, 1):
-        document = _document(page)
-        names = section_names(document) if page.names is None else page.names
-        context = contexts(document, page.url)
-        page_marks = [source_mark]
-        if document.language:
-            page_marks.append(language_lexeme(document.language))
-        for number, (section_id, parent_id, section) in enumerate(
-            identify(document.sections, new_id)
-        ):
-            columns["places"].append(place)
-            columns["ids"].append(section_id)
-            columns["parents"].append(parent_id)
-            columns["headings"].append(section.heading)
-            columns["levels"].append(section.level)
-            columns["anchors"].append(section.anchor)
-            columns["contents"].append(section.content)
-            columns["positions"].append(section.position)
-            columns["heads"].append(head_of(document, section))
-            columns["contexts"].append(context[number])
-            columns["head_names"].append("\n".join(names[number].heading))
-            columns["names"].append("\n".join(names[number].section))
-            kind = names[number].kind
-            columns["marks"].append(
-                "\n".join([*page_marks, *([kind_lexeme(kind)] if kind else [])])
-            )
-    return columns
-
-
-_SECTION_COLUMNS = (
-    "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
-    "contexts", "head_names", "names", "marks",
-)  # fmt: skip
 
 
 def _document(page: NewPage) -> ExtractedDocument:
