@@ -119,6 +119,7 @@ def _show_about(details: ProductDetails) -> None:
         "id": product.id,
         "url": product.url,
         "final url": product.metadata.get("final_url", ""),
+        "redirects": ", ".join(details.aliases),
         "parser": f"{product.parser} {product.parser_version}",
         "language": product.language or "",
         "offers": spread,
