@@ -37,9 +37,9 @@ async def test_every_file_has_its_page_and_text(
             """
         )
     )
-    assert set(texts) == {"/", *site.pages}
-    # one of Fastify's own links leads nowhere
-    assert set(crawled.ledger["failed_by_reason"]) <= {"soft_404"}
+    # some of the packages' own links lead to the files themselves, or nowhere
+    assert {path for path in texts if not path.endswith(".md")} == {"/", *site.pages}
+    assert set(crawled.ledger["failed_by_reason"]) <= {"soft_404", "http_404"}
     shares = {path: found_share(text, texts[path]) for path, text in site.pages.items()}
     assert min(shares.values()) > 0.8, shares
-    assert statistics.mean(shares.values()) > 0.97, shares
+    assert statistics.mean(shares.values()) > 0.98, shares

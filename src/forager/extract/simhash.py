@@ -16,7 +16,7 @@ MIN_FEATURES = 16
 # further words of a very long text do not count
 MAX_WORDS = 50_000
 _MIX = 0x9E3779B97F4A7C15
-_LOW = 2**BITS - 1
+_LOW = (1 << BITS) - 1
 
 
 def simhash(text: str) -> int | None:
